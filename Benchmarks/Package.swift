@@ -1,0 +1,35 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The same benchmark sources (Sources/Rows) are compiled twice, through symbolic links: once against
+// the toolchain's Dispatch (bench-incumbent), once against Concourse (bench-concourse). The driver
+// (bench) starts the two executables in turn and compares what they print.
+
+// Set BENCH_INCUMBENT_ONLY=1 to work on a row without building Concourse.
+let incumbentOnly = Context.environment["BENCH_INCUMBENT_ONLY"] == "1"
+
+let package = Package(
+  name: "concourse-benchmarks",
+  products: [
+    .executable(name: "bench", targets: ["bench"]),
+    .executable(name: "bench-incumbent", targets: ["bench-incumbent"]),
+  ],
+  targets: [
+    // What Swift cannot say: an opaque no-op, prctl, the environment of the process.
+    .target(name: "CBench"),
+    .executableTarget(name: "bench", dependencies: ["CBench"], resources: [.embedInCode("limits.tsv")]),
+    .executableTarget(name: "bench-incumbent", dependencies: ["CBench"]),
+  ],
+  swiftLanguageModes: [.v6]
+)
+
+if !incumbentOnly {
+  // The explicit name keeps the dependency independent of what the clone's folder is called.
+  package.dependencies.append(.package(name: "concourse", path: ".."))
+  package.products.append(.executable(name: "bench-concourse", targets: ["bench-concourse"]))
+  package.targets.append(
+    .executableTarget(
+      name: "bench-concourse",
+      dependencies: ["CBench", .product(name: "Concourse", package: "concourse")],
+      swiftSettings: [.define("CONCOURSE")]))
+}

@@ -1,0 +1,50 @@
+import Glibc
+
+/// Starts the two builds of the benchmarks in turn and compares what they print.
+///
+/// Exit status: 0; 1 with `--check` if a limit is missed; 2 if something could not be measured.
+@main
+enum Main {
+  static func main() {
+    do throws(Failure) {
+      exit(try run(Options(Array(CommandLine.arguments.dropFirst()))))
+    } catch {
+      writeToStandardError("bench: \(error.message)\n")
+      exit(2)
+    }
+  }
+
+  private static func run(_ options: Options) throws(Failure) -> Int32 {
+    if options.help {
+      print(Options.usage)
+      return 0
+    }
+    let limits = try Limits(text: String(decoding: PackageResources.limits_tsv, as: UTF8.self))
+    let folder = try ownFolder()
+    let runtimes = [Contestant.incumbentName, Contestant.concourseName]
+      .filter { options.only == nil || options.only?.rawValue == $0 }
+      .map { Contestant(name: $0, program: "\(folder)/bench-\($0)") }
+    let rivals = try options.rivals.map(buildRivals) ?? []
+
+    let results = try Comparison(contestants: runtimes + rivals, limits: limits, options: options).run()
+    let summary = Summary(results, limits, complete: options.rows.isEmpty)
+    if options.json {
+      print(JSONReport(results: results, summary: summary, limits: limits, options: options).text)
+    } else {
+      let names = rivals.map(\.name)
+      print(
+        Report(results: results, summary: summary, limits: limits, options: options, rivals: names).text)
+    }
+    if !summary.failures.isEmpty { return 2 }
+    return options.check && !summary.missed.isEmpty ? 1 : 0
+  }
+
+  /// The script builds the rivals and prints a line for each: its name and its program.
+  private static func buildRivals(_ script: String) throws(Failure) -> [Contestant] {
+    try output(of: script, ["--programs"]).split(separator: "\n").map { line throws(Failure) in
+      let fields = line.split(separator: "\t").map(String.init)
+      guard fields.count == 2 else { throw Failure("\(script): cannot read: \(line)") }
+      return Contestant(name: fields[0], program: fields[1])
+    }
+  }
+}

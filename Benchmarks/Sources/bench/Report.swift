@@ -1,0 +1,98 @@
+/// The report for people.
+struct Report {
+  let results: [RowResult]
+  let summary: Summary
+  let limits: Limits
+  let options: Options
+  /// Names of the rivals that took part.
+  let rivals: [String]
+
+  var text: String {
+    var parts: [String] = []
+    let speed = results.filter { !$0.limit.isMemory }
+    if !speed.isEmpty { parts.append(comparison(speed)) }
+    if summary.smallest != nil { parts.append(overall) }
+    let memory = results.filter { $0.limit.isMemory }
+    if !memory.isEmpty { parts.append(comparison(memory)) }
+    if !rivals.isEmpty { parts.append(rivalTable) }
+    if !summary.failures.isEmpty {
+      parts.append("FAILED:\n" + summary.failures.map { "  " + $0 }.joined(separator: "\n"))
+    }
+    if options.quick { parts.append("A quick run: too short to judge by.") }
+    return parts.joined(separator: "\n\n")
+  }
+
+  private func comparison(_ rows: [RowResult]) -> String {
+    let isMemory = rows[0].limit.isMemory
+    if let only = options.only {
+      return table(
+        [[isMemory ? "memory" : "speed", only.rawValue]]
+          + rows.map { [$0.row.name, cell($0.least[only.rawValue]?.value, $0.row.unit)] })
+    }
+    let head = [isMemory ? "memory" : "speed", "incumbent", "Concourse", "ratio", "expected", ""]
+    return table(
+      [head]
+        + rows.map { result in
+          [
+            result.row.name, cell(result.incumbent, result.row.unit),
+            cell(result.concourse, result.row.unit),
+            result.ratio.map { fixed($0, 2) } ?? "-", expectation(of: result.limit),
+            result.failures.isEmpty ? verdict(result.holds) : "FAILED",
+          ]
+        })
+  }
+
+  private var overall: String {
+    var lines: [[String]] = []
+    if let smallest = summary.smallest, let ratio = smallest.ratio {
+      lines.append(["smallest ratio", fixed(ratio, 2), smallest.row.name])
+    }
+    if let mean = summary.geometricMean {
+      let judged =
+        summary.geometricMeanHolds == nil
+        ? "of some rows only" : ">= \(short(limits.geometricMean)) \(verdict(summary.geometricMeanHolds))"
+      lines.append(["geometric mean", fixed(mean, 2), judged])
+    }
+    return table(lines)
+  }
+
+  /// Where we stand: a rival's time divided by ours, so above one we are ahead.
+  private var rivalTable: String {
+    let shared = results.filter { result in rivals.contains { result.least[$0] != nil } }
+    let head =
+      ["rivals", "incumbent", "Concourse"] + rivals.flatMap { [$0, "\($0) / Concourse"] }
+    return table(
+      [head]
+        + shared.map { result in
+          [
+            result.row.name, cell(result.incumbent, result.row.unit),
+            cell(result.concourse, result.row.unit),
+          ]
+            + rivals.flatMap { rival -> [String] in
+              let value = result.least[rival]?.value
+              let ratio = value.flatMap { value in result.concourse.map { value / $0 } }
+              return [cell(value, result.row.unit), ratio.map { fixed($0, 2) } ?? "-"]
+            }
+        })
+  }
+
+  private func cell(_ value: Double?, _ unit: String) -> String {
+    value.map { amount($0, unit) } ?? "-"
+  }
+
+  private func verdict(_ holds: Bool?) -> String {
+    switch holds {
+    case true?: "ok"
+    case false?: "BELOW"
+    case nil: ""
+    }
+  }
+
+  private func expectation(of limit: Limit) -> String {
+    switch limit {
+    case .speed(let least), .geometricMean(let least): ">= \(short(least))"
+    case .bytesOfIncumbent(let most): "<= \(short(most)) of it"
+    case .bytes(let most): "<= \(short(most)) bytes"
+    }
+  }
+}

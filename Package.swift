@@ -1,0 +1,37 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// One runtime, three layers: CConcourse (what Swift cannot say), ConcourseRuntime (the engine and
+// the public types) and Concourse (the module users import). DESIGN.md is the map.
+
+let package = Package(
+  name: "concourse",
+  products: [
+    .library(name: "Concourse", targets: ["Concourse"])
+  ],
+  targets: [
+    .target(name: "CConcourse"),
+    .target(name: "ConcourseRuntime", dependencies: ["CConcourse"]),
+    .target(name: "Concourse", dependencies: ["ConcourseRuntime"]),
+
+    // Unit, stress and crash tests of the engine; their folders mirror Sources.
+    .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseRuntime", "Concourse"]),
+
+    // One program, two runtimes: both targets compile the very same folder (a symbolic link), once
+    // against Concourse and once against the toolchain's Dispatch.
+    .testTarget(
+      name: "ConformanceOnConcourse", dependencies: ["Concourse"],
+      path: "Tests/ConformanceOnConcourse", swiftSettings: [.define("CONCOURSE")]),
+    .testTarget(name: "ConformanceOnIncumbent", path: "Tests/ConformanceOnIncumbent"),
+
+    // The model build: the engine's own queue and park sources (symbolic links) over a
+    // deterministic scheduler in place of Primitives/.
+    .target(name: "CModelContext", path: "Tests/Model/CModelContext"),
+    .target(
+      name: "ConcourseModel", dependencies: ["CModelContext"], path: "Tests/Model/ConcourseModel"),
+    .testTarget(
+      name: "ConcourseModelTests", dependencies: ["ConcourseModel"],
+      path: "Tests/Model/ConcourseModelTests"),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,173 @@
+#define _GNU_SOURCE
+#include "include/CConcourse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+__thread struct concourse_thread concourse_thread_local;
+
+void concourse_set_thread_name(const char *name) {
+  // A refused name is cosmetic.
+  (void)pthread_setname_np(pthread_self(), name);
+}
+
+uint32_t concourse_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
+
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t exit_key;
+static bool exit_key_made;
+
+static void run_exit_hook(void *hook) {
+  // A function pointer travels through the key's void pointer; POSIX guarantees the round trip.
+  ((void (*)(void))hook)();
+}
+
+static void make_exit_key(void) { exit_key_made = pthread_key_create(&exit_key, run_exit_hook) == 0; }
+
+bool concourse_arm_exit_hook(void (*hook)(void)) {
+  pthread_once(&exit_key_once, make_exit_key);
+  return exit_key_made && pthread_setspecific(exit_key, (void *)hook) == 0;
+}
+
+int concourse_futex_wait(const uint32_t *word, uint32_t expected, int clock, uint64_t deadline) {
+  struct timespec time = {.tv_sec = (time_t)(deadline / 1000000000), .tv_nsec = (long)(deadline % 1000000000)};
+  int operation = FUTEX_WAIT_BITSET_PRIVATE | (clock == 2 ? FUTEX_CLOCK_REALTIME : 0);
+  long result = syscall(SYS_futex, word, operation, expected, clock == 0 ? NULL : &time, NULL,
+                        FUTEX_BITSET_MATCH_ANY);
+  return result == 0 ? 0 : errno;
+}
+
+int concourse_futex_wake(const uint32_t *word, int count) {
+  long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+  return woken < 0 ? 0 : (int)woken;
+}
+
+int concourse_set_nice(uint32_t tid, int nice) {
+  return setpriority(PRIO_PROCESS, tid, nice) == 0 ? 0 : errno;
+}
+
+int concourse_set_idle_io(void) {
+  enum { who_process = 1, class_shift = 13, class_idle = 3 };
+  return syscall(SYS_ioprio_set, who_process, 0, class_idle << class_shift) == 0 ? 0 : errno;
+}
+
+int concourse_affinity_count(void) {
+  // The mask may be larger than cpu_set_t on machines with more than 1,024 processors.
+  for (int processors = 1024; processors <= 1 << 20; processors *= 2) {
+    cpu_set_t *mask = CPU_ALLOC(processors);
+    if (mask == NULL) break;
+    size_t size = CPU_ALLOC_SIZE(processors);
+    int failed = sched_getaffinity(0, size, mask);
+    int count = failed ? 0 : CPU_COUNT_S(size, mask);
+    CPU_FREE(mask);
+    if (!failed) return count > 0 ? count : 1;
+    if (errno != EINVAL) break;
+  }
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? (int)online : 1;
+}
+
+int concourse_spawn(void *(*entry)(void *), void *argument) {
+  pthread_attr_t attributes;
+  int failure = pthread_attr_init(&attributes);
+  if (failure != 0) return failure;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  // Small default stacks (musl, a tiny RLIMIT_STACK) crash deep closures: never under 512 KiB.
+  size_t stack = 0;
+  const size_t least = 512 * 1024;
+  if (pthread_attr_getstacksize(&attributes, &stack) != 0 || stack < least)
+    pthread_attr_setstacksize(&attributes, least);
+
+  sigset_t blocked, previous;
+  sigfillset(&blocked);
+  const int open[] = {SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGABRT, SIGPIPE, SIGPROF, SIGSYS};
+  for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) sigdelset(&blocked, open[i]);
+  pthread_sigmask(SIG_SETMASK, &blocked, &previous);
+  pthread_t thread;
+  failure = pthread_create(&thread, &attributes, entry, argument);
+  pthread_sigmask(SIG_SETMASK, &previous, NULL);
+  pthread_attr_destroy(&attributes);
+  return failure;
+}
+
+int concourse_at_fork_child(void (*child)(void)) { return pthread_atfork(NULL, NULL, child); }
+
+char concourse_thread_state(uint32_t tid) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/self/task/%u/stat", tid);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  if (length <= 0) return 0;
+  text[length] = 0;
+  // The name in parentheses may itself contain anything: the state follows the last ')'.
+  const char *end = strrchr(text, ')');
+  return end != NULL && end[1] == ' ' ? end[2] : 0;
+}
+
+int concourse_eventfd(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+
+void concourse_eventfd_signal(int descriptor) {
+  // Fails only when the counter is full, and then the descriptor is readable already.
+  while (eventfd_write(descriptor, 1) != 0 && errno == EINTR) {
+  }
+}
+
+void concourse_eventfd_clear(int descriptor) {
+  eventfd_t count;
+  // Fails with EAGAIN when it was not readable.
+  while (eventfd_read(descriptor, &count) != 0 && errno == EINTR) {
+  }
+}
+
+int concourse_epoll_create(void) {
+  int descriptor = epoll_create1(EPOLL_CLOEXEC);
+  return descriptor >= 0 ? descriptor : -errno;
+}
+
+int concourse_epoll_watch(int epoll, int descriptor, uint64_t token) {
+  struct epoll_event event = {.events = EPOLLIN, .data.u64 = token};
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : errno;
+}
+
+int concourse_epoll_wait(int epoll, uint64_t *tokens, int capacity) {
+  struct epoll_event events[16];
+  int count = epoll_wait(epoll, events, capacity < 16 ? capacity : 16, -1);
+  if (count < 0) return -errno;
+  for (int i = 0; i < count; i++) tokens[i] = events[i].data.u64;
+  return count;
+}
+
+int concourse_timerfd_create(bool wall) {
+  int descriptor = timerfd_create(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  return descriptor >= 0 ? descriptor : -errno;
+}
+
+int concourse_timerfd_arm(int descriptor, bool wall, uint64_t nanoseconds) {
+  struct itimerspec time = {
+      .it_value = {.tv_sec = (time_t)(nanoseconds / 1000000000), .tv_nsec = (long)(nanoseconds % 1000000000)}};
+  int flags = TFD_TIMER_ABSTIME | (wall ? TFD_TIMER_CANCEL_ON_SET : 0);
+  return timerfd_settime(descriptor, flags, &time, NULL) == 0 ? 0 : errno;
+}
+
+void concourse_timerfd_clear(int descriptor) {
+  uint64_t expirations;
+  // Fails with EAGAIN when it has not fired, and with ECANCELED when the wall clock was set.
+  while (read(descriptor, &expirations, sizeof expirations) < 0 && errno == EINTR) {
+  }
+}

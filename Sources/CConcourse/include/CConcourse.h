@@ -1,0 +1,103 @@
+// What Swift cannot say: initial-exec thread-local storage, a trap, a spin hint, and the few system
+// calls and constants that the Glibc module does not carry. No logic lives here.
+
+#ifndef CCONCOURSE_H
+#define CCONCOURSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/// Everything the engine keeps per thread. Only the thread itself touches it.
+struct concourse_thread {
+  /// The innermost running item's `Frame`, or NULL outside items.
+  void *_Nullable frame;
+  /// This thread's `WorkerRecord` when it is a pool worker, else NULL.
+  void *_Nullable worker;
+  /// Free `WorkNode`s cached by this thread, linked through their first word.
+  void *_Nullable free_nodes;
+  /// How many nodes hang on `free_nodes`.
+  uint32_t free_count;
+  /// Kernel thread id; 0 until first asked for, and again in a forked child.
+  uint32_t id;
+  /// Objects whose release waits for an outer release to unwind (see Submit/DeferredRelease.swift).
+  void *_Nullable deferred_releases;
+  /// 1 once the thread-exit hook has been armed.
+  uint8_t exit_hook_armed;
+  /// 1 while the thread drains `deferred_releases`.
+  uint8_t releasing;
+};
+
+extern __thread struct concourse_thread concourse_thread_local
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline __attribute__((always_inline)) struct concourse_thread *_Nonnull
+concourse_thread_current(void) {
+  return &concourse_thread_local;
+}
+
+/// Ends the process at once with SIGILL, in every build mode.
+static inline __attribute__((noreturn, always_inline)) void concourse_trap(void) { __builtin_trap(); }
+
+/// The processor's spin-wait hint.
+static inline __attribute__((always_inline)) void concourse_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  __asm__ __volatile__("yield");
+#endif
+}
+
+uint32_t concourse_gettid(void);
+
+/// Names the calling thread; at most 15 bytes are kept.
+void concourse_set_thread_name(const char *_Nonnull name);
+
+/// Arms `hook` to run when the calling thread exits. Returns false when the system refuses.
+bool concourse_arm_exit_hook(void (*_Nonnull hook)(void));
+
+/// Waits while `*word == expected`. `clock`: 0 no deadline, 1 CLOCK_MONOTONIC, 2 CLOCK_REALTIME, the
+/// deadline being absolute, in nanoseconds. Returns 0 or the errno.
+int concourse_futex_wait(const uint32_t *_Nonnull word, uint32_t expected, int clock, uint64_t deadline);
+/// Wakes up to `count` waiters; returns how many.
+int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
+
+/// nice value of one thread (0 = the caller). Returns 0 or the errno.
+int concourse_set_nice(uint32_t tid, int nice);
+/// Idle I/O class for the calling thread. Returns 0 or the errno.
+int concourse_set_idle_io(void);
+
+/// Processors in the calling thread's affinity mask; at least 1.
+int concourse_affinity_count(void);
+
+/// Starts a detached thread with all signals blocked but the synchronous faults, SIGPIPE, SIGPROF and
+/// SIGSYS. Returns 0 or the errno.
+int concourse_spawn(void *_Nullable (*_Nonnull entry)(void *_Nullable), void *_Nullable argument);
+
+/// Runs `child` in the child after every fork. Returns 0 or the errno.
+int concourse_at_fork_child(void (*_Nonnull child)(void));
+
+/// The state letter of a thread of this process ('R', 'S', 'D', …), or 0 when it cannot be read.
+char concourse_thread_state(uint32_t tid);
+
+/// A non-blocking, close-on-exec eventfd; -1 when the system refuses.
+int concourse_eventfd(void);
+/// Makes an eventfd readable.
+void concourse_eventfd_signal(int descriptor);
+/// Makes an eventfd unreadable.
+void concourse_eventfd_clear(int descriptor);
+
+/// A close-on-exec epoll descriptor, or -errno.
+int concourse_epoll_create(void);
+/// Watches `descriptor` for reading; `token` comes back with its events. Returns 0 or the errno.
+int concourse_epoll_watch(int epoll, int descriptor, uint64_t token);
+/// Waits for events, without end. Returns how many tokens were stored, or -errno.
+int concourse_epoll_wait(int epoll, uint64_t *_Nonnull tokens, int capacity);
+
+/// A non-blocking timerfd: on CLOCK_REALTIME if `wall`, else on CLOCK_MONOTONIC. -errno if refused.
+int concourse_timerfd_create(bool wall);
+/// Arms a timerfd for an absolute time; 0 disarms it. A wall timer also fires when the clock is set.
+int concourse_timerfd_arm(int descriptor, bool wall, uint64_t nanoseconds);
+/// Makes a timerfd unreadable again.
+void concourse_timerfd_clear(int descriptor);
+
+#endif

@@ -1,0 +1,164 @@
+/// Counts work that is outstanding, so that one can wait for all of it or be told when it is done.
+///
+/// Anything may be counted: items submitted with the group, or stretches between `enter` and `leave`.
+/// A group can be used again. All calls may be made from any thread. Matching C type:
+/// `dispatch_group_t`.
+public class DispatchGroup: DispatchObject, @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): `state` and `round` are atomics, `registered` is GUARDED BY `lock`.
+
+  @usableFromInline final let state = GroupState()
+  /// Grows by one each time the group becomes empty with somebody registered: what waiters sleep on.
+  private let round = Atomic<UInt32>(0)
+  private let lock = Lock()
+  private var registered: [Notification] = []
+
+  private struct Notification {
+    let queue: DispatchQueue
+    let node: NodePointer
+  }
+
+  /// An empty group. O(1). Matching C function: `dispatch_group_create`.
+  public override init() { super.init() }
+
+  /// Adds one to what is outstanding. O(1), one atomic addition. Traps when about a thousand million
+  /// entries are outstanding. Matching C function: `dispatch_group_enter`.
+  @inlinable
+  public final func enter() {
+    if !state.enter() { tooManyEntries() }
+  }
+
+  /// Takes one from what is outstanding; at zero, waiters are released and notifications submitted.
+  ///
+  /// Traps when nothing is outstanding. O(1) but for the last. Matching C function:
+  /// `dispatch_group_leave`.
+  @inlinable
+  public final func leave() {
+    switch state.leave() {
+    case .others: return
+    case .last: becameEmpty()
+    case .unbalanced: unbalancedLeave()
+    }
+  }
+
+  @usableFromInline @inline(never)
+  final func tooManyEntries() -> Never {
+    Trap.clientBug("enter() on a group with 2^30 outstanding entries: leave() is missing")
+  }
+
+  @usableFromInline @inline(never)
+  final func unbalancedLeave() -> Never {
+    Trap.clientBug("leave() on a group that is empty: more leaves than enters")
+  }
+
+  // MARK: Items
+
+  /// Counts an item that is being submitted. The first of them keeps the group alive, so that each item
+  /// need not.
+  @inline(__always)
+  final func enterForItem() -> Unmanaged<DispatchGroup> {
+    if !state.enterItem(first: { _ = Unmanaged.passRetained(self) }) { tooManyEntries() }
+    return .passUnretained(self)
+  }
+
+  /// The item has returned and everything it captured is gone.
+  final func leaveAfterItem() {
+    let (leave, lastItem) = state.leaveItem()
+    if leave == .last { becameEmpty() }
+    if lastItem { Unmanaged.passUnretained(self).release() }
+  }
+
+  // MARK: Waiting
+
+  /// Waits until nothing is outstanding.
+  ///
+  /// Blocks the calling thread; returns at once when the group is empty. Matching C function:
+  /// `dispatch_group_wait`.
+  @available(*, noasync, message: "blocks the thread; use notify or await the work")
+  public func wait() { _ = wait(until: .never) }
+
+  /// Waits until nothing is outstanding or `timeout` has passed; a time that has passed already only
+  /// looks. Matching C function: `dispatch_group_wait`.
+  @available(*, noasync, message: "blocks the thread; use notify or await the work")
+  public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { wait(until: Deadline(timeout)) }
+
+  /// As `wait(timeout:)`, on the wall clock. Matching C function: `dispatch_group_wait`.
+  @available(*, noasync, message: "blocks the thread; use notify or await the work")
+  public func wait(wallTimeout timeout: DispatchWallTime) -> DispatchTimeoutResult {
+    wait(until: Deadline(timeout))
+  }
+
+  private final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
+    if state.isEmpty { return .success }
+    if case .immediate = deadline { return .timedOut }
+    for _ in 0..<Spin.waitRounds {
+      if state.isEmpty { return .success }
+      Processor.pause()
+    }
+    lock.lock()
+    // ORDERING: relaxed; `round` changes only under the lock.
+    let seen = round.load(ordering: .relaxed)
+    let mustWait = state.register()
+    lock.unlock()
+    guard mustWait else { return .success }
+    var result = DispatchTimeoutResult.success
+    BlockedSection.run {
+      // ORDERING: acquiring; pairs with the releasing addition in `becameEmpty`.
+      while round.load(ordering: .acquiring) == seen {
+        if Futex.wait(round, expected: seen, deadline: deadline) == .timedOut {
+          // ORDERING: acquiring; as above.
+          result = round.load(ordering: .acquiring) == seen ? .timedOut : .success
+          return
+        }
+      }
+    }
+    return result
+  }
+
+  // MARK: Notification
+
+  /// Submits a closure once nothing is outstanding: at once if the group is empty, else when the count
+  /// next reaches zero. The group and the queue stay alive until then. Notifications for one serial
+  /// queue arrive in the order of their registration. Matching C function: `dispatch_group_notify`.
+  public func notify(
+    qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], queue: DispatchQueue,
+    execute work: @escaping @Sendable () -> Void
+  ) {
+    let level = queue.servingLevel(QoSLevel(qos.qosClass), flags)
+    notify(
+      queue,
+      NodeMagazine.make(
+        .closure(work), level: level, traits: flags.contains(.barrier) ? .barrier : []))
+  }
+
+  /// As `notify(qos:flags:queue:execute:)`, submitting a work item. Matching C function:
+  /// `dispatch_group_notify`.
+  public func notify(queue: DispatchQueue, work: DispatchWorkItem) {
+    notify(queue, work.makeNode(for: queue, group: nil))
+  }
+
+  final func notify(_ queue: DispatchQueue, _ node: NodePointer) {
+    let mustWait = lock.withLock {
+      guard state.register() else { return false }
+      registered.append(Notification(queue: queue, node: node))
+      return true
+    }
+    if !mustWait { queue.submit(node) }
+  }
+
+  /// The count has touched zero while somebody was registered.
+  @usableFromInline @inline(never)
+  final func becameEmpty() {
+    let due = lock.withLock { () -> [Notification]? in
+      // Entered again meanwhile, or another leaver was here first: it is not for us to tell.
+      guard state.takeRegistrations() else { return nil }
+      let due = registered
+      registered = []
+      // ORDERING: releasing; pairs with the acquiring loads in `wait`.
+      round.wrappingAdd(1, ordering: .releasing)
+      return due
+    }
+    guard let due else { return }
+    Futex.wake(round, count: .max)
+    for notification in due { notification.queue.submit(notification.node) }
+  }
+}

@@ -1,0 +1,98 @@
+/// What a group counts, in one 64-bit word.
+///
+/// | bits  | field      | meaning |
+/// |-------|------------|---------|
+/// | 0–30  | entered    | `enter`s without their `leave` |
+/// | 32–62 | items      | submitted items that have not returned |
+/// | 63    | registered | somebody waits, or wants to be notified, when both are zero |
+///
+/// `enter` and `leave` are one addition each. Whoever brings both counts to zero while `registered` is
+/// set must try to take the registrations, under the group's lock; the compare-exchange there decides
+/// between it, other leavers, and threads that enter anew.
+@usableFromInline
+struct GroupState: ~Copyable {
+  @usableFromInline let word = Atomic<UInt64>(0)
+
+  @usableFromInline static let entered: UInt64 = 1
+  @usableFromInline static let enteredMask: UInt64 = 0x7FFF_FFFF
+  @usableFromInline static let item: UInt64 = 1 << 32
+  @usableFromInline static let itemMask: UInt64 = 0x7FFF_FFFF << 32
+  @usableFromInline static let registered: UInt64 = 1 << 63
+  @usableFromInline static let most: UInt64 = 1 << 30
+
+  init() {}
+
+  @usableFromInline
+  enum Leave {
+    /// Something is still outstanding, or nobody wants to know.
+    case others
+    /// Nothing is outstanding and somebody wants to know.
+    case last
+    /// Nothing was outstanding.
+    case unbalanced
+  }
+
+  /// - Returns: false when too many are outstanding.
+  @inlinable @inline(__always)
+  func enter() -> Bool {
+    // ORDERING: relaxed; entering publishes nothing, and its order with a leave is the client's.
+    let after = word.wrappingAdd(Self.entered, ordering: .relaxed).newValue
+    return after & Self.enteredMask < Self.most
+  }
+
+  @inlinable @inline(__always)
+  func leave() -> Leave {
+    // ORDERING: acquiring and releasing; every leave publishes what came before it, and the last one
+    // sees all of it and passes it on to waiters and notifications.
+    let (before, after) = word.wrappingSubtract(Self.entered, ordering: .acquiringAndReleasing)
+    if before & Self.enteredMask == 0 { return .unbalanced }
+    return after == Self.registered ? .last : .others
+  }
+
+  /// Counts an item; `first` is called before others may see the count if there was none.
+  @inline(__always)
+  func enterItem(first: () -> Void) -> Bool {
+    // ORDERING: relaxed; as in `enter`. The reference that `first` takes is released by the thread that
+    // brings the item count back to zero; the caller's own reference covers the time in between.
+    let before = word.wrappingAdd(Self.item, ordering: .relaxed).oldValue
+    if before & Self.itemMask == 0 { first() }
+    return before & Self.itemMask < Self.most << 32
+  }
+
+  /// - Returns: what leaving did, and whether this was the last item.
+  @inline(__always)
+  func leaveItem() -> (Leave, lastItem: Bool) {
+    // ORDERING: acquiring and releasing; as in `leave`.
+    let after = word.wrappingSubtract(Self.item, ordering: .acquiringAndReleasing).newValue
+    return (after == Self.registered ? .last : .others, after & Self.itemMask == 0)
+  }
+
+  /// Whether nothing is outstanding.
+  var isEmpty: Bool {
+    // ORDERING: acquiring; pairs with the leaves: who finds the group empty sees what was done in it.
+    word.load(ordering: .acquiring) & ~Self.registered == 0
+  }
+
+  /// Asks for the last leaver to tell. Call under the group's lock.
+  /// - Returns: false when nothing is outstanding: there is nothing to wait for.
+  func register() -> Bool {
+    // ORDERING: acquiring; as in `isEmpty`.
+    var seen = word.load(ordering: .acquiring)
+    while seen & ~Self.registered != 0 {
+      if seen & Self.registered != 0 { return true }
+      // ORDERING: acquiring and releasing; a leaver that sees the flag comes for the registrations.
+      let (done, original) = word.weakCompareExchange(
+        expected: seen, desired: seen | Self.registered, successOrdering: .acquiringAndReleasing,
+        failureOrdering: .acquiring)
+      if done { return true }
+      seen = original
+    }
+    return false
+  }
+
+  /// Takes the registrations if the group is still empty. Call under the group's lock.
+  func takeRegistrations() -> Bool {
+    // ORDERING: acquiring and releasing; as in `leave`.
+    word.compareExchange(expected: Self.registered, desired: 0, ordering: .acquiringAndReleasing).exchanged
+  }
+}

@@ -1,0 +1,114 @@
+extension DispatchQueue {
+  /// Runs `work` once for each number from 0 to `iterations - 1`, in parallel, and returns after the last.
+  ///
+  /// The calling thread takes part; at most as many threads as there are processors run at a time, nested
+  /// loops included. The runtime chooses how many iterations to hand out at once, by how long they
+  /// take, so striding by hand is not needed. Zero or fewer iterations return at once. Matching C function:
+  /// `dispatch_apply` with `DISPATCH_APPLY_AUTO`.
+  @inlinable
+  public class func concurrentPerform(iterations: Int, execute work: (Int) -> Void) {
+    // The loop over a range is compiled into the caller, where `work` may be inlined into it.
+    ParallelLoop.run(iterations) { range in
+      for index in range { work(index) }
+    }
+  }
+}
+
+/// One parallel loop: a counter that participants claim ranges of iterations from.
+@usableFromInline
+final class ParallelLoop: @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): the counters are atomic. `body` is called only for claimed ranges, and
+  // the caller, to whom it belongs, does not return before every claimed iteration has been counted.
+
+  /// Nanoseconds that one claim should take: long against the cost of claiming, short against the time a
+  /// user notices.
+  private static let claimTarget: UInt64 = 20_000
+
+  private let iterations: Int
+  private let claimed = Atomic<Int>(0)
+  private let finished = Atomic<Int>(0)
+  private let done = ThreadEvent()
+  /// Points to the caller's closure, on the caller's stack.
+  private let body: UnsafePointer<(Range<Int>) -> Void>
+  private let participants: Int
+
+  private init(_ iterations: Int, participants: Int, _ body: UnsafePointer<(Range<Int>) -> Void>) {
+    self.iterations = iterations
+    self.participants = participants
+    self.body = body
+  }
+
+  @usableFromInline
+  static func run(_ iterations: Int, _ body: (Range<Int>) -> Void) {
+    guard iterations > 0 else { return }
+    let level = Frame.current?.pointee.level ?? .unspecified
+    let root = Runtime.root(at: level)
+    root.queue._withUnsafeGuaranteedRef { queue in
+      let frame = Frame(
+        queue: .passUnretained(queue), parent: Frame.current, exclusive: false, level: level)
+      Frame.run(frame) { run(iterations, body, root) }
+    }
+  }
+
+  private static func run(_ iterations: Int, _ body: (Range<Int>) -> Void, _ root: RootQueue) {
+    let helpers = min(iterations, PoolSize.width) - 1
+    guard helpers > 0 else { return body(0..<iterations) }
+    withoutActuallyEscaping(body) { body in
+      withUnsafePointer(to: body) { body in
+      let loop = ParallelLoop(iterations, participants: helpers + 1, body)
+      // A thread from outside takes the place of a worker while it computes here.
+      let guest = WorkerThread.current == nil
+      if guest { root.band.counters.apply(.init(active: 1)) }
+      for _ in 0..<helpers {
+        root.push(NodeMagazine.make(.closure { loop.takePart() }, level: root.level))
+      }
+      loop.takePart()
+      loop.waitForOthers()
+      if guest { root.band.guestLeft() }
+      }
+    }
+  }
+
+  /// Claims and runs ranges until none is left.
+  private func takePart() {
+    var size = 1
+    while true {
+      // ORDERING: acquiring; a helper sees what the caller wrote before the loop (the queue it came
+      // through orders that too); claims need no order among themselves.
+      let start = claimed.load(ordering: .relaxed) < iterations
+        ? claimed.wrappingAdd(size, ordering: .acquiring).oldValue : iterations
+      guard start < iterations else { return }
+      let end = min(start &+ size, iterations)
+      let began = Clock.uptime()
+      runBody(start..<end)
+      let spent = Clock.uptime() &- began
+      // ORDERING: acquiring and releasing; the last one to count sees all others' work and passes it on.
+      let counted = finished.wrappingAdd(end - start, ordering: .acquiringAndReleasing).newValue
+      if counted == iterations {
+        done.signal()
+        return
+      }
+      // Larger claims while they are too short to be worth claiming, but never so large that the end
+      // waits for one thread.
+      if spent < Self.claimTarget / 2 {
+        size = max(1, min(size &* 2, (iterations - end) / (2 * participants)))
+      } else if spent > Self.claimTarget * 2 {
+        size = max(1, size / 2)
+      }
+    }
+  }
+
+  /// Never inlined: no reference to the caller's closure may outlive the count that lets it return.
+  @inline(never)
+  private func runBody(_ range: Range<Int>) { body.pointee(range) }
+
+  private func waitForOthers() { done.wait() }
+}
+
+extension Band {
+  /// A thread from outside that took a worker's place goes: a worker may have it.
+  func guestLeft() {
+    counters.apply(.init(active: -1))
+    if hasWorkInTotalOrder { noteWork() }
+  }
+}

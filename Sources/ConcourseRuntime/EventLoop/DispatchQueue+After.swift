@@ -1,0 +1,68 @@
+extension DispatchQueue {
+  /// Submits a closure once `deadline` has come.
+  ///
+  /// Never before the deadline; different deadlines are submitted in their order. A deadline that has
+  /// passed submits at once, `.distantFuture` never. The queue stays alive until the closure has run.
+  /// `DispatchTime` follows the time since boot without the time asleep. O(log n) in the number of
+  /// pending deadlines. Matching C function: `dispatch_after`.
+  public final func asyncAfter(
+    deadline: DispatchTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
+    execute work: consuming @escaping @Sendable () -> Void
+  ) {
+    schedule(work, Deadline(deadline), qos, flags)
+  }
+
+  /// As `asyncAfter(deadline:)`, on the wall clock: the submission moves with the clock when it is set.
+  /// Matching C function: `dispatch_after` with `dispatch_walltime`.
+  public final func asyncAfter(
+    wallDeadline: DispatchWallTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
+    execute work: consuming @escaping @Sendable () -> Void
+  ) {
+    schedule(work, Deadline(wallDeadline), qos, flags)
+  }
+
+  /// Submits a closure after a `Duration` from now.
+  public final func asyncAfter(
+    _ delay: Duration, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
+    execute work: consuming @escaping @Sendable () -> Void
+  ) {
+    schedule(work, Deadline(DispatchTime.now() + delay), qos, flags)
+  }
+
+  /// As `asyncAfter(deadline:)`, for closures that are not marked `@Sendable`.
+  public final func asyncAfterUnsafe(
+    deadline: DispatchTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
+    execute work: consuming @escaping () -> Void
+  ) {
+    schedule(work, Deadline(deadline), qos, flags)
+  }
+
+  /// As `asyncAfter(wallDeadline:)`, for closures that are not marked `@Sendable`.
+  public final func asyncAfterUnsafe(
+    wallDeadline: DispatchWallTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
+    execute work: consuming @escaping () -> Void
+  ) {
+    schedule(work, Deadline(wallDeadline), qos, flags)
+  }
+
+  /// Submits a work item once `deadline` has come; cancelling it calls it off. Matching C function:
+  /// `dispatch_after`.
+  public final func asyncAfter(deadline: DispatchTime, execute: DispatchWorkItem) {
+    EventLoop.shared.schedule(execute.makeNode(for: self, group: nil), on: self, at: Deadline(deadline))
+  }
+
+  /// As `asyncAfter(deadline:execute:)`, on the wall clock. Matching C function: `dispatch_after`.
+  public final func asyncAfter(wallDeadline: DispatchWallTime, execute: DispatchWorkItem) {
+    EventLoop.shared.schedule(execute.makeNode(for: self, group: nil), on: self, at: Deadline(wallDeadline))
+  }
+
+  private final func schedule(
+    _ work: consuming @escaping () -> Void, _ deadline: Deadline, _ qos: DispatchQoS,
+    _ flags: DispatchWorkItemFlags
+  ) {
+    let level = servingLevel(QoSLevel(qos.qosClass), flags)
+    let traits: WorkTraits = flags.contains(.barrier) ? .barrier : []
+    EventLoop.shared.schedule(
+      NodeMagazine.make(.closure(work), level: level, traits: traits), on: self, at: deadline)
+  }
+}

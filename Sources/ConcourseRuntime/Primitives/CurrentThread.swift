@@ -1,0 +1,36 @@
+public import CConcourse
+
+/// The calling thread, as the engine knows it.
+@usableFromInline
+enum CurrentThread {
+  /// The engine's per-thread state: one thread-local load, no initialisation.
+  @inlinable
+  static var state: UnsafeMutablePointer<concourse_thread> {
+    @inline(__always) get { concourse_thread_current() }
+  }
+
+  /// The kernel's thread id, cached; never 0.
+  static var id: UInt32 {
+    let state = Self.state
+    let known = state.pointee.id
+    return known != 0 ? known : learnID(state)
+  }
+
+  /// Whether this is the thread that the process began with.
+  static var isMain: Bool { id == Process.id }
+
+  @inline(never)
+  private static func learnID(_ state: UnsafeMutablePointer<concourse_thread>) -> UInt32 {
+    let id = concourse_gettid()
+    state.pointee.id = id
+    return id
+  }
+
+  /// Runs `hook` when this thread exits; the first call on a thread decides.
+  static func armExitHook(_ hook: @convention(c) () -> Void) {
+    let state = Self.state
+    guard state.pointee.exit_hook_armed == 0 else { return }
+    // Refused (no keys left): the thread's cached nodes are then lost with it, a bounded leak.
+    state.pointee.exit_hook_armed = concourse_arm_exit_hook(hook) ? 1 : 0
+  }
+}

@@ -1,0 +1,49 @@
+internal import CConcourse
+internal import Glibc
+
+/// Sleeping and waking on a 32-bit word: the only way a thread of the engine sleeps.
+///
+/// Matching system call: `futex(2)`, private to the process, with absolute deadlines so that a
+/// spurious wake-up never stretches a wait.
+enum Futex {
+  /// Why a wait returned.
+  enum Outcome {
+    /// Woken, the word had another value, or the kernel woke us for no reason: look again.
+    case lookAgain
+    /// The deadline has passed.
+    case timedOut
+  }
+
+  /// Sleeps while `word` equals `expected`, at most until `deadline`.
+  static func wait(
+    _ word: borrowing Atomic<UInt32>, expected: UInt32, deadline: Deadline = .never
+  ) -> Outcome {
+    // SAFETY: an Atomic is its own storage and is always passed by address, so this is the address
+    // of the word itself; it stays valid for the borrow, that is for the whole call.
+    withUnsafePointer(to: word) { pointer in
+      let address = UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt32.self)
+      let failure: Int32
+      switch deadline {
+      case .immediate:
+        return .timedOut
+      case .never:
+        failure = concourse_futex_wait(address, expected, 0, 0)
+      case .uptime(let nanoseconds):
+        failure = concourse_futex_wait(address, expected, 1, nanoseconds)
+      case .wall(let nanoseconds):
+        failure = concourse_futex_wait(address, expected, 2, nanoseconds)
+      }
+      // EINTR and EAGAIN both mean: look at the word again. Every caller loops, so the retry is there.
+      return failure == ETIMEDOUT ? .timedOut : .lookAgain
+    }
+  }
+
+  /// Wakes up to `count` threads that sleep on `word`.
+  static func wake(_ word: borrowing Atomic<UInt32>, count: Int32) {
+    // SAFETY: as in `wait`. The kernel uses the address as a key and never dereferences it here, so a
+    // word whose owner has just gone costs at most a spurious wake-up somewhere else.
+    withUnsafePointer(to: word) { pointer in
+      _ = concourse_futex_wake(UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt32.self), count)
+    }
+  }
+}

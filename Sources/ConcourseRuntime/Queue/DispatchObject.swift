@@ -1,0 +1,41 @@
+/// The root of the dispatch classes: reference counted, with a target queue where that means
+/// something, and with activation and suspension where that means something.
+///
+/// On groups and semaphores these calls have no effect. Matching C type: `dispatch_object_t`.
+public class DispatchObject: Hashable, CustomStringConvertible {
+  init() {}
+
+  /// Sets the queue on which this object's work runs.
+  ///
+  /// Only an initially inactive queue that has not been activated may change its target: an active
+  /// one traps, and so does a target that would close a cycle. Ignored on global queues and the main
+  /// queue. Matching C function: `dispatch_set_target_queue`.
+  /// - Parameter queue: the new target; nil means the default-QoS global queue.
+  public func setTarget(queue: DispatchQueue?) {}
+
+  /// Lets an initially inactive object start; no effect on an object that is active or has no such
+  /// state. Matching C function: `dispatch_activate`.
+  public func activate() {}
+
+  /// Adds one to the suspension count: nothing new starts until every suspension is resumed.
+  ///
+  /// The item that runs now completes. Ignored on global queues and the main queue. Matching C
+  /// function: `dispatch_suspend`.
+  public func suspend() {}
+
+  /// Takes one from the suspension count; at zero, work goes on.
+  ///
+  /// Traps when there is no suspension to resume. Matching C function: `dispatch_resume`.
+  public func resume() {}
+
+  /// Whether two references are the same object.
+  public static func == (a: DispatchObject, b: DispatchObject) -> Bool { a === b }
+
+  /// Hashes the object's identity.
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+
+  /// A line for debugging: class and address.
+  public var description: String {
+    "<\(type(of: self)): 0x\(String(UInt(bitPattern: ObjectIdentifier(self).hashValue), radix: 16))>"
+  }
+}

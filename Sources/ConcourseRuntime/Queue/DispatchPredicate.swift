@@ -1,0 +1,56 @@
+/// Where code claims to run, for `dispatchPrecondition`.
+public enum DispatchPredicate: Sendable {
+  /// Inside an item of the queue, or of one that targets it, or in code that such an item waits for.
+  case onQueue(DispatchQueue)
+  /// As `onQueue`, and alone on it: any item of a serial queue, a barrier of a concurrent one.
+  case onQueueAsBarrier(DispatchQueue)
+  /// Not `onQueue`.
+  case notOnQueue(DispatchQueue)
+}
+
+/// Traps, in debug and release builds, unless the condition holds.
+///
+/// On the main thread `.onQueue(.main)` always holds. Matching C functions: `dispatch_assert_queue`,
+/// `dispatch_assert_queue_barrier`, `dispatch_assert_queue_not`.
+/// - Parameters:
+///   - condition: where this code is meant to run.
+///   - file: named in the message.
+///   - line: named in the message.
+public func dispatchPrecondition(
+  condition: @autoclosure () -> DispatchPredicate, file: StaticString = #file, line: UInt = #line
+) {
+  let predicate = condition()
+  if !_dispatchPreconditionTest(predicate) { predicate.fail(file, line) }
+}
+
+/// Whether a predicate holds here. Hidden: `dispatchPrecondition` calls it.
+public func _dispatchPreconditionTest(_ condition: DispatchPredicate) -> Bool {
+  switch condition {
+  case .onQueue(let queue): isOn(queue)
+  case .onQueueAsBarrier(let queue): isAloneOn(queue)
+  case .notOnQueue(let queue): !isOn(queue)
+  }
+}
+
+private func isOn(_ queue: DispatchQueue) -> Bool {
+  queue.kind == .main && CurrentThread.isMain || Frame.hold(of: queue, from: Frame.current) != .none
+}
+
+private func isAloneOn(_ queue: DispatchQueue) -> Bool {
+  if queue.kind == .global { return false }
+  return queue.kind == .main && CurrentThread.isMain
+    || Frame.hold(of: queue, from: Frame.current) == .exclusive
+}
+
+extension DispatchPredicate {
+  fileprivate func fail(_ file: StaticString, _ line: UInt) -> Never {
+    let claim =
+      switch self {
+      case .onQueue(let queue): "to be on queue \"\(queue.label)\""
+      case .onQueueAsBarrier(let queue): "to be alone on queue \"\(queue.label)\""
+      case .notOnQueue(let queue): "not to be on queue \"\(queue.label)\""
+      }
+    let place = DispatchQueue.current.map { "an item of \"\($0.label)\"" } ?? "no item of any queue"
+    Trap.clientBug("dispatchPrecondition at \(file):\(line): expected \(claim), but this is \(place)")
+  }
+}

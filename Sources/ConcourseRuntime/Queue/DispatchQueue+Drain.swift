@@ -1,0 +1,181 @@
+extension DispatchQueue {
+  /// Items that one drain runs before it lets other queues have the worker, if any wait.
+  private static let budget = 256
+
+  /// Takes this queue's entries in order and runs them, or sends them on, until none is left, the queue
+  /// is suspended, or it is handed to a waiting thread. Called where the queue's entry was reached.
+  final func drain() {
+    guard case .drain = state.beginDrain(CurrentThread.id) else { return }
+    let outer = Frame.current
+    let frame = Frame(
+      queue: .passUnretained(self), parent: outer, exclusive: true, level: outer?.pointee.level ?? level)
+    Frame.run(frame) {
+      if kind == .serial { drainSerial() } else { drainConcurrent() }
+    }
+  }
+
+  // MARK: Serial
+
+  private final func drainSerial() {
+    var left = Self.budget
+    var streaming = false
+    var first = list.first()
+    while true {
+      if state.snapshot.isHeld {
+        if let first { list.leave(at: first) }
+        if case .released = state.releaseHeld() { return }
+        first = list.first()
+        continue
+      }
+      guard let node = first else {
+        if case .released = state.releaseEmpty() { return }
+        first = list.first()
+        continue
+      }
+      if node.isWaiter {
+        guard case .next(let next) = serve(waiter: node) else { return }
+        first = next
+        continue
+      }
+      // The node stays the list's oldest while its item runs: producers then find the list non-empty
+      // and need not touch the state at all.
+      Invocation.perform(node.takeWork(), group: node.pointee.group)
+      if streaming && list.next(after: node) == nil { linger(at: node) }
+      streaming = list.next(after: node) != nil
+      first = list.advance(past: node)
+      NodeMagazine.recycle(node)
+
+      left -= 1
+      if left == 0, let first {
+        if yieldWorker(leaving: first) { return }
+        left = Self.budget
+      }
+    }
+  }
+
+  /// Waits a moment for the producer of a stream, which spares it and us the way through the pool.
+  @inline(never)
+  private final func linger(at node: NodePointer) {
+    for _ in 0..<Spin.lingerRounds where list.next(after: node) == nil { Processor.pause() }
+  }
+
+  /// Gives the worker to others if any wait for one, leaving the rest for later.
+  private final func yieldWorker(leaving first: NodePointer) -> Bool {
+    guard WorkerThread.shouldYield else { return false }
+    let level = first.pointee.level
+    list.leave(at: first)
+    carryOut(state.releaseToTarget(level))
+    return true
+  }
+
+  // MARK: Concurrent
+
+  private final func drainConcurrent() {
+    var first = list.first()
+    while true {
+      if state.snapshot.isHeld {
+        if let first { list.leave(at: first) }
+        if case .released = state.releaseHeld() { return }
+        first = list.first()
+        continue
+      }
+      guard let node = first else {
+        if case .released = state.releaseEmpty() { return }
+        first = list.first()
+        continue
+      }
+      let barrier = node.pointee.traits.contains(.barrier)
+      if barrier && !state.readersAreGone {
+        list.leave(at: node)
+        if case .released = state.releaseToReaders() { return }
+        continue
+      }
+      if node.isWaiter {
+        guard case .next(let next) = serve(waiter: node) else { return }
+        first = next
+      } else if barrier {
+        Invocation.perform(node.takeWork(), group: node.pointee.group)
+        first = list.advance(past: node)
+        NodeMagazine.recycle(node)
+      } else {
+        first = list.advance(past: node)
+        state.addReaderPlace()
+        admit(node)
+      }
+    }
+  }
+
+  // MARK: Handing over
+
+  private enum Served {
+    /// The queue is still the caller's; this is now first in its list.
+    case next(NodePointer?)
+    /// The queue belongs to the waiting thread.
+    case handedOver
+  }
+
+  /// Lets the waiting thread at the head of the list have its turn.
+  private final func serve(waiter node: NodePointer) -> Served {
+    guard case .waiter(let waiter) = node.takeWork() else {
+      Trap.runtimeBug("an item was taken for a waiting thread")
+    }
+    let next = list.advance(past: node)
+    NodeMagazine.recycle(node)
+    if !waiter.pointee.exclusive {
+      state.addReaderPlace()
+      waiter.pointee.event.signal()
+      return .next(next)
+    }
+    // Only a drain may run the body here; a thread that hands the queue on has work of its own.
+    if waiter.pointee.body != nil && Frame.current?.pointee.queue.toOpaque() == selfPointer {
+      SyncWaiter.runBody(of: waiter)
+      waiter.pointee.bodyHasRun = true
+      waiter.pointee.event.signal()
+      return .next(next)
+    }
+    if let next { list.leave(at: next) }
+    state.transfer(to: waiter.pointee.thread, leftovers: next != nil)
+    waiter.pointee.event.signal()
+    return .handedOver
+  }
+
+  private final var selfPointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+  /// Gives up a queue that the calling thread owns but does not drain: to the first waiting thread, to
+  /// a worker if an item is first, or to nobody.
+  @usableFromInline @inline(never)
+  final func handOn() {
+    var first = list.first()
+    while true {
+      if state.snapshot.isHeld {
+        if let first { list.leave(at: first) }
+        if case .released = state.releaseHeld() { return }
+        first = list.first()
+        continue
+      }
+      guard let node = first else {
+        if case .released = state.releaseEmpty() { return }
+        first = list.first()
+        continue
+      }
+      if node.pointee.traits.contains(.barrier) && !state.readersAreGone {
+        list.leave(at: node)
+        if case .released = state.releaseToReaders() { return }
+        continue
+      }
+      guard node.isWaiter else {
+        let level = node.pointee.level
+        list.leave(at: node)
+        carryOut(state.releaseToTarget(level))
+        return
+      }
+      guard case .next(let next) = serve(waiter: node) else { return }
+      first = next
+    }
+  }
+
+  /// Gives back one reader's place of a concurrent queue.
+  final func giveUpPlace() {
+    if case .own = state.releaseReaderPlace(CurrentThread.id) { handOn() }
+  }
+}

@@ -1,0 +1,198 @@
+public import CConcourse
+
+// The uncontended path is inlined into the caller: one compare-exchange to take the queue, the body,
+// one compare-exchange to give it back. Nothing is allocated and nothing is counted.
+
+extension DispatchQueue {
+  /// Runs a closure in its turn on this queue, and returns when it has run.
+  ///
+  /// The closure runs on the calling thread, except that items of the main queue and of queues that
+  /// end in it run on the main thread. Items keep their order: everything submitted before runs first.
+  /// The queue's QoS does not apply. Traps when the calling item already holds the queue, which
+  /// would wait for itself for ever. Matching C function: `dispatch_sync`.
+  /// - Parameter work: the closure.
+  /// - Returns: what the closure returns; what it throws is rethrown.
+  @inlinable
+  public final func sync<Result, Failure: Error>(
+    execute work: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let thread = CurrentThread.state
+    let id = thread.pointee.id
+    // An id not yet learnt is 0 and would look like success.
+    guard id != 0, list.isEmpty, state.takeIdleSerial(id) else {
+      return try syncSlowly(barrier: false, work)
+    }
+    let outer = thread.pointee.innermostFrame
+    var frame = Frame(
+      queue: .passUnretained(self), parent: outer, exclusive: true,
+      level: outer?.pointee.level ?? .unspecified)
+    return try withUnsafeMutablePointer(to: &frame) { frame throws(Failure) -> Result in
+      thread.pointee.innermostFrame = frame
+      defer {
+        thread.pointee.innermostFrame = outer
+        if !state.releaseIdleSerial(id) { handOn() }
+      }
+      return try work()
+    }
+  }
+
+  /// As `sync(execute:)`, with flags: `.barrier` runs the closure alone on a private concurrent queue;
+  /// the QoS flags change nothing, since the closure runs at the caller's level. Matching C functions:
+  /// `dispatch_sync`, `dispatch_barrier_sync`.
+  @inlinable
+  public final func sync<Result, Failure: Error>(
+    flags: DispatchWorkItemFlags, execute work: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try syncSlowly(barrier: flags.contains(.barrier), work)
+  }
+
+  /// Runs a work item in its turn on this queue, and returns when it has run or been skipped because of
+  /// its cancellation. Matching C function: `dispatch_sync`.
+  public final func sync(execute workItem: DispatchWorkItem) {
+    sync(flags: workItem.flags) { workItem.execute() }
+  }
+
+  @inlinable
+  final func syncSlowly<Result, Failure: Error>(
+    barrier: Bool, _ work: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let thread = CurrentThread.state
+    let outer = thread.pointee.innermostFrame
+    var frame = Frame(
+      queue: .passUnretained(self), parent: outer, exclusive: barrier,
+      level: outer?.pointee.level ?? .unspecified)
+    return try withUnsafeMutablePointer(to: &frame) { frame throws(Failure) -> Result in
+      guard beginSync(frame) else {
+        var result: Swift.Result<Result, Failure>?
+        runOnMainThread(frame) { result = Swift.Result(catching: work) }
+        endSync(exclusive: barrier)
+        return try result!.get()
+      }
+      thread.pointee.innermostFrame = frame
+      defer {
+        thread.pointee.innermostFrame = outer
+        endSync(exclusive: barrier)
+      }
+      return try work()
+    }
+  }
+}
+
+// MARK: - Taking and giving back the queues a synchronous item needs
+
+extension DispatchQueue {
+  /// Waits for this queue and every queue its work passes through.
+  /// - Returns: false when the body must run on the main thread, in `runOnMainThread`.
+  @usableFromInline
+  final func beginSync(_ frame: UnsafeMutablePointer<Frame>) -> Bool {
+    if kind == .concurrent || kind == .serial {
+      acquire(exclusive: kind == .serial || frame.pointee.exclusive, frame)
+    }
+    return beginSyncAbove(frame)
+  }
+
+  /// The same for the queues above this one only.
+  final func beginSyncAbove(_ frame: UnsafeMutablePointer<Frame>) -> Bool {
+    var link: DispatchQueue? = kind == .main ? self : targetQueue
+    while let queue = link {
+      switch queue.kind {
+      case .global:
+        return true
+      case .main:
+        if CurrentThread.isMain {
+          Trap.clientBug(
+            "sync on queue \"\(label)\", whose items run on the main thread, from the main thread: "
+              + "it would wait for itself")
+        }
+        return false
+      case .serial, .concurrent:
+        queue.acquire(exclusive: queue.kind == .serial, frame)
+      }
+      link = queue.targetQueue
+    }
+    return true
+  }
+
+  /// Gives back what `beginSync` took.
+  @usableFromInline
+  final func endSync(exclusive: Bool) {
+    var link: DispatchQueue? = self
+    var exclusive = exclusive
+    while let queue = link, queue.kind == .serial || queue.kind == .concurrent {
+      if queue.kind == .serial || exclusive {
+        // Nothing but the owner in the word: nobody came meanwhile.
+        if !queue.state.releaseIdleSerial(CurrentThread.id) { queue.handOn() }
+      } else {
+        queue.giveUpPlace()
+      }
+      exclusive = false
+      link = queue.targetQueue
+    }
+  }
+
+  /// Takes this one queue, at once or after waiting for its turn.
+  @inline(__always)
+  private final func acquire(exclusive: Bool, _ frame: UnsafeMutablePointer<Frame>) {
+    if list.isEmpty
+      && (exclusive ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace())
+    {
+      return
+    }
+    _ = waitForTurn(exclusive: exclusive, frame, body: nil)
+  }
+
+  /// Waits in the list until the queue is handed to this thread.
+  /// - Returns: true when the drainer has run `body` instead.
+  @inline(never)
+  final func waitForTurn(
+    exclusive: Bool, _ frame: UnsafeMutablePointer<Frame>, body: (() -> Void)?
+  ) -> Bool {
+    switch Frame.hold(of: self, from: frame.pointee.parent) {
+    case .exclusive:
+      Trap.clientBug(
+        "sync on queue \"\(label)\", which the calling item already holds: it would wait for itself")
+    case .shared where exclusive:
+      Trap.clientBug(
+        "barrier sync on queue \"\(label)\" from inside one of its items: the barrier would wait for "
+          + "that item, and the item for the barrier")
+    case .shared:
+      // This thread already reads; making it queue up behind a barrier that waits for it would hang.
+      state.addReaderPlace()
+      return false
+    case .none:
+      break
+    }
+    Runtime.requireThreads("sync on queue \"\(label)\", which is not idle,")
+    let id = CurrentThread.id
+    let level = frame.pointee.level
+    var waiter = SyncWaiter(
+      thread: id, exclusive: exclusive, queue: frame.pointee.queue, frame: frame.pointee.parent,
+      level: level, body: body)
+    return withUnsafeMutablePointer(to: &waiter) { waiter in
+      let node = NodeMagazine.make(
+        .waiter(waiter), level: level, traits: exclusive && kind == .concurrent ? .barrier : [])
+      if list.push(node) {
+        if case .own = state.noteWaiter(id) { handOn() }
+      } else if level > self.level {
+        carryOut(state.raise(to: level))
+      }
+      waiter.pointee.event.wait()
+      return waiter.pointee.bodyHasRun
+    }
+  }
+
+  /// Runs `body` on the main thread, in its turn on the main queue, while this thread waits.
+  @usableFromInline @inline(never)
+  final func runOnMainThread(_ frame: UnsafeMutablePointer<Frame>, _ body: () -> Void) {
+    withoutActuallyEscaping(body) { body in
+      var waiter = SyncWaiter(
+        thread: CurrentThread.id, exclusive: frame.pointee.exclusive, queue: frame.pointee.queue,
+        frame: frame.pointee.parent, level: frame.pointee.level, body: body)
+      withUnsafeMutablePointer(to: &waiter) { waiter in
+        Runtime.mainQueue.submit(NodeMagazine.make(.waiter(waiter), level: frame.pointee.level))
+        waiter.pointee.event.wait()
+        waiter.pointee.body = nil
+      }
+    }
+  }
+}

@@ -1,0 +1,139 @@
+/// A queue of work items, run in first-in first-out order by threads of the pool or, for the main
+/// queue, by the main thread.
+///
+/// A **serial** queue runs one item at a time. A **concurrent** queue starts items in order and lets
+/// them overlap, except for barriers, which run alone. **Global** queues are the concurrent queues
+/// that every hierarchy of targets ends in, one for each quality-of-service class. All calls may be
+/// made from any thread. A queue stays alive while it holds work, so the last reference may be
+/// dropped right after submitting.
+///
+/// Matching C type: `dispatch_queue_t`.
+public class DispatchQueue: DispatchObject, @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): `state`, `list` and `extrasReference` are atomics or guarded by
+  // them; `target` changes only while the queue is inactive, before any other thread's item can read
+  // it; everything else is immutable.
+
+  /// What the queue is, which decides how work is admitted.
+  enum Kind: UInt8 {
+    case serial, concurrent, global, main
+
+    var isSerial: Bool { self == .serial || self == .main }
+  }
+
+  @usableFromInline final let state: QueueState
+  @usableFromInline final let list = WorkList()
+  /// The queue that this one's work is put to; counted. nil only for global queues and the main queue.
+  /// OWNED BY the configuring thread while inactive, constant afterwards.
+  @exclusivity(unchecked) final var target: Unmanaged<DispatchQueue>?
+  /// Seldom-used belongings, made when first needed: see `QueueExtras`.
+  final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
+  final let kind: Kind
+  /// The level given at creation, or that of a global target named at creation; unspecified if none.
+  @exclusivity(unchecked) final var level: QoSLevel
+  /// What `qos` reports.
+  final let ownClass: QoSLevel
+  final let relativePriority: Int8
+
+  /// The label given at creation; empty if there was none. For debugging: it need not be unique.
+  ///
+  /// Matching C function: `dispatch_queue_get_label`.
+  public final let label: String
+
+  init(
+    kind: Kind, label: String, qos: DispatchQoS, attributes: Attributes, target: DispatchQueue?
+  ) {
+    self.kind = kind
+    self.label = label
+    ownClass = QoSLevel(qos.qosClass)
+    relativePriority = Int8(qos.relativePriority)
+    level = ownClass
+    var nested = kind == .global || kind == .main
+    if kind == .serial || kind == .concurrent {
+      let chosen = target ?? Runtime.globalQueue(.default)
+      nested = chosen.kind != .global
+      if level == .unspecified, target != nil, chosen.kind == .global { level = chosen.ownClass }
+      self.target = .passRetained(chosen)
+    }
+    state = QueueState(
+      concurrent: kind == .concurrent || kind == .global, nested: nested,
+      inactive: attributes.contains(.initiallyInactive))
+    super.init()
+  }
+
+  deinit {
+    let last = state.snapshot
+    if last.isSuspended {
+      Trap.clientBug(
+        "the last reference to queue \"\(label)\" was released while it was suspended; resume it first")
+    }
+    if last.isInactive {
+      Trap.clientBug(
+        "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
+    }
+    target?.release()
+    releaseExtras()
+  }
+
+  /// Creates a queue that runs its work on the pool.
+  ///
+  /// - Parameters:
+  ///   - label: a name for debugging, by convention in reverse-DNS style.
+  ///   - qos: the class to serve the queue's work at; `.unspecified` lets items and submitters decide.
+  ///   - attributes: `.concurrent` for a concurrent queue, `.initiallyInactive` for one that holds its
+  ///     work until `activate()`; serial and active by default.
+  ///   - autoreleaseFrequency: accepted and without effect where there is no Objective-C.
+  ///   - target: the queue to run this one's work on; nil means the default-QoS global queue.
+  ///
+  /// Matching C function: `dispatch_queue_create_with_target`.
+  public convenience init(
+    label: String, qos: DispatchQoS = .unspecified, attributes: Attributes = [],
+    autoreleaseFrequency: AutoreleaseFrequency = .inherit, target: DispatchQueue? = nil
+  ) {
+    self.init(
+      kind: attributes.contains(.concurrent) ? .concurrent : .serial, label: label, qos: qos,
+      attributes: attributes, target: target)
+  }
+
+  /// The class and relative priority given at creation; a global queue reports its class.
+  ///
+  /// Matching C function: `dispatch_queue_get_qos_class`.
+  public final var qos: DispatchQoS {
+    DispatchQoS(qosClass: ownClass.qosClass, relativePriority: Int(relativePriority))
+  }
+
+  /// The queue this one's work is put to, or nil at the end of the hierarchy.
+  final var targetQueue: DispatchQueue? {
+    @inline(__always) get { target?.takeUnretainedValue() }
+  }
+
+  /// Sets the queue that this one's work is put to.
+  ///
+  /// Allowed while the queue is inactive, with immediate effect; an active queue traps, since its
+  /// items may already be on their way through the old target. Ignored on global queues and the main
+  /// queue. A target whose own targets lead back here traps. Matching C function:
+  /// `dispatch_set_target_queue`.
+  /// - Parameter queue: the new target; nil means the default-QoS global queue.
+  public override func setTarget(queue: DispatchQueue?) { retarget(to: queue) }
+
+  /// Adds one to the suspension count: no further item starts until every suspension is resumed.
+  ///
+  /// The items that run now complete; an item may suspend its own queue. Suspending a target holds
+  /// every queue that targets it. Ignored on global queues and the main queue. O(1). Matching C
+  /// function: `dispatch_suspend`.
+  public override func suspend() { beginSuspension() }
+
+  /// Takes one from the suspension count; at zero the queue goes on, unless it is still inactive.
+  ///
+  /// Traps when there is no suspension to resume, also on an inactive queue. Matching C function:
+  /// `dispatch_resume`.
+  public override func resume() { endSuspension() }
+
+  /// Lets an initially inactive queue start; no effect on an active one. Activating a queue that has
+  /// also been suspended leaves it suspended. Matching C function: `dispatch_activate`.
+  public override func activate() { beginActivity() }
+
+  /// A line for debugging: class, label and state.
+  public override var description: String {
+    "<\(type(of: self)) \"\(label)\": \(kind), \(state.snapshot)>"
+  }
+}

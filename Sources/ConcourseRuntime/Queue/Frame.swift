@@ -1,0 +1,93 @@
+public import CConcourse
+
+/// One running item on one thread's stack: which queue it runs for, and from where it was submitted
+/// if its submitter waits for it.
+///
+/// Frames answer "current queue", specifics, assertions and "does this thread already hold that
+/// queue?". They live on the stack of the thread that runs the item, or of a thread that waits for it.
+@frozen
+@usableFromInline
+struct Frame {
+  /// The queue the item was submitted to. Not counted: it is kept alive by whoever runs the item.
+  @usableFromInline let queue: Unmanaged<DispatchQueue>
+  /// The frame of the synchronous submitter, or nil at the bottom of an asynchronous item.
+  @usableFromInline let parent: UnsafeMutablePointer<Frame>?
+  /// Whether the item has the queue for itself.
+  @usableFromInline let exclusive: Bool
+  /// The level the item is served at, for what it submits in turn.
+  @usableFromInline let level: QoSLevel
+
+  @inlinable @inline(__always)
+  init(
+    queue: Unmanaged<DispatchQueue>, parent: UnsafeMutablePointer<Frame>?, exclusive: Bool,
+    level: QoSLevel
+  ) {
+    self.queue = queue
+    self.parent = parent
+    self.exclusive = exclusive
+    self.level = level
+  }
+
+  /// The innermost frame of the calling thread.
+  @inlinable
+  static var current: UnsafeMutablePointer<Frame>? {
+    @inline(__always) get { CurrentThread.state.pointee.innermostFrame }
+  }
+
+  /// Runs `body` inside `frame`.
+  @inline(__always)
+  static func run<Result>(_ frame: consuming Frame, _ body: () -> Result) -> Result {
+    var frame = frame
+    let thread = CurrentThread.state
+    let outer = thread.pointee.innermostFrame
+    return withUnsafeMutablePointer(to: &frame) { pointer in
+      thread.pointee.innermostFrame = pointer
+      defer { thread.pointee.innermostFrame = outer }
+      return body()
+    }
+  }
+
+  /// The level that an asynchronous submission from the calling thread inherits.
+  static var inheritedLevel: QoSLevel {
+    @inline(__always) get {
+      guard let frame = current else { return .unspecified }
+      return frame.pointee.level.propagated
+    }
+  }
+
+  /// How the calling thread holds a queue.
+  enum Hold {
+    case none, shared, exclusive
+  }
+
+  /// How the frames from `innermost` outwards hold `queue`, directly or through a queue above it.
+  static func hold(of queue: DispatchQueue, from innermost: UnsafeMutablePointer<Frame>?) -> Hold {
+    var strongest = Hold.none
+    var next = innermost
+    while let frame = next {
+      var link: DispatchQueue? = frame.pointee.queue.takeUnretainedValue()
+      var exclusive = frame.pointee.exclusive
+      while let held = link {
+        if held === queue {
+          if exclusive || held.kind.isSerial { return .exclusive }
+          strongest = .shared
+        }
+        // What a frame holds of the queues above its own is an ordinary place, alone on serial ones.
+        exclusive = false
+        link = held.targetQueue
+      }
+      next = frame.pointee.parent
+    }
+    return strongest
+  }
+}
+
+extension concourse_thread {
+  /// The innermost running item of this thread.
+  @inlinable
+  var innermostFrame: UnsafeMutablePointer<Frame>? {
+    // SAFETY: only this file's `Frame` pointers are ever stored in `frame`.
+    @inline(__always) get { frame?.assumingMemoryBound(to: Frame.self) }
+    @inline(__always) set { frame = UnsafeMutableRawPointer(newValue) }
+  }
+}

@@ -1,0 +1,89 @@
+internal import CConcourse
+
+/// The thread the process began with, as the server of the main queue, and the ways to wake it.
+final class MainThread: @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): atomics, and a lock around making the descriptor.
+
+  /// 1 when there may be items that the main thread has not looked for: what `dispatchMain` sleeps on.
+  private let signal = Atomic<UInt32>(0)
+  /// The descriptor for other event loops, or -1 while nobody has asked for it.
+  private let handle = Atomic<Int32>(-1)
+  private let handleLock = Lock()
+
+  /// The main queue's list was empty and has got an entry.
+  static func wake() { Runtime.shared.mainThread.wake() }
+
+  private func wake() {
+    // ORDERING: sequentially consistent; stands after the push and before the look at the descriptor,
+    // whose maker looks at the list after publishing it.
+    signal.store(1, ordering: .sequentiallyConsistent)
+    Futex.wake(signal, count: 1)
+    // ORDERING: sequentially consistent; see above.
+    let descriptor = handle.load(ordering: .sequentiallyConsistent)
+    if descriptor >= 0 { concourse_eventfd_signal(descriptor) }
+  }
+
+  /// Serves the main queue for ever.
+  func serve() -> Never {
+    while true {
+      // ORDERING: acquiring; pairs with `wake`: what was pushed before is found by the drain.
+      _ = signal.exchange(0, ordering: .acquiring)
+      drain()
+      // ORDERING: acquiring; as above.
+      while signal.load(ordering: .acquiring) == 0 {
+        _ = Futex.wait(signal, expected: 0)
+      }
+    }
+  }
+
+  /// The descriptor that becomes readable when the main queue has items; -1 if the system refuses one.
+  func descriptor() -> Int32 {
+    handleLock.withLock {
+      // ORDERING: relaxed; under the lock.
+      let known = handle.load(ordering: .relaxed)
+      if known >= 0 { return known }
+      let made = concourse_eventfd()
+      // ORDERING: sequentially consistent; see `wake`.
+      handle.store(made, ordering: .sequentiallyConsistent)
+      if made >= 0, !Runtime.mainQueue.list.isEmptyInTotalOrder { concourse_eventfd_signal(made) }
+      return made
+    }
+  }
+
+  /// Runs what was in the main queue when the call began; what those items add is left for later.
+  func drainOnce() {
+    // ORDERING: acquiring; as in `descriptor`.
+    let descriptor = handle.load(ordering: .acquiring)
+    if descriptor >= 0 { concourse_eventfd_clear(descriptor) }
+    drain(until: Runtime.mainQueue.list.last)
+    if descriptor >= 0, !Runtime.mainQueue.list.isEmpty { concourse_eventfd_signal(descriptor) }
+  }
+
+  /// Runs the main queue's items, up to `last` if given.
+  private func drain(until last: NodePointer? = nil) {
+    let queue = Runtime.mainQueue
+    // Items may call back into a run loop that drains again: each entry leaves the list before it runs.
+    while let node = queue.list.popFirst() {
+      let isLast = node == last
+      run(node, of: queue)
+      if isLast { return }
+    }
+  }
+
+  private func run(_ node: NodePointer, of queue: DispatchQueue) {
+    if case .waiter(let waiter) = node.pointee.work {
+      _ = node.takeWork()
+      NodeMagazine.recycle(node)
+      SyncWaiter.runBody(of: waiter)
+      waiter.pointee.event.signal()
+      return
+    }
+    if node.pointee.admittedBy != nil { return Invocation.runAdmitted(node) }
+    let work = node.takeWork()
+    let group = node.pointee.group
+    let frame = Frame(
+      queue: .passUnretained(queue), parent: nil, exclusive: true, level: node.pointee.level)
+    NodeMagazine.recycle(node)
+    Frame.run(frame) { Invocation.perform(work, group: group) }
+  }
+}

@@ -1,0 +1,351 @@
+/// The state of one queue in one 64-bit word, and every legal change of it.
+///
+/// | bits  | field      | meaning |
+/// |-------|------------|---------|
+/// | 0–23  | owner      | kernel id of the thread that may take from the list; on a serial queue, and during a barrier, its item runs alone |
+/// | 24–51 | readers    | ordinary items (async or sync) of a concurrent queue that run or are on their way |
+/// | 52    | pending    | the list may hold entries nobody has looked at: whoever lets go of the queue must look |
+/// | 53    | enqueued   | an entry for this queue lies with its target: a drain will come |
+/// | 54    | suspended  | the suspension count is above zero |
+/// | 55    | inactive   | not activated yet |
+/// | 56    | concurrent | ordinary items share the queue (constant) |
+/// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
+/// | 60–62 | level      | the highest QoS level noted since the last drain began |
+///
+/// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
+/// compare-exchange and gives it back with another.
+///
+/// **Invariant.** When nobody owns a queue that is neither suspended nor inactive and whose list is
+/// not empty, one of these holds: `enqueued` is set; `pending` is set and readers run, of which the
+/// last will look; or the thread that made the list non-empty is about to note that.
+/// Every transition that gives up ownership keeps it, which is what the model tests explore.
+///
+/// Nobody outside this file sees a bit.
+@usableFromInline
+struct QueueState: ~Copyable {
+  @usableFromInline let word: Atomic<UInt64>
+
+  init(concurrent: Bool, nested: Bool, inactive: Bool) {
+    var snapshot = Snapshot(bits: 0)
+    if concurrent { snapshot = snapshot.setting(Snapshot.concurrent) }
+    if nested { snapshot = snapshot.setting(Snapshot.nested) }
+    if inactive { snapshot = snapshot.setting(Snapshot.inactive) }
+    word = Atomic(snapshot.bits)
+  }
+
+  /// The state now. It may have changed by the time the caller looks at it.
+  var snapshot: Snapshot {
+    // ORDERING: relaxed; for decisions that a transition confirms, and for messages.
+    @inline(__always) get { Snapshot(bits: word.load(ordering: .relaxed)) }
+  }
+
+  /// Whether no ordinary item of a concurrent queue runs any more.
+  var readersAreGone: Bool {
+    // ORDERING: acquiring; pairs with the readers' releases: a barrier sees what they wrote.
+    !Snapshot(bits: word.load(ordering: .acquiring)).hasReaders
+  }
+
+  /// Changes the word by `change` until it takes; `change` returns nil to leave it as it is.
+  @inline(__always)
+  private func update<Decision>(
+    _ change: (Snapshot) -> (Snapshot, Decision)
+  ) -> Decision {
+    // ORDERING: relaxed; the compare-exchange below confirms what was read.
+    var seen = Snapshot(bits: word.load(ordering: .relaxed))
+    while true {
+      let (next, decision) = change(seen)
+      // ORDERING: acquiring and releasing; taking a queue acquires what its former holders wrote, giving
+      // it up releases it. Transitions are a partner of one another.
+      let (done, original) = word.weakCompareExchange(
+        expected: seen.bits, desired: next.bits, successOrdering: .acquiringAndReleasing,
+        failureOrdering: .relaxed)
+      if done { return decision }
+      seen = Snapshot(bits: original)
+    }
+  }
+}
+
+// MARK: - Uncontended sync, inlined into clients
+
+extension QueueState {
+  /// Takes an idle serial queue that targets a global queue.
+  @inlinable @inline(__always)
+  func takeIdleSerial(_ thread: UInt32) -> Bool {
+    // ORDERING: acquiring; pairs with every transition that gives the queue up, so that what its
+    // earlier items wrote is visible to the coming one.
+    word.compareExchange(expected: 0, desired: UInt64(thread), ordering: .acquiring).exchanged
+  }
+
+  /// Gives it back if nothing has happened meanwhile; otherwise the caller must hand it on.
+  @inlinable @inline(__always)
+  func releaseIdleSerial(_ thread: UInt32) -> Bool {
+    // ORDERING: releasing; pairs with the acquiring transitions of the next holder.
+    word.compareExchange(expected: UInt64(thread), desired: 0, ordering: .releasing).exchanged
+  }
+}
+
+// MARK: - Taking
+
+extension QueueState {
+  /// Takes a free queue for one thread alone: serial sync, barrier sync.
+  func takeExclusively(_ thread: UInt32) -> Bool {
+    // ORDERING: relaxed; confirmed by the compare-exchange.
+    let seen = snapshot
+    guard seen.isFree && !seen.hasReaders else { return false }
+    // ORDERING: acquiring; as in `takeIdleSerial`.
+    return word.compareExchange(
+      expected: seen.bits, desired: seen.owned(by: thread).bits, ordering: .acquiring
+    ).exchanged
+  }
+
+  /// Takes one reader's place on a free concurrent queue.
+  func takeReaderPlace() -> Bool {
+    var seen = snapshot
+    while seen.isFree && seen.mayAddReader {
+      // ORDERING: acquiring; a reader sees what the barriers before it wrote.
+      let (done, original) = word.weakCompareExchange(
+        expected: seen.bits, desired: seen.bits &+ Snapshot.reader, ordering: .acquiring)
+      if done { return true }
+      seen = Snapshot(bits: original)
+    }
+    return false
+  }
+
+  /// Takes one more reader's place for the queue's owner to give away, or for a thread that already
+  /// reads: allowed whatever else is going on.
+  func addReaderPlace() {
+    guard snapshot.mayAddReader else {
+      Trap.clientBug("more than \(Snapshot.mostReaders) items are in flight on one concurrent queue")
+    }
+    // ORDERING: acquiring; as in `takeReaderPlace`.
+    word.wrappingAdd(Snapshot.reader, ordering: .acquiring)
+  }
+
+  enum DrainStart {
+    /// The caller owns the queue and must drain it.
+    case drain
+    /// Held or owned: whoever resumes it or lets go of it will look.
+    case leave
+  }
+
+  /// The entry that lay with the target has been reached.
+  func beginDrain(_ thread: UInt32) -> DrainStart {
+    update { seen in
+      if seen.isHeld || seen.isOwned {
+        return (seen.clearing(Snapshot.enqueued).setting(Snapshot.pending), .leave)
+      }
+      return (seen.clearingWork().clearing(Snapshot.enqueued).owned(by: thread), .drain)
+    }
+  }
+}
+
+// MARK: - Noting
+
+extension QueueState {
+  enum Wake {
+    /// Somebody will look.
+    case nothing
+    /// The caller must put an entry for the queue to its target, at this level.
+    case enqueue(QoSLevel)
+  }
+
+  /// The list was empty and has got an entry.
+  /// - Parameter exclusive: the entry needs the queue alone, so running readers need not be disturbed.
+  func noteWork(_ level: QoSLevel, exclusive: Bool) -> Wake {
+    update { seen in
+      let noted = seen.noting(level)
+      if seen.isOwned || seen.isHeld || seen.isEnqueued || (exclusive && seen.hasReaders) {
+        return (noted, .nothing)
+      }
+      return (noted.setting(Snapshot.enqueued), .enqueue(noted.level))
+    }
+  }
+
+  /// The list was not empty and has got an entry of a higher level than the queue is enqueued at.
+  func raise(to level: QoSLevel) -> Wake {
+    guard snapshot.level < level else { return .nothing }
+    return update { seen in
+      guard seen.level < level else { return (seen, .nothing) }
+      let raised = seen.raised(to: level)
+      return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)
+    }
+  }
+
+  enum WaiterNote {
+    /// Somebody will hand the queue over.
+    case wait
+    /// Nobody holds the queue: the caller now owns it and must hand it to the first in the list.
+    case own
+  }
+
+  /// The list was empty and has got a waiting thread.
+  func noteWaiter(_ thread: UInt32) -> WaiterNote {
+    update { seen in
+      if seen.isOwned || seen.isHeld || seen.isEnqueued { return (seen.setting(Snapshot.pending), .wait) }
+      return (seen.clearingWork().owned(by: thread), .own)
+    }
+  }
+}
+
+// MARK: - Giving up
+
+extension QueueState {
+  enum Release {
+    /// The queue is no longer the caller's.
+    case released
+    /// Something has happened: look at the list again.
+    case lookAgain
+  }
+
+  /// The owner found the list empty.
+  func releaseEmpty() -> Release {
+    update { seen in
+      seen.isPending
+        ? (seen.clearingWork(), .lookAgain) : (seen.unowned().clearing(Snapshot.levelMask), .released)
+    }
+  }
+
+  /// The owner found the queue suspended; entries may be left.
+  func releaseHeld() -> Release {
+    update { seen in
+      seen.isHeld ? (seen.unowned().setting(Snapshot.pending), .released) : (seen, .lookAgain)
+    }
+  }
+
+  /// The owner found an entry that must wait for the readers.
+  func releaseToReaders() -> Release {
+    update { seen in
+      seen.hasReaders ? (seen.unowned().setting(Snapshot.pending), .released) : (seen, .lookAgain)
+    }
+  }
+
+  /// The owner leaves entries behind for a worker.
+  func releaseToTarget(_ level: QoSLevel) -> Wake {
+    update { seen in
+      let noted = seen.unowned().noting(level)
+      if seen.isHeld || seen.isEnqueued { return (noted, .nothing) }
+      return (noted.setting(Snapshot.enqueued), .enqueue(noted.level))
+    }
+  }
+
+  /// The owner passes the queue to a waiting thread it has taken from the list.
+  /// - Parameter leftovers: whether entries are left, which the new owner must look at.
+  func transfer(to thread: UInt32, leftovers: Bool) {
+    update { seen in
+      let passed = seen.unowned().owned(by: thread)
+      return (leftovers ? passed.setting(Snapshot.pending) : passed, ())
+    }
+  }
+
+  enum ReaderRelease {
+    case done
+    /// The last reader now owns the queue and must hand it to the first in the list.
+    case own
+  }
+
+  /// An ordinary item of a concurrent queue has ended.
+  func releaseReaderPlace(_ thread: UInt32) -> ReaderRelease {
+    update { seen in
+      let fewer = Snapshot(bits: seen.bits &- Snapshot.reader)
+      if fewer.hasReaders || !fewer.isPending || fewer.isOwned || fewer.isEnqueued || fewer.isHeld {
+        return (fewer, .done)
+      }
+      return (fewer.clearingWork().owned(by: thread), .own)
+    }
+  }
+}
+
+// MARK: - Suspension and activation
+
+extension QueueState {
+  /// The suspension count has left zero.
+  func suspend() {
+    // ORDERING: acquiring and releasing; an item that starts later was admitted before, or sees this.
+    word.bitwiseOr(Snapshot.suspended, ordering: .acquiringAndReleasing)
+  }
+
+  /// The suspension count is zero again.
+  func resume() -> Wake { unhold(Snapshot.suspended) }
+
+  /// - Returns: nil when the queue was active already.
+  func activate() -> Wake? {
+    snapshot.isInactive ? unhold(Snapshot.inactive) : nil
+  }
+
+  private func unhold(_ flag: UInt64) -> Wake {
+    update { seen in
+      let freed = seen.clearing(flag)
+      if freed.isHeld || !freed.isPending || freed.isOwned || freed.isEnqueued {
+        return (freed, .nothing)
+      }
+      return (freed.setting(Snapshot.enqueued), .enqueue(freed.level))
+    }
+  }
+
+  /// The target of an inactive queue has changed.
+  func setNested(_ nested: Bool) {
+    update { seen in
+      (nested ? seen.setting(Snapshot.nested) : seen.clearing(Snapshot.nested), ())
+    }
+  }
+}
+
+// MARK: - One value of the word
+
+extension QueueState {
+  /// One value of the word, with names for what it says.
+  struct Snapshot: CustomStringConvertible {
+    let bits: UInt64
+
+    fileprivate static let ownerMask: UInt64 = 0xFF_FFFF
+    fileprivate static let reader: UInt64 = 1 << 24
+    fileprivate static let readerMask: UInt64 = 0xFFF_FFFF << 24
+    fileprivate static let pending: UInt64 = 1 << 52
+    fileprivate static let enqueued: UInt64 = 1 << 53
+    fileprivate static let suspended: UInt64 = 1 << 54
+    fileprivate static let inactive: UInt64 = 1 << 55
+    fileprivate static let concurrent: UInt64 = 1 << 56
+    fileprivate static let nested: UInt64 = 1 << 57
+    fileprivate static let levelShift: UInt64 = 60
+    fileprivate static let levelMask: UInt64 = 7 << 60
+    /// Far beyond what memory holds; leaves room for racing additions below the next field.
+    fileprivate static let mostReaders: UInt64 = (1 << 28) - (1 << 16)
+
+    var owner: UInt32 { UInt32(truncatingIfNeeded: bits & Self.ownerMask) }
+    var readers: UInt64 { (bits & Self.readerMask) / Self.reader }
+    var isOwned: Bool { bits & Self.ownerMask != 0 }
+    var hasReaders: Bool { bits & Self.readerMask != 0 }
+    var isPending: Bool { bits & Self.pending != 0 }
+    var isEnqueued: Bool { bits & Self.enqueued != 0 }
+    var isSuspended: Bool { bits & Self.suspended != 0 }
+    var isInactive: Bool { bits & Self.inactive != 0 }
+    /// Suspended or inactive: nothing may start.
+    var isHeld: Bool { bits & (Self.suspended | Self.inactive) != 0 }
+    var isConcurrent: Bool { bits & Self.concurrent != 0 }
+    var isNested: Bool { bits & Self.nested != 0 }
+    var level: QoSLevel { QoSLevel(rawValue: UInt8((bits & Self.levelMask) >> Self.levelShift))! }
+
+    /// Nobody owns it, nothing waits in it, nothing forbids starting. Readers may run.
+    fileprivate var isFree: Bool {
+      bits & ~(Self.concurrent | Self.nested | Self.readerMask) == 0
+    }
+    fileprivate var mayAddReader: Bool { readers < Self.mostReaders }
+
+    fileprivate func owned(by thread: UInt32) -> Snapshot { Snapshot(bits: bits | UInt64(thread)) }
+    fileprivate func unowned() -> Snapshot { clearing(Self.ownerMask) }
+    fileprivate func setting(_ flag: UInt64) -> Snapshot { Snapshot(bits: bits | flag) }
+    fileprivate func clearing(_ flag: UInt64) -> Snapshot { Snapshot(bits: bits & ~flag) }
+    /// Whoever takes the queue looks at the list: what was noted is then known.
+    fileprivate func clearingWork() -> Snapshot { clearing(Self.pending | Self.levelMask) }
+    fileprivate func noting(_ level: QoSLevel) -> Snapshot { raised(to: level).setting(Self.pending) }
+    fileprivate func raised(to level: QoSLevel) -> Snapshot {
+      self.level >= level
+        ? self : Snapshot(bits: bits & ~Self.levelMask | UInt64(level.rawValue) << Self.levelShift)
+    }
+
+    var description: String {
+      "owner \(owner), readers \(readers)\(isPending ? ", pending" : "")\(isEnqueued ? ", enqueued" : "")"
+        + "\(isSuspended ? ", suspended" : "")\(isInactive ? ", inactive" : "")"
+    }
+  }
+}

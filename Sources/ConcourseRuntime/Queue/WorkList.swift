@@ -1,0 +1,135 @@
+/// An intrusive list that many threads push to and one thread at a time takes from, in push order.
+///
+/// A push is one exchange and one store. The consumer's right is whoever holds the queue's drain lock
+/// (QueueState) or the root's consumer lock (RootQueue); the list itself does not know. The first
+/// push onto an empty list tells its caller so: that caller must see to it that somebody comes.
+///
+/// A producer may lose the processor between its exchange and its link. Until it links, the consumer
+/// sees a tail it cannot reach and waits for it: nothing is lost and nothing is reordered.
+@usableFromInline
+struct WorkList: ~Copyable {
+  /// The node pushed last, or nil when the list is empty. Everything hinges on this word.
+  private let tail = Atomic<NodePointer?>(nil)
+  /// The oldest node. OWNED BY the consumer, but for the producer that found the list empty.
+  private let head = Atomic<NodePointer?>(nil)
+
+  /// Whether nothing is in the list, for callers whose own pushes must be seen and nobody else's.
+  @usableFromInline
+  var isEmpty: Bool {
+    // ORDERING: relaxed; a thread always sees its own pushes, and racing pushes have no order with it.
+    @inline(__always) get { tail.load(ordering: .relaxed) == nil }
+  }
+
+  /// Whether nothing is in the list, in the one order of the park protocol (Park/README.md).
+  var isEmptyInTotalOrder: Bool {
+    // ORDERING: sequentially consistent; closes the store→load race of a worker that announced that it
+    // sleeps against a producer that pushed and then looks for sleepers.
+    tail.load(ordering: .sequentiallyConsistent) == nil
+  }
+
+  /// The node pushed last, only to be compared with: it may be gone at any moment.
+  var last: NodePointer? {
+    // ORDERING: relaxed; an identity, nothing is read through it.
+    tail.load(ordering: .relaxed)
+  }
+
+  /// Appends `node`.
+  /// - Returns: true when the list was empty: the caller must wake the consumer.
+  @inline(__always)
+  func push(_ node: NodePointer) -> Bool {
+    // ORDERING: relaxed; the exchange publishes the node.
+    node.pointee.next.store(nil, ordering: .relaxed)
+    // ORDERING: sequentially consistent; releases the node's contents to the consumer's acquiring loads
+    // and stands before the producer's look at the sleepers (Park/README.md).
+    guard let previous = tail.exchange(node, ordering: .sequentiallyConsistent) else {
+      // ORDERING: releasing; pairs with the acquiring load in `first`.
+      head.store(node, ordering: .releasing)
+      return true
+    }
+    // ORDERING: releasing; pairs with the acquiring loads in `next(after:)` and `advance(past:)`.
+    previous.pointee.next.store(node, ordering: .releasing)
+    return false
+  }
+
+  /// The oldest node, which stays in the list, or nil when the list is empty. Consumer only.
+  @inline(__always)
+  func first() -> NodePointer? {
+    // ORDERING: acquiring; pairs with the releasing store in `push`, publishes the node's contents.
+    if let node = head.load(ordering: .acquiring) { return node }
+    return isEmpty ? nil : awaitHead()
+  }
+
+  /// The node after `node` if its producer has linked it already. Consumer only.
+  @inline(__always)
+  func next(after node: NodePointer) -> NodePointer? {
+    // ORDERING: acquiring; pairs with the releasing link in `push`.
+    node.pointee.next.load(ordering: .acquiring)
+  }
+
+  /// Takes `node`, the oldest, out of the list. Consumer only.
+  ///
+  /// The consumer keeps its place itself while it goes on taking, so that it writes nothing to the
+  /// line that producers write. Before it stops with nodes left it must call `leave(at:)`.
+  /// - Returns: the new oldest node, or nil when the list is now empty.
+  @inline(__always)
+  func advance(past node: NodePointer) -> NodePointer? {
+    next(after: node) ?? advancePastLast(node)
+  }
+
+  /// Puts down the consumer's place: `node` is the oldest. Consumer only.
+  @inline(__always)
+  func leave(at node: NodePointer) {
+    // ORDERING: relaxed; giving up the consumer's right (a releasing transition) publishes it.
+    head.store(node, ordering: .relaxed)
+  }
+
+  /// Takes the oldest node out, or returns nil when the list is empty. Consumer only.
+  @inline(__always)
+  func popFirst() -> NodePointer? {
+    guard let node = first() else { return nil }
+    if let next = advance(past: node) { leave(at: next) }
+    return node
+  }
+
+  private func advancePastLast(_ node: NodePointer) -> NodePointer? {
+    // ORDERING: relaxed; ordered before the next producer's store of `head` by the releasing exchange
+    // below, which that producer's exchange reads.
+    head.store(nil, ordering: .relaxed)
+    // ORDERING: acquiring and releasing; on failure a producer stands behind `node` and is acquired by
+    // the load of its link.
+    if tail.compareExchange(expected: node, desired: nil, ordering: .acquiringAndReleasing).exchanged {
+      return nil
+    }
+    return awaitLink(of: node)
+  }
+
+  @inline(never)
+  private func awaitHead() -> NodePointer {
+    var patience = Patience()
+    while true {
+      // ORDERING: acquiring; as in `first`.
+      if let node = head.load(ordering: .acquiring) { return node }
+      patience.pause()
+    }
+  }
+
+  @inline(never)
+  private func awaitLink(of node: NodePointer) -> NodePointer {
+    var patience = Patience()
+    while true {
+      if let next = next(after: node) { return next }
+      patience.pause()
+    }
+  }
+}
+
+/// Waiting for a thread that is between two instructions: spins, then gives the processor away, since
+/// that thread may be waiting for one.
+struct Patience {
+  private var rounds = 0
+
+  mutating func pause() {
+    rounds += 1
+    if rounds % 64 == 0 { Processor.yield() } else { Processor.pause() }
+  }
+}

@@ -1,0 +1,51 @@
+/// The end of every hierarchy: what is ready to run at one QoS level, first in first out.
+///
+/// Any thread puts work in; the workers of one band take it out, one entry at a time so that the start
+/// order users are promised on global queues is kept however long each item takes.
+final class RootQueue: @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): `list` takes from many threads, its consumer's right is GUARDED BY
+  // `consumer`; `queue` is set once while the runtime is made; the rest is constant.
+  let level: QoSLevel
+  unowned let band: Band
+  private let list = WorkList()
+  private let consumer = Lock()
+  private(set) var queue: Unmanaged<DispatchQueue>!
+
+  init(level: QoSLevel, band: Band) {
+    self.level = level
+    self.band = band
+  }
+
+  /// Links the global queue whose items these are; the runtime keeps it alive.
+  func adopt(_ queue: DispatchQueue) { self.queue = .passUnretained(queue) }
+
+  /// Puts in an entry that is ready to run.
+  ///
+  /// A queue that a worker of this band has just made runnable stays with that worker, which will come
+  /// to it next: a hop between two queues then needs neither another thread nor the kernel.
+  func submit(_ node: NodePointer) {
+    if case .drain = node.pointee.work, let worker = WorkerThread.current, worker.pointee.band === band {
+      band.keep(node, on: worker)
+    } else {
+      push(node)
+    }
+  }
+
+  /// Puts an entry at the end and sees to it that a worker comes.
+  func push(_ node: NodePointer) {
+    _ = list.push(node)
+    band.noteWork()
+  }
+
+  /// The oldest entry, or nil.
+  @inline(__always)
+  func take() -> NodePointer? {
+    guard !list.isEmpty else { return nil }
+    return consumer.withLock { list.popFirst() }
+  }
+
+  /// Whether entries wait.
+  var hasWork: Bool { !list.isEmpty }
+  /// The same, ordered against the announcements of the park protocol.
+  var hasWorkInTotalOrder: Bool { !list.isEmptyInTotalOrder }
+}

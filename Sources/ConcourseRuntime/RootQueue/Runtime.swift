@@ -1,0 +1,89 @@
+/// What a process has one of: the bands of workers, the global queues on them, the main queue.
+final class Runtime: Sendable {
+  /// The bands, from the most to the least urgent.
+  let bands: [Band]
+  /// GUARDED BY being constant after `init`; indexed by `QoSLevel.rawValue`, the first standing for default.
+  private let roots: [RootQueue]
+  private let globalQueues: [GlobalQueue]
+  private let mainQueue: DispatchQueue
+  /// Watches over workers that make no progress.
+  let monitor = Monitor()
+  /// What the main thread drains, and how it is woken.
+  let mainThread: MainThread
+
+  init() {
+    mainThread = MainThread()
+    mainQueue = DispatchQueue(
+      kind: .main, label: "com.apple.main-thread", qos: .unspecified, attributes: [], target: nil)
+    let bands = [
+      Band(name: "concourse", nice: 0, idleIO: false),
+      Band(name: "concourse-ut", nice: 5, idleIO: false),
+      Band(name: "concourse-bg", nice: 19, idleIO: true),
+    ]
+    func make(_ level: QoSLevel, _ band: Band) -> RootQueue { RootQueue(level: level, band: band) }
+    let byDefault = make(.default, bands[0])
+    let roots = [
+      byDefault, make(.background, bands[2]), make(.utility, bands[1]), byDefault,
+      make(.userInitiated, bands[0]), make(.userInteractive, bands[0]),
+    ]
+    bands[0].serve([roots[5], roots[4], roots[3]])
+    bands[1].serve([roots[2]])
+    bands[2].serve([roots[1]])
+    self.bands = bands
+    self.roots = roots
+    let queues = roots.dropFirst().map { GlobalQueue($0) }
+    globalQueues = [queues[2]] + queues
+    for queue in queues { queue.root.adopt(queue) }
+  }
+
+  /// The root queue that serves work of `level`.
+  @inline(__always)
+  static func root(at level: QoSLevel) -> RootQueue { shared.roots[Int(level.rawValue)] }
+
+  /// The global queue of `level`.
+  static func globalQueue(_ level: QoSLevel) -> DispatchQueue { shared.globalQueues[Int(level.rawValue)] }
+
+  /// The main queue.
+  static var mainQueue: DispatchQueue { shared.mainQueue }
+
+  /// Traps in a forked child, which has no workers and must not wait for any.
+  static func requireThreads(_ deed: String) {
+    if Process.isForkedChild {
+      Trap.clientBug(
+        "\(deed) in a forked child process, which has no worker threads; only exec and sync on idle "
+          + "queues work after fork")
+    }
+  }
+}
+
+/// One of the queues that every hierarchy ends in: hands its items straight to the pool.
+final class GlobalQueue: DispatchQueue, @unchecked Sendable {
+  let root: RootQueue
+
+  init(_ root: RootQueue) {
+    self.root = root
+    super.init(
+      kind: .global, label: "com.apple.root.\(root.level.labelPart)-qos",
+      qos: DispatchQoS(qosClass: root.level.qosClass, relativePriority: 0), attributes: [], target: nil)
+  }
+}
+
+extension DispatchQueue {
+  /// This queue as what it is when its kind is `.global`.
+  final var asGlobal: GlobalQueue {
+    // SAFETY: only GlobalQueue passes the kind `.global` to the initialiser.
+    @inline(__always) get { unsafeDowncast(self, to: GlobalQueue.self) }
+  }
+}
+
+extension QoSLevel {
+  fileprivate var labelPart: String {
+    switch self {
+    case .background: "background"
+    case .utility: "utility"
+    case .default, .unspecified: "default"
+    case .userInitiated: "user-initiated"
+    case .userInteractive: "user-interactive"
+    }
+  }
+}

@@ -1,0 +1,135 @@
+extension DispatchQueue {
+  /// Submits a closure and returns at once.
+  ///
+  /// Items of one queue start in the order of their submission. The queue and everything the closure
+  /// captures stay alive until it has run. On a global or serial queue `.barrier` changes nothing. O(1),
+  /// and free of system calls unless a sleeping worker must be woken. Matching C functions:
+  /// `dispatch_async`, `dispatch_group_async`, `dispatch_barrier_async`.
+  ///
+  /// - Parameters:
+  ///   - group: a group that the item belongs to until it has returned.
+  ///   - qos: the class to serve the item at; `.unspecified` means that of the queue or, failing that,
+  ///     of the submitting item.
+  ///   - flags: barrier and QoS rules.
+  ///   - work: the closure; it runs on a pool thread, or on the main thread for the main queue.
+  public final func async(
+    group: DispatchGroup? = nil, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
+    execute work: consuming @escaping @Sendable () -> Void
+  ) {
+    submit(work, group: group, qos: qos, flags: flags)
+  }
+
+  /// As `async`, for closures that are not marked `@Sendable`: the caller answers for their safety.
+  public final func asyncUnsafe(
+    group: DispatchGroup? = nil, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
+    execute work: consuming @escaping () -> Void
+  ) {
+    submit(work, group: group, qos: qos, flags: flags)
+  }
+
+  /// Submits a work item and returns at once.
+  ///
+  /// The item may be submitted again, and counts each time. Matching C function: `dispatch_async`.
+  public final func async(execute workItem: DispatchWorkItem) {
+    submit(workItem.makeNode(for: self, group: nil))
+  }
+
+  /// Submits a work item that belongs to `group` until it has run or been skipped because of its
+  /// cancellation. Matching C function: `dispatch_group_async`.
+  public final func async(group: DispatchGroup, execute workItem: DispatchWorkItem) {
+    submit(workItem.makeNode(for: self, group: group))
+  }
+
+  @inline(__always)
+  private final func submit(
+    _ work: consuming @escaping () -> Void, group: DispatchGroup?, qos: DispatchQoS,
+    flags: DispatchWorkItemFlags
+  ) {
+    let level = servingLevel(QoSLevel(qos.qosClass), flags)
+    submit(
+      NodeMagazine.make(
+        .closure(work), level: level, traits: flags.contains(.barrier) ? .barrier : [],
+        group: group?.enterForItem()))
+  }
+
+  /// The level at which an item of this queue is to be served.
+  @inline(__always)
+  final func servingLevel(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
+    if level != .unspecified && flags.isDisjoint(with: .enforceQoS) { return level }
+    return servingLevelSlowly(asked, flags)
+  }
+
+  private final func servingLevelSlowly(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
+    var own = asked
+    if flags.contains(.noQoS) {
+      own = .unspecified
+    } else if own == .unspecified && !flags.contains(.detached) {
+      own = Frame.inheritedLevel
+    }
+    return max(own, level)
+  }
+}
+
+// MARK: - The way of a node
+
+extension DispatchQueue {
+  /// Puts a node to this queue as one of its items.
+  final func submit(_ node: NodePointer) {
+    switch kind {
+    case .serial:
+      append(node)
+    case .concurrent:
+      // With nothing ahead of it, an ordinary item need not stop in this queue's list.
+      if !node.pointee.traits.contains(.barrier) && list.isEmpty && state.takeReaderPlace() {
+        admit(node)
+      } else {
+        append(node)
+      }
+    case .global:
+      asGlobal.root.submit(node)
+    case .main:
+      if list.push(node) { MainThread.wake() }
+    }
+  }
+
+  /// Appends a node to the list and sees to it that somebody comes.
+  @inline(__always)
+  final func append(_ node: NodePointer) {
+    let level = node.pointee.level
+    let exclusive = kind == .concurrent && node.pointee.traits.contains(.barrier)
+    if list.push(node) {
+      carryOut(state.noteWork(level, exclusive: exclusive))
+    } else if level > self.level {
+      carryOut(state.raise(to: level))
+    }
+  }
+
+  /// Sends on an item for which a reader's place has been taken.
+  final func admit(_ node: NodePointer) {
+    node.pointee.admittedBy = .passRetained(self)
+    forward(node)
+  }
+
+  /// Puts an admitted item to the target.
+  final func forward(_ node: NodePointer) {
+    let target = targetQueue!
+    if target.kind == .global {
+      Runtime.root(at: node.pointee.level).submit(node)
+    } else {
+      target.submit(NodeMagazine.make(.redirected(node), level: node.pointee.level))
+    }
+  }
+
+  /// Does what a transition of the state asked for.
+  @inline(__always)
+  final func carryOut(_ wake: QueueState.Wake) {
+    guard case .enqueue(let level) = wake else { return }
+    let entry = NodeMagazine.make(.drain(self), level: level)
+    let target = targetQueue!
+    if target.kind == .global {
+      Runtime.root(at: level).submit(entry)
+    } else {
+      target.submit(entry)
+    }
+  }
+}

@@ -1,0 +1,84 @@
+extension Band {
+  /// Starts a worker that has been counted as active and searching.
+  ///
+  /// A new thread inherits the nice value of the thread that makes it, and a lowered thread's child
+  /// could never climb: a worker of a lower band leaves the making to the monitor.
+  func spawn() {
+    if let worker = WorkerThread.current, worker.pointee.band.nice > nice {
+      // ORDERING: releasing; pairs with the monitor's exchange.
+      wantedThreads.wrappingAdd(1, ordering: .releasing)
+      Runtime.shared.monitor.watch()
+    } else {
+      startThread()
+    }
+  }
+
+  /// Starts the workers that lowered threads asked for. Called by the monitor.
+  func startWantedThreads() {
+    // ORDERING: acquiring; pairs with the addition in `spawn`.
+    for _ in 0..<wantedThreads.exchange(0, ordering: .acquiring) { startThread() }
+  }
+
+  private func startThread() {
+    Runtime.shared.monitor.ensureStarted()
+    let worker = takeRecord()
+    let failure = SystemThread.spawn(
+      { argument in
+        let worker = argument!.assumingMemoryBound(to: WorkerRecord.self)
+        let band = worker.pointee.band
+        SystemThread.setName(band.name)
+        SystemThread.lower(nice: band.nice, idleIO: band.idleIO)
+        // ORDERING: relaxed; read by the monitor, which copes with a stale id.
+        worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)
+        band.runWorker(worker)
+        return nil
+      }, worker)
+    guard failure != 0 else { return }
+    // The work stays where it is. The monitor looks every millisecond and asks for a thread again.
+    idleLock.withLock {
+      counters.apply(.init(active: -1, searching: -1, threads: -1))
+      retireRecord(worker)
+    }
+    Self.reportFailure(failure)
+    Runtime.shared.monitor.watch()
+  }
+
+  private static let failureReported = Atomic<Bool>(false)
+
+  private static func reportFailure(_ failure: Int32) {
+    // ORDERING: relaxed; only decides who prints.
+    guard !failureReported.exchange(true, ordering: .relaxed) else { return }
+    Trap.warn(
+      "the system refused a worker thread (errno \(failure)); work waits until a thread can be had")
+  }
+
+  private func takeRecord() -> WorkerPointer {
+    idleLock.withLock {
+      // ORDERING: relaxed; only this lock's holders write the count.
+      let count = recordCount.load(ordering: .relaxed)
+      let worker: WorkerPointer
+      if let free = freeRecords.popLast() {
+        worker = free
+      } else {
+        worker = .allocate(capacity: 1)
+        worker.initialize(to: WorkerRecord(band: self))
+        records[count] = worker
+        // ORDERING: releasing; publishes the record to searchers and the monitor.
+        recordCount.store(count + 1, ordering: .releasing)
+      }
+      worker.pointee.event.reset()
+      worker.pointee.cameBack = false
+      // ORDERING: releasing; the monitor that sees `active` sees a record in order.
+      worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
+      return worker
+    }
+  }
+
+  /// Puts a record back whose thread has ended or was never started. Call under `idleLock`.
+  func retireRecord(_ worker: WorkerPointer) {
+    // ORDERING: relaxed; under the lock, and the monitor copes with a stale status.
+    worker.pointee.status.store(WorkerRecord.Status.absent, ordering: .relaxed)
+    freeRecords.append(worker)
+    PoolSize.threadEnded()
+  }
+}

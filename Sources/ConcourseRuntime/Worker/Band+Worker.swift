@@ -1,0 +1,214 @@
+extension Band {
+  /// How often in a row a worker may prefer what it kept and the most urgent root, before it looks at
+  /// the others first.
+  private static let fairness: UInt32 = 61
+
+  /// The life of a worker: take, run, search, park. It begins counted as active and searching.
+  func runWorker(_ worker: WorkerPointer) {
+    CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
+    var searching = true
+    while true {
+      if !worker.pointee.cameBack || !isOneTooMany(worker) {
+        if let found = take(worker) {
+          if searching {
+            searching = false
+            stopSearching()
+          }
+          run(found, worker)
+          continue
+        }
+        if search(worker, searching: &searching) { continue }
+      }
+      guard park(worker, searching: searching) else { break }
+      searching = true
+    }
+    CurrentThread.state.pointee.worker = nil
+  }
+
+  // MARK: Take
+
+  /// Something to do: what was kept, else the most urgent root's oldest, with a look the other way
+  /// round every so often so that nothing starves.
+  @inline(__always)
+  private func take(_ worker: WorkerPointer) -> Found? {
+    // ORDERING: relaxed; this thread is the only writer.
+    let turn = worker.pointee.progress.load(ordering: .relaxed)
+    if turn % Self.fairness == 0 {
+      for root in roots.reversed() {
+        if let node = root.take() { return Found(node: node, root: root) }
+      }
+    }
+    // ORDERING: relaxed; only a look, so that an empty slot is not written.
+    if worker.pointee.kept.load(ordering: .relaxed) != nil {
+      // ORDERING: acquiring; the monitor or a searcher may have taken it: whoever gets the node runs it.
+      if let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) {
+        return Found(node: node, root: nil)
+      }
+    }
+    for root in roots {
+      if let node = root.take() { return Found(node: node, root: root) }
+    }
+    return nil
+  }
+
+  private struct Found {
+    let node: NodePointer
+    /// The root it came from; nil for a queue that the worker kept.
+    let root: RootQueue?
+  }
+
+  // MARK: Run
+
+  @inline(__always)
+  private func run(_ found: Found, _ worker: WorkerPointer) {
+    // ORDERING: relaxed; the monitor only compares it with what it saw before.
+    worker.pointee.progress.store(
+      worker.pointee.progress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    let node = found.node
+    if node.pointee.admittedBy != nil {
+      Invocation.runAdmitted(node)
+    } else if case .drain = node.pointee.work {
+      let work = node.takeWork()
+      NodeMagazine.recycle(node)
+      Invocation.perform(work, group: nil)
+    } else {
+      let work = node.takeWork()
+      let group = node.pointee.group
+      let frame = Frame(
+        queue: found.root!.queue, parent: nil, exclusive: false, level: node.pointee.level)
+      NodeMagazine.recycle(node)
+      Frame.run(frame) { Invocation.perform(work, group: group) }
+    }
+    // ORDERING: relaxed; only the monitor writes another value, and the compare-exchange confirms it.
+    if worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
+  }
+
+  /// The monitor had given this worker up; it is back.
+  @inline(never)
+  private func rejoin(_ worker: WorkerPointer) {
+    workerDidWait(worker)
+  }
+
+  // MARK: Search
+
+  /// The worker has found something while searching; if it was the last to search and there is more,
+  /// another must search in its place.
+  private func stopSearching() {
+    let now = counters.apply(.init(searching: -1))
+    if now.searching == 0 && hasWorkInTotalOrder { noteWork() }
+  }
+
+  /// Looks around for a moment before the worker parks.
+  /// - Returns: whether there is something to take.
+  private func search(_ worker: WorkerPointer, searching: inout Bool) -> Bool {
+    if !searching {
+      // One searcher for every two active workers is enough to find work and does not crowd them.
+      let now = counters.snapshot
+      if now.searching > 0 && now.searching * 2 >= now.active { return false }
+      counters.apply(.init(searching: 1))
+      searching = true
+    }
+    var candidate: Overdue?
+    for round in 0..<Spin.searchRounds {
+      if hasWork { return true }
+      if round % 16 == 15 {
+        if let candidate, steal(candidate, for: worker) { return true }
+        candidate = overdueCandidate(besides: worker)
+      }
+      Processor.pause()
+    }
+    return false
+  }
+
+  /// A queue that another worker keeps, seen at a moment of its progress.
+  private struct Overdue {
+    let owner: WorkerPointer
+    let progress: UInt32
+  }
+
+  private func overdueCandidate(besides worker: WorkerPointer) -> Overdue? {
+    // ORDERING: acquiring; pairs with the releasing store of the count, publishes the records.
+    for index in 0..<recordCount.load(ordering: .acquiring) {
+      guard let other = records[index], other != worker else { continue }
+      // ORDERING: relaxed; hints, confirmed by the exchange in `steal`.
+      if other.pointee.kept.load(ordering: .relaxed) != nil {
+        return Overdue(owner: other, progress: other.pointee.progress.load(ordering: .relaxed))
+      }
+    }
+    return nil
+  }
+
+  /// Takes over what a worker keeps if it has not moved on since.
+  private func steal(_ overdue: Overdue, for worker: WorkerPointer) -> Bool {
+    // ORDERING: relaxed; a hint, as above.
+    guard overdue.owner.pointee.progress.load(ordering: .relaxed) == overdue.progress else { return false }
+    // ORDERING: acquiring; pairs with the exchange in `keep`.
+    guard let node = overdue.owner.pointee.kept.exchange(nil, ordering: .acquiring) else { return false }
+    // ORDERING: releasing; a later thief acquires it. This worker's own slot is empty: it is searching.
+    worker.pointee.kept.store(node, ordering: .releasing)
+    return true
+  }
+
+  // MARK: Park
+
+  /// Whether more workers are active than there are processors, because this one came back from a wait
+  /// in which it was replaced: it then parks, leaving what it kept to the others.
+  private func isOneTooMany(_ worker: WorkerPointer) -> Bool {
+    guard counters.snapshot.active > PoolSize.width else {
+      worker.pointee.cameBack = false
+      return false
+    }
+    release(kept: worker)
+    return true
+  }
+
+  /// Sleeps until there is work, or for good after a while. See Park/README.md for why no work is
+  /// left lying.
+  /// - Returns: false when the thread shall end.
+  private func park(_ worker: WorkerPointer, searching: Bool) -> Bool {
+    guard sleep(worker, searching: searching) else { return false }
+    // ORDERING: releasing; pairs with the monitor's acquiring look.
+    worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
+    return true
+  }
+
+  private func sleep(_ worker: WorkerPointer, searching: Bool) -> Bool {
+    // ORDERING: acquiring and releasing; the partner is the monitor's compare-exchange: if it has just
+    // given this worker up, it has already taken it out of `active`.
+    let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .acquiringAndReleasing)
+    if before == WorkerRecord.Status.stuck { counters.apply(.init(active: 1)) }
+    idleLock.withLock {
+      idle.append(worker)
+      counters.apply(.init(active: -1, searching: searching ? -1 : 0, parked: 1))
+    }
+    // Announced; now look once more. Work put in before the announcement is seen here, and whoever puts
+    // work in after it sees the announcement.
+    if hasWorkInTotalOrder && counters.snapshot.active < PoolSize.width && leaveIdle(worker, retire: false) {
+      return true
+    }
+    if worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {
+      worker.pointee.event.reset()
+      return true
+    }
+    if leaveIdle(worker, retire: true) { return false }
+    // Somebody has just taken this worker off the idle list: the signal is on its way.
+    _ = worker.pointee.event.park(until: .never)
+    worker.pointee.event.reset()
+    return true
+  }
+
+  /// Takes a worker off the idle list, unless somebody who wakes it has done so.
+  private func leaveIdle(_ worker: WorkerPointer, retire: Bool) -> Bool {
+    idleLock.withLock {
+      guard let place = idle.lastIndex(of: worker) else { return false }
+      idle.remove(at: place)
+      if retire {
+        counters.apply(.init(parked: -1, threads: -1))
+        retireRecord(worker)
+      } else {
+        counters.apply(.init(active: 1, searching: 1, parked: -1))
+      }
+      return true
+    }
+  }
+}

@@ -1,0 +1,126 @@
+/// Workers of one kernel priority, and the root queues they serve.
+///
+/// A thread without privilege can lower its nice value but never raise it again, so threads never
+/// change bands, and a lowered thread never spawns a worker of a higher band (Band+Threads.swift).
+final class Band: @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): `records` holds atomics; `idle` is GUARDED BY `idleLock`, `roots` is
+  // set once while the runtime is made, `recordCount` and `freeRecords` are GUARDED BY `idleLock`.
+
+  let name: StaticString
+  let nice: Int32
+  let idleIO: Bool
+  let counters = BandCounters()
+  private(set) var roots: [RootQueue] = []
+
+  /// Guards who is idle: a thread is in `idle` exactly while it may be woken.
+  let idleLock = Lock()
+  var idle: [WorkerPointer] = []
+  var freeRecords: [WorkerPointer] = []
+  /// All records ever made are `records[0..<recordCount]`.
+  let records: UnsafeMutablePointer<WorkerPointer?>
+  let recordCount = Atomic<Int>(0)
+  /// Workers that a lowered thread wanted: the monitor spawns them.
+  let wantedThreads = Atomic<Int>(0)
+
+  init(name: StaticString, nice: Int32, idleIO: Bool) {
+    self.name = name
+    self.nice = nice
+    self.idleIO = idleIO
+    records = .allocate(capacity: PoolSize.mostThreads)
+    records.initialize(repeating: nil, count: PoolSize.mostThreads)
+  }
+
+  /// The roots to serve, the most urgent first.
+  func serve(_ roots: [RootQueue]) { self.roots = roots }
+
+  /// Whether work waits in a root. A hint.
+  var hasWork: Bool {
+    for root in roots where root.hasWork { return true }
+    return false
+  }
+
+  /// The same, ordered against the announcements of the park protocol.
+  var hasWorkInTotalOrder: Bool {
+    for root in roots where root.hasWorkInTotalOrder { return true }
+    return false
+  }
+
+  // MARK: Work has come
+
+  /// Work has been put into a root: sees to it that a worker will find it.
+  @inline(__always)
+  func noteWork() {
+    let now = counters.snapshot
+    // A searching worker finds it, and wakes the next one if there is more.
+    if now.searching > 0 { return }
+    if now.active < PoolSize.width { wakeOne() } else { Runtime.shared.monitor.watch() }
+  }
+
+  @inline(never)
+  private func wakeOne() {
+    Runtime.requireThreads("submitting work")
+    idleLock.lock()
+    let now = counters.snapshot
+    guard now.searching == 0 && now.active < PoolSize.width else {
+      idleLock.unlock()
+      return
+    }
+    if let worker = idle.popLast() {
+      counters.apply(.init(active: 1, searching: 1, parked: -1))
+      idleLock.unlock()
+      worker.pointee.event.signal()
+      return
+    }
+    guard PoolSize.mayGrow(band: now.threads) else {
+      idleLock.unlock()
+      // At the cap, all threads wait or are stuck: the first to come back will look.
+      return
+    }
+    counters.apply(.init(active: 1, searching: 1, threads: 1))
+    idleLock.unlock()
+    spawn()
+  }
+
+  /// A worker has made a queue runnable: keeps it for that worker to do next.
+  func keep(_ node: NodePointer, on worker: WorkerPointer) {
+    // ORDERING: sequentially consistent; publishes the node to a thief's exchange, and stands before the
+    // look at whether the monitor is awake (Park/README.md).
+    if let displaced = worker.pointee.kept.exchange(node, ordering: .sequentiallyConsistent) {
+      // Two runnable queues are more than one worker's next step: let others share.
+      Runtime.root(at: displaced.pointee.level).push(displaced)
+    }
+    // No other worker is woken for it. Should this one not come to it soon, the monitor moves it.
+    Runtime.shared.monitor.watch()
+  }
+
+  // MARK: A worker waits
+
+  /// A worker is about to sleep in one of our waits.
+  func workerWillWait(_ worker: WorkerPointer) {
+    // ORDERING: acquiring and releasing; the partner is the monitor's compare-exchange, so that the
+    // worker is taken out of `active` exactly once.
+    let before = worker.pointee.status.exchange(WorkerRecord.Status.waiting, ordering: .acquiringAndReleasing)
+    if before == WorkerRecord.Status.active { counters.apply(.init(active: -1)) }
+    release(kept: worker)
+    if hasWorkInTotalOrder { noteWork() }
+  }
+
+  /// The wait is over. There may now be more active workers than `width` for a moment: the next to
+  /// finish an entry steps back.
+  func workerDidWait(_ worker: WorkerPointer) {
+    // ORDERING: releasing; pairs with the monitor's acquiring look.
+    worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
+    counters.apply(.init(active: 1))
+    worker.pointee.cameBack = true
+  }
+
+  /// Puts what a worker kept for itself where others find it.
+  /// - Returns: whether there was anything.
+  @discardableResult
+  func release(kept worker: WorkerPointer) -> Bool {
+    // ORDERING: acquiring; pairs with the exchange in `keep`.
+    guard let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) else { return false }
+    Runtime.root(at: node.pointee.level).push(node)
+    return true
+  }
+}

@@ -1,0 +1,173 @@
+/// The pool's watchman: a thread that looks in every millisecond while somebody has asked it to, and
+/// sleeps for good otherwise.
+///
+/// It moves queues that a busy worker keeps for itself, replaces workers that sleep in calls we do not
+/// know of while work waits, adds a worker now and then when all of them compute without end, spawns
+/// on behalf of lowered threads, retries refused threads, and follows changes of the CPU quota.
+final class Monitor: @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): `state` and `startLock` are atomics; the rest is OWNED BY the
+  // monitor's own thread.
+
+  private enum State {
+    static let absent: UInt32 = 0
+    static let dormant: UInt32 = 1
+    static let awake: UInt32 = 2
+  }
+
+  /// Nanoseconds between two looks.
+  private static let tick: UInt64 = 1_000_000
+  /// Looks in a row with nothing waiting after which it goes to sleep.
+  private static let patience = 16
+  /// Looks between two readings of the CPU quota.
+  private static let quotaInterval = 1000
+  /// Looks without any progress of a running worker after which one more is added.
+  private static let overrun = 100
+
+  private let state = Atomic<UInt32>(State.absent)
+  private let tickWord = Atomic<UInt32>(0)
+  private var looks = 0
+
+  /// Asks for a look soon. One load when the monitor is awake already.
+  @inline(__always)
+  func watch() {
+    // ORDERING: sequentially consistent; the caller has put something where the monitor will look. It
+    // sees this state, or the monitor's last look before sleep sees what was put (Park/README.md).
+    if state.load(ordering: .sequentiallyConsistent) != State.awake { wake() }
+  }
+
+  /// Makes the thread, while its maker is still a thread of normal priority.
+  func ensureStarted() {
+    // ORDERING: relaxed; decided by the compare-exchange in `start`.
+    if state.load(ordering: .relaxed) == State.absent { start(as: State.dormant) }
+  }
+
+  @inline(never)
+  private func wake() {
+    // ORDERING: sequentially consistent; as in `watch`.
+    let (woken, before) = state.compareExchange(
+      expected: State.dormant, desired: State.awake, ordering: .sequentiallyConsistent)
+    if woken {
+      Futex.wake(state, count: 1)
+    } else if before == State.absent {
+      start(as: State.awake)
+    }
+  }
+
+  private func start(as first: UInt32) {
+    // ORDERING: acquiring and releasing; one caller makes the thread.
+    guard
+      state.compareExchange(expected: State.absent, desired: first, ordering: .acquiringAndReleasing)
+        .exchanged
+    else { return }
+    let failure = SystemThread.spawn(
+      { argument in
+        SystemThread.setName("concourse-watch")
+        // SAFETY: the runtime, which owns the monitor, is never destroyed.
+        Unmanaged<Monitor>.fromOpaque(argument!).takeUnretainedValue().run()
+        return nil
+      }, Unmanaged.passUnretained(self).toOpaque())
+    // ORDERING: releasing; refused: the next call tries again. The pool works without, only it cannot
+    // see workers blocked in foreign calls.
+    if failure != 0 { state.store(State.absent, ordering: .releasing) }
+  }
+
+  // MARK: The monitor's thread
+
+  private func run() {
+    while true {
+      // ORDERING: acquiring; pairs with `wake`.
+      while state.load(ordering: .acquiring) == State.dormant {
+        _ = Futex.wait(state, expected: State.dormant)
+      }
+      var quiet = 0
+      while quiet < Self.patience {
+        _ = Futex.wait(tickWord, expected: 0, deadline: .uptime(Clock.uptime() &+ Self.tick))
+        quiet = look() ? 0 : quiet + 1
+      }
+      // ORDERING: sequentially consistent; announced before the last look, see `watch`.
+      state.store(State.dormant, ordering: .sequentiallyConsistent)
+      if somethingWaits() {
+        // ORDERING: sequentially consistent; as above.
+        state.store(State.awake, ordering: .sequentiallyConsistent)
+      }
+    }
+  }
+
+  /// One look at all bands.
+  /// - Returns: whether anything waited.
+  private func look() -> Bool {
+    looks += 1
+    if looks % Self.quotaInterval == 0 { PoolSize.refreshWidth() }
+    var waiting = false
+    for band in Runtime.shared.bands {
+      band.startWantedThreads()
+      if look(at: band) { waiting = true }
+    }
+    return waiting
+  }
+
+  private func look(at band: Band) -> Bool {
+    var waiting = band.hasWork
+    // ORDERING: acquiring; pairs with the releasing store of the count, publishes the records.
+    for index in 0..<band.recordCount.load(ordering: .acquiring) {
+      guard let worker = band.records[index] else { continue }
+      // ORDERING: relaxed; compared only with earlier looks.
+      let progress = worker.pointee.progress.load(ordering: .relaxed)
+      // ORDERING: acquiring; pairs with the releasing stores of the status.
+      guard worker.pointee.status.load(ordering: .acquiring) == WorkerRecord.Status.active,
+        progress == worker.pointee.seenProgress
+      else {
+        worker.pointee.seenProgress = progress
+        worker.pointee.looksWithoutProgress = 0
+        continue
+      }
+      worker.pointee.looksWithoutProgress += 1
+      // It has been busy for a whole tick: what it keeps is for others to do.
+      if band.release(kept: worker) { waiting = true }
+      if waiting && hasLostItsPlace(worker) { giveUp(worker, of: band) }
+    }
+    if waiting { band.noteWork() }
+    return waiting
+  }
+
+  /// Whether a worker without progress should be replaced: it sleeps, or it has computed for so long
+  /// that what waits may be what it waits for.
+  private func hasLostItsPlace(_ worker: WorkerPointer) -> Bool {
+    let looks = worker.pointee.looksWithoutProgress
+    if looks >= Self.overrun {
+      worker.pointee.looksWithoutProgress = 0
+      return true
+    }
+    // Reading a thread's state costs a few system calls: look often at first, then every few ticks.
+    guard looks <= 2 || looks % 8 == 0 else { return false }
+    // ORDERING: relaxed; a stale id reads as another thread or as none.
+    return SystemThread.isAsleep(worker.pointee.thread.load(ordering: .relaxed)) ?? (looks % 16 == 0)
+  }
+
+  private func giveUp(_ worker: WorkerPointer, of band: Band) {
+    // ORDERING: acquiring and releasing; the partner is the worker's own exchange before a wait.
+    let found = worker.pointee.status.compareExchange(
+      expected: WorkerRecord.Status.active, desired: WorkerRecord.Status.stuck,
+      ordering: .acquiringAndReleasing)
+    // An idle worker is parked, not stuck; its status says active but it is not counted so.
+    if found.exchanged { band.counters.apply(.init(active: -1)) }
+  }
+
+  private func somethingWaits() -> Bool {
+    for band in Runtime.shared.bands {
+      if band.hasWorkInTotalOrder { return true }
+      // ORDERING: relaxed; the pool's request follows its own `watch`.
+      if band.wantedThreads.load(ordering: .relaxed) > 0 { return true }
+      // ORDERING: acquiring; as in `look`.
+      for index in 0..<band.recordCount.load(ordering: .acquiring) {
+        // ORDERING: sequentially consistent; pairs with the exchange in `keep`, see `watch`.
+        if let worker = band.records[index],
+          worker.pointee.kept.load(ordering: .sequentiallyConsistent) != nil
+        {
+          return true
+        }
+      }
+    }
+    return false
+  }
+}

@@ -1,0 +1,67 @@
+/// How many workers may run at once, and how many there may be.
+enum PoolSize {
+  /// The most threads that any setting allows.
+  static let mostThreads = 4096
+  /// How long an idle worker stays, in nanoseconds.
+  static let idleLifetime: UInt64 = 5_000_000_000
+
+  // ORDERING: relaxed throughout this file; these are numbers to steer by, nothing is published by them.
+  private static let currentWidth = Atomic<Int>(measuredWidth())
+  private static let currentCap = Atomic<Int>(capFromEnvironment() ?? 512)
+  private static let threads = Atomic<Int>(0)
+
+  /// Active workers per band: the processors this process may use.
+  static var width: Int {
+    // ORDERING: relaxed; see above.
+    @inline(__always) get { currentWidth.load(ordering: .relaxed) }
+  }
+
+  /// All workers of all bands, at most; blocked ones are replaced up to here.
+  static var cap: Int {
+    // ORDERING: relaxed; see above.
+    get { currentCap.load(ordering: .relaxed) }
+    set { currentCap.store(min(max(newValue, 1), mostThreads), ordering: .relaxed) }
+  }
+
+  /// Workers alive now, in all bands.
+  static var threadCount: Int {
+    // ORDERING: relaxed; see above.
+    threads.load(ordering: .relaxed)
+  }
+
+  /// Reserves room for one more thread in a band that has `inBand`. A band may always have as many as
+  /// there are processors, so that blocked threads of one band cannot starve the others.
+  static func mayGrow(band inBand: Int) -> Bool {
+    guard inBand < mostThreads else { return false }
+    // ORDERING: relaxed; see above.
+    let reserved = threads.wrappingAdd(1, ordering: .relaxed).newValue
+    if reserved <= cap || inBand < width { return true }
+    threadEnded()
+    return false
+  }
+
+  /// Gives back what `mayGrow` reserved.
+  static func threadEnded() {
+    // ORDERING: relaxed; see above.
+    threads.wrappingSubtract(1, ordering: .relaxed)
+  }
+
+  /// Reads the affinity mask and the CPU quota again: both may change while the process runs.
+  static func refreshWidth() {
+    // ORDERING: relaxed; see above.
+    currentWidth.store(measuredWidth(), ordering: .relaxed)
+  }
+
+  private static func measuredWidth() -> Int {
+    CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())
+  }
+
+  private static func capFromEnvironment() -> Int? {
+    guard let text = Processor.environment("CONCOURSE_MAX_THREADS") else { return nil }
+    guard let number = Int(text), (1...mostThreads).contains(number) else {
+      Trap.warn("CONCOURSE_MAX_THREADS=\(text) is not a number from 1 to \(mostThreads); ignored")
+      return nil
+    }
+    return number
+  }
+}

@@ -1,0 +1,70 @@
+/// What the band and the monitor know about one worker thread. Records live as long as the band and
+/// are used again by later threads.
+struct WorkerRecord: ~Copyable {
+  /// What a worker is doing, as far as its right to a processor goes.
+  enum Status {
+    /// No thread uses the record.
+    static let absent: UInt32 = 0
+    /// Counted as active: runs items or looks for some.
+    static let active: UInt32 = 1
+    /// Sleeps in one of our own waits; not counted.
+    static let waiting: UInt32 = 2
+    /// Found by the monitor to make no progress; not counted.
+    static let stuck: UInt32 = 3
+    /// Idle, asleep until woken; not counted.
+    static let parked: UInt32 = 4
+  }
+
+  unowned let band: Band
+
+  /// The queue this worker made runnable last: the next thing it will do unless another takes it.
+  let kept = Atomic<NodePointer?>(nil)
+  /// Counts the entries this worker has begun; the monitor sees progress in it.
+  let progress = Atomic<UInt32>(0)
+  let status = Atomic<UInt32>(Status.absent)
+  /// The kernel id of the thread, for the monitor to look at.
+  let thread = Atomic<UInt32>(0)
+  /// Wakes the worker when it is parked.
+  let event = ThreadEvent()
+
+  /// OWNED BY the worker: it was replaced while it waited, so there may now be one too many.
+  var cameBack = false
+
+  /// OWNED BY the monitor: what it saw at its last look.
+  var seenProgress: UInt32 = 0
+  /// OWNED BY the monitor: for how many looks in a row there was no progress.
+  var looksWithoutProgress = 0
+
+  init(band: Band) {
+    self.band = band
+  }
+}
+
+typealias WorkerPointer = UnsafeMutablePointer<WorkerRecord>
+
+/// The calling thread as a worker.
+enum WorkerThread {
+  /// Its record, or nil on threads that are not the pool's.
+  static var current: WorkerPointer? {
+    // SAFETY: only `Band.runWorker` stores in `worker`, and only a WorkerPointer.
+    @inline(__always) get { CurrentThread.state.pointee.worker?.assumingMemoryBound(to: WorkerRecord.self) }
+  }
+
+  /// Whether other work waits for a worker like this one.
+  static var shouldYield: Bool {
+    guard let worker = current else { return false }
+    // ORDERING: relaxed; a hint about fairness.
+    return worker.pointee.band.hasWork || worker.pointee.kept.load(ordering: .relaxed) != nil
+  }
+}
+
+/// A stretch in which the calling thread sleeps in a wait of ours: a worker gives its processor to
+/// another for that long, so that whoever is to wake it can run.
+enum BlockedSection {
+  static func run(_ sleep: () -> Void) {
+    guard let worker = WorkerThread.current else { return sleep() }
+    worker.pointee.band.workerWillWait(worker)
+    sleep()
+    worker.pointee.band.workerDidWait(worker)
+  }
+}

@@ -1,0 +1,38 @@
+/// Sleeping and waking on a 32-bit word, in the model: comparing and falling asleep are one step.
+enum Futex {
+  /// Why a wait returned.
+  enum Outcome {
+    case lookAgain
+    case timedOut
+  }
+
+  /// Sleeps while `word` equals `expected`, at most until `deadline`.
+  static func wait(
+    _ word: borrowing Atomic<UInt32>, expected: UInt32, deadline: Deadline = .never,
+    file: StaticString = #fileID, line: UInt = #line
+  ) -> Outcome {
+    guard let scheduler = Scheduler.arrive() else {
+      preconditionFailure("nothing can wake who sleeps outside an execution")
+    }
+    if deadline == .immediate { return .timedOut }
+    let bits = word.bits
+    guard bits.low == UInt64(expected) || ModelFaults.futexSleepsRegardless else {
+      scheduler.note(Step(.failedWait, at: word.address, was: bits, is: bits, file: file, line: line))
+      return .lookAgain
+    }
+    scheduler.note(Step(.wait, at: word.address, was: bits, is: bits, file: file, line: line))
+    return scheduler.sleep(on: word.address, until: deadline.elapsedTime)
+  }
+
+  /// Wakes up to `count` coroutines that sleep on `word`, the longest sleeper first.
+  static func wake(
+    _ word: borrowing Atomic<UInt32>, count: Int32, file: StaticString = #fileID, line: UInt = #line
+  ) {
+    guard let scheduler = Scheduler.arrive() else { return }
+    // The word itself may be gone by now: only its address is used.
+    let none = WordBits(low: 0, high: 0)
+    scheduler.note(Step(.wake, at: word.address, was: none, is: none, file: file, line: line))
+    if ModelFaults.dropsWakes { return }
+    scheduler.wake(on: word.address, count: Int(count))
+  }
+}

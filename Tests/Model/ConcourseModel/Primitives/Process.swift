@@ -1,0 +1,9 @@
+/// Facts of the process: in the model there is one, and it never forks.
+enum Process {
+  /// The process id, which is also the id of the scenario's own body.
+  static var id: UInt32 { 1 }
+
+  static var isForkedChild: Bool { false }
+
+  static func watchForks() {}
+}

@@ -1,0 +1,30 @@
+internal import Glibc
+
+/// Threads of the engine's own, in the model: coroutines whose being asleep for ever is no deadlock.
+enum SystemThread {
+  /// Starts a coroutine that runs `entry(argument)`.
+  /// - Returns: 0, or EAGAIN when a scenario has asked for that (`ModelFaults.refusesThreads`).
+  static func spawn(
+    _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
+    _ argument: UnsafeMutableRawPointer?
+  ) -> Int32 {
+    guard let scheduler = Scheduler.arrive() else { return EAGAIN }
+    if ModelFaults.refusesThreads { return EAGAIN }
+    scheduler.spawn("engine", isBackground: true) { _ = entry(argument) }
+    return 0
+  }
+
+  /// Names the coroutine in traces.
+  static func setName(_ name: StaticString) {
+    Scheduler.current?.running?.name = name.description
+  }
+
+  /// The model has no priorities.
+  static func lower(nice: Int32, idleIO: Bool) {}
+
+  /// Whether a coroutine sleeps on a word; nil when there is none of that id.
+  static func isAsleep(_ id: UInt32) -> Bool? {
+    guard let scheduler = Scheduler.arrive() else { return nil }
+    return scheduler.isAsleep(Int(id) - 1)
+  }
+}

@@ -1,0 +1,22 @@
+/// The two voices in which the runtime dies, in the model: they end the execution, not the process.
+enum Trap {
+  static func clientBug(_ message: String) -> Never {
+    end(.trap, "BUG IN CLIENT OF DISPATCH: \(message)")
+  }
+
+  static func runtimeBug(_ message: String) -> Never {
+    end(.trap, "BUG IN CONCOURSE: \(message)")
+  }
+
+  /// A fault that work survives: in the model it only shows in the trace.
+  static func warn(_ message: String) {
+    Scheduler.current?.remark(message)
+  }
+
+  private static func end(_ kind: ModelFailure.Kind, _ message: String) -> Never {
+    guard let scheduler = Scheduler.current, scheduler.isExecuting else {
+      fatalError("outside an execution: \(message)")
+    }
+    scheduler.fail(kind, message)
+  }
+}

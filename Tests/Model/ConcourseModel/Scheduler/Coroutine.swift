@@ -1,0 +1,57 @@
+internal import CConcourse
+internal import CModelContext
+
+/// One thread of the model.
+final class Coroutine {
+  enum Status: Equatable {
+    /// Can make its next step.
+    case ready
+    /// Spins: runs again once somebody else has changed something.
+    case paused
+    /// Sleeps on a word, perhaps until an instant of virtual time.
+    case asleep(address: UInt, until: UInt64?)
+    /// The scenario's body, in `Model.run()`.
+    case joining
+    case finished
+  }
+
+  let id: Int
+  var name: String
+  /// Whether it may sleep for ever without that being a deadlock.
+  let isBackground: Bool
+  let threadState: UnsafeMutablePointer<concourse_thread>
+  var context: OpaquePointer?
+  var body: (() -> Void)?
+  var exitHook: (@convention(c) () -> Void)?
+  var status = Status.ready
+  /// It has just been chosen, so its next step is already decided.
+  var isFresh = true
+  var timedOut = false
+  /// Changes that it made itself.
+  var ownChanges = 0
+  /// Changes by others when it last paused.
+  var changesSeen = 0
+  var history: UInt64
+  var clock = VectorClock()
+  /// What it last saw in each word; kept only while a fault needs it.
+  var lastSeen: [UInt: WordBits] = [:]
+
+  init(id: Int, name: String, isBackground: Bool, body: @escaping () -> Void) {
+    self.id = id
+    self.name = name
+    self.isBackground = isBackground
+    self.body = body
+    history = History.mix(0, UInt64(id) + 1)
+    clock[id] = 1
+    threadState = .allocate(capacity: 1)
+    threadState.initialize(to: concourse_thread())
+    threadState.pointee.id = UInt32(id) + 1
+  }
+
+  deinit {
+    threadState.deinitialize(count: 1)
+    threadState.deallocate()
+  }
+
+  var title: String { "\(id) \(name)" }
+}

@@ -1,0 +1,44 @@
+/// Random schedules that find deep bugs with a known probability (Burckhardt and others, "A randomized
+/// scheduler with probabilistic guarantees of finding bugs", 2010): every coroutine gets a random
+/// priority, the highest runs, and at a few random steps the running one drops below all others.
+final class RandomPriorities: SchedulePolicy {
+  private var random: SplitMix
+  private var priorities: [Int: UInt64] = [:]
+  private var drops: Set<Int> = []
+  private var lowest = UInt64(1) << 32
+  private var decisions = 0
+
+  /// - Parameters:
+  ///   - drops: how often the running coroutine is pushed back.
+  ///   - length: about how many decisions one execution has.
+  init(seed: UInt64, drops: Int, length: Int) {
+    random = SplitMix(state: seed)
+    for _ in 0..<drops { self.drops.insert(Int(random.next() % UInt64(max(length, 1)))) }
+  }
+
+  func choose(_ options: [Int], continuing: Bool, state: () -> UInt64) -> Int? {
+    if drops.contains(decisions) {
+      lowest -= 1
+      priorities[options[0]] = lowest
+    }
+    decisions += 1
+    return options.indices.max { priority(options[$0]) < priority(options[$1]) }
+  }
+
+  private func priority(_ id: Int) -> UInt64 {
+    if let known = priorities[id] { return known }
+    let priority = random.next() | UInt64(1) << 63
+    priorities[id] = priority
+    return priority
+  }
+}
+
+/// A small generator whose whole state is its seed.
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    return History.mix(state, 0)
+  }
+}

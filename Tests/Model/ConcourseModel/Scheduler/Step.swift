@@ -1,0 +1,103 @@
+/// The contents of one word, up to 16 bytes.
+struct WordBits: Hashable {
+  var low: UInt64
+  var high: UInt64
+
+  init(low: UInt64, high: UInt64) {
+    self.low = low
+    self.high = high
+  }
+
+  init(_ bytes: UnsafeRawPointer, size: Int) {
+    low = 0
+    high = 0
+    // SAFETY: `size` is the size of the object that `bytes` points to.
+    withUnsafeMutableBytes(of: &low) {
+      $0.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: min(size, 8)))
+    }
+    if size > 8 {
+      // SAFETY: as above; a word has 16 bytes at most.
+      withUnsafeMutableBytes(of: &high) {
+        $0.copyMemory(from: UnsafeRawBufferPointer(start: bytes + 8, count: size - 8))
+      }
+    }
+  }
+
+  init<Representation: BitwiseCopyable>(_ representation: Representation) {
+    self = withUnsafeBytes(of: representation) { WordBits($0.baseAddress!, size: $0.count) }
+  }
+
+  /// The value of these bits.
+  func value<Value: AtomicRepresentable>() -> Value {
+    // SAFETY: the bits came out of an atomic of the same type, and faults are only armed for loads of
+    // plain values, so no reference is created from nothing.
+    withUnsafeBytes(of: (low, high)) {
+      Value.decodeAtomicRepresentation($0.loadUnaligned(as: Value.AtomicRepresentation.self))
+    }
+  }
+
+  var text: String {
+    high == 0 ? "0x" + String(low, radix: 16) : "0x" + String(high, radix: 16) + ":" + String(low, radix: 16)
+  }
+}
+
+/// One step of a coroutine: what it did to which word, and where in the source.
+struct Step {
+  enum Kind: String {
+    case load, store, update, failedUpdate, wait, failedWait, wake, read, write, look, spawn, pause
+  }
+
+  var kind: Kind
+  var address: UInt
+  var was: WordBits
+  var now: WordBits
+  var file: StaticString
+  var line: UInt
+  var acquires = false
+  var releases = false
+
+  init(
+    _ kind: Kind, at address: UInt, was: WordBits, is now: WordBits, file: StaticString, line: UInt
+  ) {
+    self.kind = kind
+    self.address = address
+    self.was = was
+    self.now = now
+    self.file = file
+    self.line = line
+  }
+
+  func ordered(acquiring: Bool, releasing: Bool) -> Step {
+    var step = self
+    step.acquires = acquiring
+    step.releases = releasing
+    return step
+  }
+
+  func reading(_ bits: WordBits) -> Step {
+    var step = self
+    step.was = bits
+    step.now = bits
+    return step
+  }
+
+  /// Whether the order of two such steps on one word can make no difference.
+  var isRead: Bool {
+    switch kind {
+    case .load, .failedUpdate, .failedWait, .read: true
+    case .store, .update, .wait, .wake, .write, .look, .spawn, .pause: false
+    }
+  }
+
+  /// Whether it leaves the word's earlier releases in force.
+  var isReadModifyWrite: Bool { kind == .update }
+
+  var text: String {
+    let place = "\(file):\(line)"
+    switch kind {
+    case .load, .failedUpdate, .failedWait: return "\(kind.rawValue) → \(was.text)  \(place)"
+    case .store, .update: return "\(kind.rawValue) \(was.text) → \(now.text)  \(place)"
+    case .wait, .wake, .read, .write, .look, .spawn, .pause: return "\(kind.rawValue)  \(place)"
+    }
+  }
+}

@@ -1,0 +1,16 @@
+/// How far along every coroutine another one is known to be: the happens-before order of one execution.
+struct VectorClock {
+  private var counts: [UInt32] = []
+
+  subscript(_ id: Int) -> UInt32 {
+    get { id < counts.count ? counts[id] : 0 }
+    set {
+      while counts.count <= id { counts.append(0) }
+      counts[id] = newValue
+    }
+  }
+
+  mutating func join(_ other: VectorClock) {
+    for (id, count) in other.counts.enumerated() where count > self[id] { self[id] = count }
+  }
+}

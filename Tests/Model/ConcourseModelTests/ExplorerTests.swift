@@ -1,0 +1,168 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// Whether the explorer visits what it says: numbers that can be worked out by hand.
+extension ModelSuite {
+  @Suite struct Explorer {
+    /// Two threads of two steps each, on the same word or on words of their own.
+    private func twoByTwo(sameWord: Bool, bound: Int, reduce: Bool) -> ModelResult {
+      Model.explore("two by two", bound: bound, reduce: reduce) {
+        let first = Box(0)
+        let second = sameWord ? first : Box(0)
+        for (name, box) in [("left", first), ("right", second)] {
+          Model.thread(name) {
+            box.word.wrappingAdd(1, ordering: .relaxed)
+            box.word.wrappingAdd(1, ordering: .relaxed)
+          }
+        }
+        Model.run()
+        // ORDERING: relaxed; everybody has finished.
+        let sum = first.word.load(ordering: .relaxed)
+        Model.check(sum == (sameWord ? 4 : 2), "the sum is \(sum)")
+      }
+    }
+
+    @Test func visitsEveryInterleavingOnce() {
+      // Interleavings of two sequences of two steps: 4! / (2! · 2!).
+      let all = twoByTwo(sameWord: true, bound: 9, reduce: false)
+      #expect(all.failure == nil && all.isComplete)
+      #expect(all.executions == 6)
+    }
+
+    @Test(arguments: [(0, 2), (1, 4), (2, 6), (3, 6)])
+    func countsPreemptions(bound: Int, expected: Int) {
+      // LLRR RRLL cost nothing, LRRL RLLR one, LRLR RLRL two.
+      let some = twoByTwo(sameWord: true, bound: bound, reduce: false)
+      #expect(some.executions == expected)
+    }
+
+    @Test func recognisesIndependentSteps() {
+      func fourSteps(sameWord: Bool, reduce: Bool) -> ModelResult {
+        Model.explore("four steps", bound: 9, reduce: reduce) {
+          let first = Box(0)
+          let second = sameWord ? first : Box(0)
+          for (name, box) in [("left", first), ("right", second)] {
+            Model.thread(name) { for _ in 0..<4 { box.word.wrappingAdd(1, ordering: .relaxed) } }
+          }
+          Model.run()
+        }
+      }
+      // 8! / (4! · 4!) interleavings, of which dependent steps leave none to recognise.
+      #expect(fourSteps(sameWord: true, reduce: false).executions == 70)
+      let same = fourSteps(sameWord: true, reduce: true)
+      #expect(same.executions == 70 && same.pruned == 0)
+      #expect(fourSteps(sameWord: false, reduce: false).executions == 70)
+      let apart = fourSteps(sameWord: false, reduce: true)
+      #expect(apart.pruned > 0 && apart.executions < 50, "\(apart)")
+    }
+
+    @Test func visitsEveryOutcome() {
+      // x = 1; r1 = y   against   y = 1; r2 = x: all outcomes but (0, 0).
+      var outcomes: Set<[Int]> = []
+      for reduce in [false, true] {
+        outcomes = []
+        let result = Model.explore("store buffers", bound: 4, reduce: reduce) {
+          let (x, y) = (Box(0), Box(0))
+          let seen = Model.Log<(Int, Int)>()
+          for (id, mine, theirs) in [(1, x, y), (2, y, x)] {
+            Model.thread("\(id)") {
+              // ORDERING: sequentially consistent: one total order, so one of the two sees the other.
+              mine.word.store(1, ordering: .sequentiallyConsistent)
+              seen.append((id, theirs.word.load(ordering: .sequentiallyConsistent)))
+            }
+          }
+          Model.run()
+          outcomes.insert(seen.entries.sorted { $0.0 < $1.0 }.map(\.1))
+        }
+        #expect(result.failure == nil && result.isComplete)
+        #expect(outcomes == [[0, 1], [1, 0], [1, 1]])
+      }
+    }
+
+    @Test func stopsAtItsLimit() {
+      let result = Model.explore("two by two, three runs", bound: 9, maxExecutions: 3, reduce: false) {
+        let box = Box(0)
+        for name in ["left", "right"] {
+          Model.thread(name) { for _ in 0..<2 { box.word.wrappingAdd(1, ordering: .relaxed) } }
+        }
+        Model.run()
+      }
+      #expect(result.executions == 3 && !result.isComplete && result.failure == nil)
+    }
+
+    @Test func backgroundThreadsMaySleepForEver() {
+      let result = Model.explore("idle worker") {
+        let box = Box<UInt32>(0)
+        Model.background("worker") { _ = Futex.wait(box.word, expected: 0) }
+        Model.thread("client") { box.word.store(0, ordering: .relaxed) }
+        Model.run()
+      }
+      #expect(result.failure == nil && result.isComplete, "\(result)")
+    }
+
+    @Test func virtualTimePassesOnlyWhenAllowed() {
+      for allowTime in [true, false] {
+        var sawTimeout = false
+        let result = Model.explore("timeout", allowTime: allowTime) {
+          let box = Box<UInt32>(0)
+          Model.thread("sleeper") {
+            let before = Clock.uptime()
+            let outcome = Futex.wait(box.word, expected: 0, deadline: .uptime(before + 500))
+            sawTimeout = outcome == .timedOut && Clock.uptime() == before + 500
+          }
+          Model.run()
+        }
+        #expect(result.failure?.kind == (allowTime ? nil : .timeNeeded), "\(result)")
+        #expect(sawTimeout == allowTime)
+      }
+    }
+
+    @Test func spinnersDoNotMultiplySchedules() {
+      let result = Model.explore("spin until set", bound: 3) {
+        let flag = Box(0)
+        Model.thread("spinner") {
+          // ORDERING: acquiring; pairs with the releasing store below.
+          while flag.word.load(ordering: .acquiring) == 0 { Processor.pause() }
+        }
+        Model.thread("setter") { flag.word.store(1, ordering: .releasing) }
+        Model.run()
+      }
+      #expect(result.failure == nil && result.isComplete && result.executions < 20, "\(result)")
+    }
+
+    @Test func spinningForNothingIsAFailure() {
+      let result = Model.explore("spin for ever") {
+        let flag = Box(0)
+        Model.thread("spinner") {
+          while flag.word.load(ordering: .relaxed) == 0 { Processor.pause() }
+        }
+        Model.run()
+      }
+      #expect(result.failure?.kind == .endless, "\(result)")
+    }
+
+    @Test func trapsEndTheExecutionOnly() {
+      let result = Model.explore("trap") {
+        Model.thread("culprit") { Trap.clientBug("told you so") }
+        Model.run()
+      }
+      #expect(result.failure?.kind == .trap)
+      #expect(result.failure?.message.contains("told you so") == true)
+    }
+
+    @Test func schedulesCanBeWrittenDown() {
+      let schedule = ModelSchedule([1, 1, 1, 2, 1, 0, 0])
+      #expect(schedule.description == "1x3 2 1 0x2")
+      #expect(ModelSchedule(schedule.description) == schedule)
+      #expect(ModelSchedule("1 x") == nil)
+    }
+  }
+}
+
+/// A word that closures can share.
+final class Box<Value: AtomicRepresentable>: @unchecked Sendable {
+  // SAFETY: Sendable because coroutines share one system thread.
+  let word: ConcourseModel.Atomic<Value>
+  init(_ value: Value) { word = ConcourseModel.Atomic(value) }
+}

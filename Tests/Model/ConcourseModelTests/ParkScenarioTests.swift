@@ -1,0 +1,94 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// The pool's promise: what is put in is run, although workers sleep, wait and come and go.
+extension ModelSuite {
+  @Suite struct Parking {
+    private func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
+      #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
+    }
+
+    /// Two producers, and workers that go to sleep between their posts.
+    private static func postAgainstSleep() {
+      Model.setProcessors(1)
+      let log = Model.Log<String>()
+      let queue = DispatchQueue.global()
+      Model.thread("left") { queue.async { log.append("a") } }
+      Model.thread("right") { queue.async { log.append("b") } }
+      Model.run()
+      Model.check(log.entries.sorted() == ["a", "b"], "only \(log.entries) ran")
+    }
+
+    @Test func postAgainstSleep() {
+      expectComplete(Model.explore("post against sleep", bound: 2) { Self.postAgainstSleep() })
+    }
+
+    @Test func aMissingRecheckIsFound() throws {
+      func scenario() {
+        // The worker's look at the lists, after it has announced that it sleeps, sees what it saw before.
+        ModelFaults.staleLoadsIn = "isEmptyInTotalOrder"
+        Self.postAgainstSleep()
+      }
+      let result = Model.explore("post against sleep without the re-check", bound: 2) { scenario() }
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .check, "\(failure)")
+      #expect(failure.message.contains("ran"))
+      let again = Model.replay(failure.schedule) { scenario() }
+      #expect(again?.kind == failure.kind && again?.message == failure.message)
+      // It is the fault that loses the wake-up, not the schedule.
+      #expect(Model.replay(failure.schedule) { Self.postAgainstSleep() }?.kind != failure.kind)
+    }
+
+    @Test func aBlockedWorkerIsReplaced() {
+      expectComplete(
+        Model.explore("a blocked worker is replaced", bound: 1) {
+          Model.setProcessors(1)
+          let gate = DispatchSemaphore(value: 0)
+          let log = Model.Log<String>()
+          Model.thread("client") {
+            DispatchQueue.global().async {
+              gate.wait()
+              log.append("waited")
+            }
+            DispatchQueue.global().async {
+              log.append("opened")
+              gate.signal()
+            }
+          }
+          Model.run()
+          Model.check(log.entries == ["opened", "waited"], "\(log.entries)")
+        })
+    }
+
+    @Test func aGroupWaitsForItsItems() {
+      expectComplete(
+        Model.explore("group", bound: 1) {
+          let group = DispatchGroup()
+          let ran = Model.Cell(0, "ran")
+          Model.thread("client") {
+            DispatchQueue.global().async(group: group) { ran.change { $0 += 1 } }
+            group.wait()
+            Model.check(ran.read() == 1, "the group did not wait")
+          }
+          Model.run()
+        })
+    }
+
+    @Test func semaphorePair() {
+      expectComplete(
+        Model.explore("semaphore", bound: 3) {
+          let free = DispatchSemaphore(value: 1)
+          let room = Model.Room()
+          for name in ["left", "right", "third"] {
+            Model.thread(name) {
+              free.wait()
+              room.alone()
+              free.signal()
+            }
+          }
+          Model.run()
+        })
+    }
+  }
+}

@@ -1,0 +1,253 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// The engine's own queues: every interleaving of a few operations, within a bound of preemptions.
+///
+/// Each scenario checks order, exclusion, that everything ran, and that the queue is idle afterwards.
+extension ModelSuite {
+  @Suite struct Queues {
+    /// What a scenario's items leave behind.
+    private struct Track: Sendable {
+      let log = Model.Log<String>()
+      let room = Model.Room()
+
+      /// An item that must be alone, and says so in the log.
+      func alone(_ name: String) -> @Sendable () -> Void {
+        { [self] in room.alone { log.append(name) } }
+      }
+
+      /// An item that may overlap others of its kind.
+      func together(_ name: String) -> @Sendable () -> Void {
+        { [self] in room.together { log.append(name) } }
+      }
+
+      /// That exactly these ran, and that the names of each group kept their order.
+      func check(_ groups: [String]...) {
+        let all = groups.flatMap { $0 }
+        Model.check(log.entries.sorted() == all.sorted(), "ran \(log.entries), not \(all)")
+        for group in groups {
+          let order = log.entries.filter { group.contains($0) }
+          Model.check(order == group, "\(order) ran instead of \(group)")
+        }
+      }
+    }
+
+    private static func checkIdle(_ queues: DispatchQueue...) {
+      for queue in queues {
+        let state = queue.state.snapshot
+        Model.check(queue.list.isEmpty, "\(queue.label) has entries left: \(state)")
+        Model.check(
+          !state.isOwned && !state.hasReaders && !state.isPending && !state.isEnqueued,
+          "\(queue.label) is not idle: \(state)")
+      }
+    }
+
+    private func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
+      #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
+    }
+
+    // MARK: - Serial
+
+    @Test func asyncAgainstAsync() {
+      expectComplete(
+        Model.explore("async against async", bound: 1) {
+          let queue = DispatchQueue(label: "serial")
+          let track = Track()
+          Model.thread("left") {
+            queue.async(execute: track.alone("a1"))
+            queue.async(execute: track.alone("a2"))
+          }
+          Model.thread("right") { queue.async(execute: track.alone("b1")) }
+          Model.run()
+          track.check(["a1", "a2"], ["b1"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    @Test func syncAgainstAsync() {
+      expectComplete(
+        Model.explore("sync against async", bound: 1) {
+          let queue = DispatchQueue(label: "serial")
+          let track = Track()
+          Model.thread("left") {
+            queue.async(execute: track.alone("a1"))
+            queue.sync(execute: track.alone("a2"))
+          }
+          Model.thread("right") { queue.sync(execute: track.alone("b1")) }
+          Model.run()
+          track.check(["a1", "a2"], ["b1"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    @Test func syncAgainstSync() {
+      expectComplete(
+        Model.explore("sync against sync", bound: 2) {
+          let queue = DispatchQueue(label: "serial")
+          let track = Track()
+          Model.thread("left") {
+            queue.sync(execute: track.alone("a1"))
+            queue.sync(execute: track.alone("a2"))
+          }
+          Model.thread("right") { queue.sync(execute: track.alone("b1")) }
+          Model.thread("third") { queue.sync(execute: track.alone("c1")) }
+          Model.run()
+          track.check(["a1", "a2"], ["b1"], ["c1"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    @Test func asyncAndWaitAgainstSync() {
+      expectComplete(
+        Model.explore("asyncAndWait against sync", bound: 1) {
+          let queue = DispatchQueue(label: "serial")
+          let track = Track()
+          Model.thread("left") {
+            queue.async(execute: track.alone("a1"))
+            queue.asyncAndWait(execute: track.alone("a2"))
+          }
+          Model.thread("right") { queue.sync(execute: track.alone("b1")) }
+          Model.run()
+          track.check(["a1", "a2"], ["b1"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    // MARK: - Suspension
+
+    @Test func suspendAndResumeAgainstSync() {
+      expectComplete(
+        Model.explore("suspend and resume against sync", bound: 2) {
+          let queue = DispatchQueue(label: "serial")
+          let track = Track()
+          Model.thread("holder") {
+            queue.suspend()
+            queue.resume()
+          }
+          Model.thread("client") {
+            queue.sync(execute: track.alone("a1"))
+            queue.sync(execute: track.alone("a2"))
+          }
+          Model.run()
+          track.check(["a1", "a2"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    @Test func anItemSuspendsItsQueue() {
+      expectComplete(
+        Model.explore("an item suspends its queue", bound: 1) {
+          let queue = DispatchQueue(label: "serial")
+          let track = Track()
+          let held = Model.Cell(false, "held")
+          Model.thread("client") {
+            queue.async {
+              queue.suspend()
+              held.write(true)
+            }
+            queue.async {
+              Model.check(!held.read(), "an item started on a suspended queue")
+              track.log.append("after")
+            }
+          }
+          Model.run()
+          Model.check(track.log.entries.isEmpty, "an item started on a suspended queue")
+          Model.thread("resumer") {
+            held.write(false)
+            queue.resume()
+          }
+          Model.run()
+          track.check(["after"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    @Test func activateAgainstAsync() {
+      expectComplete(
+        Model.explore("activate against async", bound: 1) {
+          let queue = DispatchQueue(label: "serial", attributes: .initiallyInactive)
+          let track = Track()
+          Model.thread("client") {
+            queue.async(execute: track.alone("a1"))
+            queue.async(execute: track.alone("a2"))
+          }
+          Model.thread("owner") { queue.activate() }
+          Model.run()
+          track.check(["a1", "a2"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    // MARK: - Concurrent
+
+    @Test func barrierAgainstReaders() {
+      expectComplete(
+        Model.explore("barrier sync against readers", bound: 2) {
+          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
+          let track = Track()
+          Model.thread("reader") {
+            queue.sync(execute: track.together("a1"))
+            queue.sync(execute: track.together("a2"))
+          }
+          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+          Model.run()
+          track.check(["a1", "a2"], ["b1"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    @Test func asyncBarrierAgainstReaders() {
+      expectComplete(
+        Model.explore("barrier async against readers", bound: 1) {
+          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
+          let track = Track()
+          Model.thread("client") {
+            queue.async(execute: track.together("a1"))
+            queue.async(flags: .barrier, execute: track.alone("a2"))
+            queue.async(execute: track.together("a3"))
+          }
+          Model.thread("reader") { queue.sync(execute: track.together("b1")) }
+          Model.run()
+          track.check(["a1", "a2", "a3"], ["b1"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    @Test func suspendAgainstReaders() {
+      expectComplete(
+        Model.explore("suspend against readers", bound: 1) {
+          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
+          let track = Track()
+          Model.thread("client") {
+            queue.async(execute: track.together("a1"))
+            queue.sync(flags: .barrier, execute: track.alone("a2"))
+          }
+          Model.thread("holder") {
+            queue.suspend()
+            queue.resume()
+          }
+          Model.run()
+          track.check(["a1", "a2"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    // MARK: - Hierarchies
+
+    @Test func queuesShareATarget() {
+      expectComplete(
+        Model.explore("two queues on one target", bound: 1) {
+          let target = DispatchQueue(label: "target")
+          let first = DispatchQueue(label: "first", target: target)
+          let second = DispatchQueue(label: "second", target: target)
+          let track = Track()
+          Model.thread("left") { first.async(execute: track.alone("a1")) }
+          Model.thread("right") { second.sync(execute: track.alone("b1")) }
+          Model.run()
+          track.check(["a1"], ["b1"])
+          Self.checkIdle(target, first, second)
+        })
+    }
+  }
+}
