@@ -8,20 +8,29 @@ import Testing
   import Dispatch
 #endif
 
+/// Legacy priorities are deprecated in one runtime and must be tested in both; calls through the
+/// protocol are silent.
+private protocol LegacyPriorities {
+  func queue(_ priority: DispatchQueue.GlobalQueuePriority) -> DispatchQueue
+}
+
+private struct Deprecated: LegacyPriorities {
+  @available(*, deprecated)
+  func queue(_ priority: DispatchQueue.GlobalQueuePriority) -> DispatchQueue {
+    DispatchQueue.global(priority: priority)
+  }
+}
+
 extension Conformance {
   @Suite("F. Global queues and quality of service")
   struct GlobalQueueTests {
     @Test("S44 a legacy priority names the same queue as its class")
     func legacyPriorities() {
-      #expect(
-        DispatchQueue.global(priority: .high).label
-          == DispatchQueue.global(qos: .userInitiated).label)
-      #expect(
-        DispatchQueue.global(priority: .default).label == DispatchQueue.global(qos: .default).label)
-      #expect(DispatchQueue.global(priority: .low).label == DispatchQueue.global(qos: .utility).label)
-      #expect(
-        DispatchQueue.global(priority: .background).label
-          == DispatchQueue.global(qos: .background).label)
+      let legacy: any LegacyPriorities = Deprecated()
+      #expect(legacy.queue(.high).label == DispatchQueue.global(qos: .userInitiated).label)
+      #expect(legacy.queue(.default).label == DispatchQueue.global(qos: .default).label)
+      #expect(legacy.queue(.low).label == DispatchQueue.global(qos: .utility).label)
+      #expect(legacy.queue(.background).label == DispatchQueue.global(qos: .background).label)
     }
 
     @Test("S45 the unspecified class maps to the default queue")
@@ -135,7 +144,8 @@ extension Conformance {
       func identity() {
         #expect(DispatchQueue.main === DispatchQueue.main)
         #expect(DispatchQueue.global() === DispatchQueue.global(qos: .default))
-        #expect(DispatchQueue.global(priority: .low) === DispatchQueue.global(qos: .utility))
+        let legacy: any LegacyPriorities = Deprecated()
+        #expect(legacy.queue(.low) === DispatchQueue.global(qos: .utility))
         #expect(DispatchQueue.global() !== DispatchQueue.global(qos: .utility))
       }
 

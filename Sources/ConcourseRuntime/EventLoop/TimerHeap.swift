@@ -44,9 +44,11 @@ struct TimerHeap {
     guard !entries.isEmpty else { return first }
     var hole = 0
     while true {
-      let children = 4 * hole + 1..<min(4 * hole + 5, entries.count)
-      guard var least = children.first, !children.isEmpty else { break }
-      for child in children.dropFirst() where Entry.isBefore(entries[child], entries[least]) {
+      let firstChild = 4 * hole + 1
+      guard firstChild < entries.count else { break }
+      var least = firstChild
+      for child in firstChild..<min(firstChild + 4, entries.count)
+      where Entry.isBefore(entries[child], entries[least]) {
         least = child
       }
       guard Entry.isBefore(entries[least], last) else { break }

@@ -8,7 +8,7 @@ extension DispatchQueue {
   }
 
   /// The global queue of a legacy priority. Matching C function: `dispatch_get_global_queue`.
-  @available(*, deprecated, renamed: "global(qos:)", message: "use quality-of-service classes")
+  @available(macOS, deprecated: 10.10, renamed: "global(qos:)")
   public class func global(priority: GlobalQueuePriority) -> DispatchQueue {
     switch priority {
     case .high: Runtime.globalQueue(.userInitiated)

@@ -2,9 +2,9 @@
 ///
 /// An item may run more than once, but waiting for it and running it again exclude one another. Matching
 /// C functions: `dispatch_block_create` and the `dispatch_block_…` family.
-public class DispatchWorkItem: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): `state` is atomic, `notifications` is GUARDED BY `lock`, `block` is
-  // constant until `deinit`. The closure itself is the client's promise, as with `asyncUnsafe`.
+public class DispatchWorkItem {
+  // Not Sendable, since its closure need not be. The item itself may be used from any thread: `state` is
+  // atomic, `notifications` is GUARDED BY `lock`, `block` is constant until `deinit`.
 
   let flags: DispatchWorkItemFlags
   private let level: QoSLevel

@@ -152,10 +152,10 @@ extension ModelSuite {
     }
 
     @Test func schedulesCanBeWrittenDown() {
-      let schedule = ModelSchedule([1, 1, 1, 2, 1, 0, 0])
-      #expect(schedule.description == "1x3 2 1 0x2")
+      let schedule = ModelSchedule([.init(decision: 12, thread: 2), .init(decision: 40, thread: 1)])
+      #expect(schedule.description == "12:2 40:1")
       #expect(ModelSchedule(schedule.description) == schedule)
-      #expect(ModelSchedule("1 x") == nil)
+      #expect(ModelSchedule("1: 2") == nil)
     }
   }
 }

@@ -38,8 +38,9 @@ final class DepthFirstSearch: SchedulePolicy {
     self.reduces = reduces
   }
 
-  func choose(_ options: [Int], continuing: Bool, state: () -> UInt64) -> Int? {
-    if continuing && preemptions >= bound { return 0 }
+  func wantsChoice(continuing: Bool) -> Bool { branches && !(continuing && preemptions >= bound) }
+
+  func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int? {
     if depth < path.count {
       let node = path[depth]
       guard node.options == options, node.continuing == continuing else { return nil }

@@ -16,7 +16,7 @@ enum History {
 }
 
 /// What the scheduler knows of one word during one execution.
-struct Location {
+final class Location {
   /// Its number in order of first use, for traces.
   let number: Int
   /// The history of the last step that was not a read.
@@ -25,4 +25,6 @@ struct Location {
   var reads: UInt64 = 0
   /// What an acquiring step on the word gets to know.
   var released = VectorClock()
+
+  init(number: Int) { self.number = number }
 }

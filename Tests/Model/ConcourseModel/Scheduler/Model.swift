@@ -25,7 +25,7 @@ enum Model {
   nonisolated(unsafe) static var resetHook: (() -> Void)?
 
   /// Files (as `#fileID` has them) whose atomics belong to one thread at a time.
-  static let privateFiles: Set<String> = ["ConcourseModel/NodeMagazine.swift"]
+  static let privateFiles: [StaticString] = ["ConcourseModel/NodeMagazine.swift"]
 
   /// The model's state is global: one exploration at a time in the whole process.
   private static let lock = Mutex(())
@@ -161,7 +161,7 @@ enum Model {
         scenario()
         if scheduler.hasUnfinishedThreads { scheduler.join() }
       }
-      return (failure, scheduler.steps, scheduler.choices.count)
+      return (failure, scheduler.steps, scheduler.decisions)
     }
   }
 

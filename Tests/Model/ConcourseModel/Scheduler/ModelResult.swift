@@ -1,31 +1,28 @@
-/// Who was chosen, wherever more than one coroutine could go on: enough to repeat an execution.
+/// Where an execution left the way it would have gone by itself: enough to repeat it.
+///
+/// By itself a thread goes on until it blocks, and then the next one that can, in the order of their
+/// numbers, goes on. In writing, `12:2 40:1` means: at decision 12 thread 2, at decision 40 thread 1.
 struct ModelSchedule: Equatable, Sendable, CustomStringConvertible {
-  var choices: [Int]
+  struct Choice: Equatable, Sendable {
+    let decision: Int
+    let thread: Int
+  }
 
-  init(_ choices: [Int]) { self.choices = choices }
+  var choices: [Choice]
+
+  init(_ choices: [Choice]) { self.choices = choices }
 
   /// Reads what `description` writes.
   init?(_ text: String) {
     choices = []
     for part in text.split(separator: " ") {
-      let numbers = part.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
-      guard let id = numbers[0], numbers.count <= 2, let count = numbers.count == 2 ? numbers[1] : 1
-      else { return nil }
-      choices += Array(repeating: id, count: count)
+      let numbers = part.split(separator: ":", omittingEmptySubsequences: false).map { Int($0) }
+      guard numbers.count == 2, let decision = numbers[0], let thread = numbers[1] else { return nil }
+      choices.append(Choice(decision: decision, thread: thread))
     }
   }
 
-  var description: String {
-    var text: [String] = []
-    var start = 0
-    while start < choices.count {
-      var end = start
-      while end < choices.count && choices[end] == choices[start] { end += 1 }
-      text.append(end - start == 1 ? "\(choices[start])" : "\(choices[start])x\(end - start)")
-      start = end
-    }
-    return text.joined(separator: " ")
-  }
+  var description: String { choices.map { "\($0.decision):\($0.thread)" }.joined(separator: " ") }
 }
 
 /// How an execution failed, and how to see it again.

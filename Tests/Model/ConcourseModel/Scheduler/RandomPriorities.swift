@@ -6,7 +6,6 @@ final class RandomPriorities: SchedulePolicy {
   private var priorities: [Int: UInt64] = [:]
   private var drops: Set<Int> = []
   private var lowest = UInt64(1) << 32
-  private var decisions = 0
 
   /// - Parameters:
   ///   - drops: how often the running coroutine is pushed back.
@@ -16,12 +15,13 @@ final class RandomPriorities: SchedulePolicy {
     for _ in 0..<drops { self.drops.insert(Int(random.next() % UInt64(max(length, 1)))) }
   }
 
-  func choose(_ options: [Int], continuing: Bool, state: () -> UInt64) -> Int? {
-    if drops.contains(decisions) {
+  func wantsChoice(continuing: Bool) -> Bool { true }
+
+  func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int? {
+    if drops.contains(decision) {
       lowest -= 1
       priorities[options[0]] = lowest
     }
-    decisions += 1
     return options.indices.max { priority(options[$0]) < priority(options[$1]) }
   }
 

@@ -1,23 +1,29 @@
 /// Decides who makes the next step.
 protocol SchedulePolicy: AnyObject {
+  /// Whether it cares at all who goes on next; if not, the running coroutine does.
+  func wantsChoice(continuing: Bool) -> Bool
+
   /// Picks one of `options`, which are ids of coroutines that can go on, at least two.
   /// - Parameter continuing: whether the first option is the coroutine that made the last step and
   ///   would like to go on: any other is then a preemption.
+  /// - Parameter decision: the number of this decision in the execution.
   /// - Parameter state: a hash of everything that the rest of the execution depends on.
   /// - Returns: an index into `options`, or nil when they do not fit what the policy has seen before.
-  func choose(_ options: [Int], continuing: Bool, state: () -> UInt64) -> Int?
+  func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int?
 }
 
-/// Follows a recorded schedule, and then lets everybody run until it blocks.
+/// Follows a recorded schedule, and lets everybody run until it blocks where that says nothing.
 final class Replay: SchedulePolicy {
-  private let choices: [Int]
-  private var position = 0
+  private var choices: [Int: Int] = [:]
 
-  init(_ schedule: ModelSchedule) { choices = schedule.choices }
+  init(_ schedule: ModelSchedule) {
+    for choice in schedule.choices { choices[choice.decision] = choice.thread }
+  }
 
-  func choose(_ options: [Int], continuing: Bool, state: () -> UInt64) -> Int? {
-    guard position < choices.count else { return 0 }
-    defer { position += 1 }
-    return options.firstIndex(of: choices[position])
+  func wantsChoice(continuing: Bool) -> Bool { true }
+
+  func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int? {
+    guard let chosen = choices[decision] else { return 0 }
+    return options.firstIndex(of: chosen)
   }
 }

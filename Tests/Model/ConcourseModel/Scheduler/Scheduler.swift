@@ -1,4 +1,5 @@
 internal import CModelContext
+internal import Glibc
 
 /// Runs one execution: coroutines on one thread, one of which makes a step at a time.
 ///
@@ -21,7 +22,6 @@ final class Scheduler {
 
   private var locations: [UInt: Location] = [:]
   private var sleepers: [UInt: [Coroutine]] = [:]
-  private var privacy: [UnsafePointer<UInt8>: Bool] = [:]
   /// Virtual nanoseconds since the execution began.
   private(set) var elapsed: UInt64 = 0
   /// How often a word has changed.
@@ -29,7 +29,9 @@ final class Scheduler {
   /// How often everybody who spins was let go on although nothing had changed.
   private var idleRounds = 0
   private(set) var steps = 0
-  private(set) var choices: [Int] = []
+  /// How often somebody was chosen, and where that was not the one who would have gone on by himself.
+  private(set) var decisions = 0
+  private(set) var choices: [ModelSchedule.Choice] = []
   private var trace: [String] = []
   private var failure: ModelFailure?
 
@@ -63,10 +65,11 @@ final class Scheduler {
   }
 
   private func isPrivate(_ file: StaticString) -> Bool {
-    if let known = privacy[file.utf8Start] { return known }
-    let isPrivate = Model.privateFiles.contains(file.description)
-    privacy[file.utf8Start] = isPrivate
-    return isPrivate
+    // The length tells most files apart without a look at their names.
+    Model.privateFiles.contains {
+      $0.utf8CodeUnitCount == file.utf8CodeUnitCount
+        && memcmp($0.utf8Start, file.utf8Start, file.utf8CodeUnitCount) == 0
+    }
   }
 
   // MARK: - One execution
@@ -190,26 +193,34 @@ final class Scheduler {
   }
 
   private func select(_ situation: Situation) -> Coroutine {
+    decisions += 1
     let me = running!
+    let continuing = situation == .atStep
+    if continuing && !(isExploring && policy.wantsChoice(continuing: true)) { return me }
     while true {
-      var options: [Coroutine] = []
-      if situation == .atStep { options.append(me) }
-      for offset in 1..<(coroutines.count + 1) {
-        let other = coroutines[(me.id + offset) % coroutines.count]
-        if (other !== me || situation == .stopped) && canGoOn(other) { options.append(other) }
-      }
+      let options = options(continuing: continuing)
       if options.isEmpty {
         if let joined = unblock() { return joined }
         continue
       }
-      if !isExploring || options.count == 1 { return options[0] }
-      let ids = options.map(\.id)
-      guard
-        let index = policy.choose(ids, continuing: situation == .atStep, state: { self.stateHash })
-      else { fail(.nondeterministic, "the options \(ids) are not those of the earlier execution") }
-      choices.append(ids[index])
-      return options[index]
+      if !isExploring || options.count == 1 { return coroutines[options[0]] }
+      guard let index = policy.choose(options, continuing: continuing, at: decisions, state: { self.stateHash })
+      else { fail(.nondeterministic, "the options \(options) are not those of the earlier execution") }
+      if index != 0 { choices.append(ModelSchedule.Choice(decision: decisions, thread: options[index])) }
+      return coroutines[options[index]]
     }
+  }
+
+  /// Who can make the next step: the running coroutine first if it can, then the others in turn.
+  private func options(continuing: Bool) -> [Int] {
+    let me = running!.id
+    var options: [Int] = continuing ? [me] : []
+    var other = me
+    repeat {
+      other = other + 1 == coroutines.count ? 0 : other + 1
+      if !(continuing && other == me), canGoOn(coroutines[other]) { options.append(other) }
+    } while other != me
+    return options
   }
 
   private func canGoOn(_ coroutine: Coroutine) -> Bool {
@@ -270,7 +281,7 @@ final class Scheduler {
   /// Records the step just made by the running coroutine.
   func note(_ step: Step) {
     let me = running!
-    var location = locations[step.address] ?? Location(number: locations.count + 1)
+    let location = location(at: step.address)
     var history = History.mix(me.history, location.lastWrite)
     if step.acquires { me.clock.join(location.released) }
     if step.isRead {
@@ -288,7 +299,6 @@ final class Scheduler {
     }
     me.history = history
     me.clock[me.id] += 1
-    locations[step.address] = location
     if step.was != step.now {
       changes += 1
       me.ownChanges += 1
@@ -296,6 +306,13 @@ final class Scheduler {
     }
     if ModelFaults.staleLoadsIn != nil { me.lastSeen[step.address] = step.now }
     if isTracing { trace.append("\(me.title): w\(location.number) \(step.text)") }
+  }
+
+  private func location(at address: UInt) -> Location {
+    if let known = locations[address] { return known }
+    let new = Location(number: locations.count + 1)
+    locations[address] = new
+    return new
   }
 
   /// What a load in `function` shall see instead of the truth; nil for the truth.

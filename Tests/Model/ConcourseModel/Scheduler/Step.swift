@@ -8,18 +8,18 @@ struct WordBits: Hashable {
     self.high = high
   }
 
+  /// Reads an object of `size` bytes, 16 at most.
   init(_ bytes: UnsafeRawPointer, size: Int) {
-    low = 0
     high = 0
-    // SAFETY: `size` is the size of the object that `bytes` points to.
-    withUnsafeMutableBytes(of: &low) {
-      $0.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: min(size, 8)))
-    }
-    if size > 8 {
-      // SAFETY: as above; a word has 16 bytes at most.
-      withUnsafeMutableBytes(of: &high) {
-        $0.copyMemory(from: UnsafeRawBufferPointer(start: bytes + 8, count: size - 8))
-      }
+    // SAFETY (all loads): `size` is the size of the object that `bytes` points to.
+    switch size {
+    case 1: low = UInt64(bytes.load(as: UInt8.self))
+    case 2: low = UInt64(bytes.loadUnaligned(as: UInt16.self))
+    case 4: low = UInt64(bytes.loadUnaligned(as: UInt32.self))
+    case 8: low = bytes.loadUnaligned(as: UInt64.self)
+    default:
+      low = bytes.loadUnaligned(as: UInt64.self)
+      high = bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
     }
   }
 

@@ -1,0 +1,61 @@
+# What the scripts have in common; read by them, not run. Afterwards the working directory is the root of
+# the repository, and any failing command, also one inside a pipe, ends the script.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Exit tests crash on purpose; a backtrace of each would take seconds and say nothing new.
+export SWIFT_BACKTRACE=enable=no
+
+passed=0
+failed=0
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+# run_tests COMMAND...: runs `swift test` in some form, shows its output, adds to `passed` and `failed`.
+# A run that goes wrong in any way (a crash, no test at all, an ill ending) counts as a failed test at least.
+# It is interrupted after CONCOURSE_TEST_MINUTES: a hang must not look like patience. The interrupt is the
+# one signal upon which `swift test` ends its children too.
+run_tests() {
+  local log="$logs/run" status=0 run_passed run_failed
+  echo "> $*"
+  timeout --signal=INT --kill-after=20 "${CONCOURSE_TEST_MINUTES:-20}m" "$@" 2>&1 | tee "$log" || status=$?
+  read -r run_passed run_failed < <(count_tests "$log")
+  if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then echo "> interrupted: took too long"; fi
+  if [ "$status" -ne 0 ] && [ "$run_failed" -eq 0 ]; then
+    echo "> exit status $status, though no test is known to have failed"
+    run_failed=1
+  elif [ "$run_passed" -eq 0 ] && [ "$run_failed" -eq 0 ]; then
+    echo "> no test ran"
+    run_failed=1
+  fi
+  passed=$((passed + run_passed))
+  failed=$((failed + run_failed))
+}
+
+# count_tests FILE: prints how many tests passed and failed in the output of one `swift test`.
+# Swift Testing closes with "Test run with 6 tests in 1 suite passed after …"; the skipped ones are among
+# the 6. XCTest, should there be any, tells of each case by itself. A line may begin with what a test has
+# written, so nothing is tied to the beginning.
+count_tests() {
+  awk '
+    / Test run with [0-9]+ tests? in [0-9]+ suites? (passed|failed) / {
+      sub(/.* Test run with /, ""); total += $1; if (/ failed /) ill = 1; next
+    }
+    / Test .* failed after [0-9.]+ seconds with [0-9]+ issue/ { failed++; next }
+    / Test .* passed after [0-9.]+ seconds/ || / started\.$/ { next }
+    / Test .* skipped(: |\.$)/ { skipped++; next }
+    /Test Case .* passed \([0-9.]+ seconds\)/ { cases++ }
+    /Test Case .* failed \([0-9.]+ seconds\)/ { failedCases++ }
+    END {
+      if (ill && !failed) failed = 1
+      good = total - failed - skipped
+      print (good > 0 ? good : 0) + cases, failed + failedCases
+    }' "$1"
+}
+
+# The last line of a script that runs tests, and its exit status.
+finish() {
+  echo "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ]
+}
