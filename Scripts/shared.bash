@@ -20,6 +20,8 @@ run_tests() {
   local log="$logs/run" status=0 run_passed run_failed
   echo "> $*"
   timeout --signal=INT --kill-after=20 "${CONCOURSE_TEST_MINUTES:-20}m" "$@" 2>&1 | tee "$log" || status=$?
+  # Our own lines begin at the left, whatever the tests wrote last.
+  [ -z "$(tail -c 1 "$log")" ] || echo
   read -r run_passed run_failed < <(count_tests "$log")
   if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then echo "> interrupted: took too long"; fi
   if [ "$status" -ne 0 ] && [ "$run_failed" -eq 0 ]; then

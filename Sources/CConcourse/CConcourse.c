@@ -20,6 +20,9 @@
 
 __thread struct concourse_thread concourse_thread_local;
 
+void *concourse_root_table;
+void concourse_set_roots(void *table) { concourse_root_table = table; }
+
 void concourse_set_thread_name(const char *name) {
   // A refused name is cosmetic.
   (void)pthread_setname_np(pthread_self(), name);

@@ -168,8 +168,8 @@ extension Conformance {
 
     @Test("S60 cancelling a running item does not interrupt it, and the item can see it")
     func cancelWhileRunning() {
+      // SAFETY: set before the item is submitted, read by the item, cleared after it finished.
       final class Holder: @unchecked Sendable {
-        // SAFETY: set before the item is submitted, read by the item, cleared after it finished.
         var item: DispatchWorkItem?
       }
       let holder = Holder()

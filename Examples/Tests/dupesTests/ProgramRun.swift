@@ -52,6 +52,7 @@ struct ProgramRun {
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
+    // SAFETY: copies of the words, which live until the end of this initializer, when they are freed.
     var argv: [UnsafeMutablePointer<CChar>?] = words.map { word in
       strdup(word.map { CChar(bitPattern: $0) } + [0])
     }

@@ -23,6 +23,8 @@ struct concourse_thread {
   void *_Nullable deferred_releases;
   /// 1 once the thread-exit hook has been armed.
   uint8_t exit_hook_armed;
+  /// 1 when the thread has woken another since it last waited (see Park/Spin.swift).
+  uint8_t has_woken;
   /// 1 while the thread drains `deferred_releases`.
   uint8_t releasing;
 };
@@ -46,6 +48,13 @@ static inline __attribute__((always_inline)) void concourse_pause(void) {
   __asm__ __volatile__("yield");
 #endif
 }
+
+/// The runtime's table of root queues, set once before the first queue exists.
+extern void *_Nullable concourse_root_table __attribute__((visibility("hidden")));
+static inline __attribute__((always_inline)) void *_Nullable concourse_roots(void) {
+  return concourse_root_table;
+}
+void concourse_set_roots(void *_Nonnull table);
 
 uint32_t concourse_gettid(void);
 

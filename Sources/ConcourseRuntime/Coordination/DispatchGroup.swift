@@ -90,10 +90,7 @@ public class DispatchGroup: DispatchObject, @unchecked Sendable {
   private final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
     if state.isEmpty { return .success }
     if case .immediate = deadline { return .timedOut }
-    for _ in 0..<Spin.waitRounds {
-      if state.isEmpty { return .success }
-      Processor.pause()
-    }
+    if Spin.wait(rounds: Spin.waitRounds, until: { state.isEmpty }) { return .success }
     lock.lock()
     // ORDERING: relaxed; `round` changes only under the lock.
     let seen = round.load(ordering: .relaxed)

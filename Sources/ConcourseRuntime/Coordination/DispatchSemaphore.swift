@@ -92,11 +92,9 @@ public class DispatchSemaphore: DispatchObject, @unchecked Sendable {
 
   /// The value was taken below zero: a later signal owes this thread a place.
   private final func waitForGrant(_ deadline: Deadline) -> DispatchTimeoutResult {
-    if case .immediate = deadline {} else {
-      for _ in 0..<Spin.waitRounds {
-        if takeGrant() { return .success }
-        Processor.pause()
-      }
+    if case .immediate = deadline {
+    } else if Spin.wait(rounds: Spin.waitRounds, until: { takeGrant() }) {
+      return .success
     }
     var result = DispatchTimeoutResult.success
     BlockedSection.run { result = sleep(until: deadline) }

@@ -42,7 +42,8 @@ final class ParallelLoop: @unchecked Sendable {
   static func run(_ iterations: Int, _ body: (Range<Int>) -> Void) {
     guard iterations > 0 else { return }
     let level = Frame.current?.pointee.level ?? .unspecified
-    let root = Runtime.root(at: level)
+    // `shared` first: a loop may be the first thing a process asks of the runtime.
+    let root = Runtime.shared.roots[Int(level.rawValue)].takeUnretainedValue()
     root.queue._withUnsafeGuaranteedRef { queue in
       let frame = Frame(
         queue: .passUnretained(queue), parent: Frame.current, exclusive: false, level: level)
@@ -55,16 +56,17 @@ final class ParallelLoop: @unchecked Sendable {
     guard helpers > 0 else { return body(0..<iterations) }
     withoutActuallyEscaping(body) { body in
       withUnsafePointer(to: body) { body in
-      let loop = ParallelLoop(iterations, participants: helpers + 1, body)
-      // A thread from outside takes the place of a worker while it computes here.
-      let guest = WorkerThread.current == nil
-      if guest { root.band.counters.apply(.init(active: 1)) }
-      for _ in 0..<helpers {
-        root.push(NodeMagazine.make(.closure { loop.takePart() }, level: root.level))
-      }
-      loop.takePart()
-      loop.waitForOthers()
-      if guest { root.band.guestLeft() }
+        let loop = ParallelLoop(iterations, participants: helpers + 1, body)
+        // A thread from outside takes the place of a worker while it computes here.
+        let guest = WorkerThread.current == nil
+        let band = root.band.takeUnretainedValue()
+        if guest { band.counters.apply(.init(active: 1)) }
+        for _ in 0..<helpers {
+          root.push(NodeMagazine.make(.closure { loop.takePart() }, level: root.level))
+        }
+        loop.takePart()
+        loop.waitForOthers()
+        if guest { band.guestLeft() }
       }
     }
   }
@@ -75,7 +77,8 @@ final class ParallelLoop: @unchecked Sendable {
     while true {
       // ORDERING: acquiring; a helper sees what the caller wrote before the loop (the queue it came
       // through orders that too); claims need no order among themselves.
-      let start = claimed.load(ordering: .relaxed) < iterations
+      let start =
+        claimed.load(ordering: .relaxed) < iterations
         ? claimed.wrappingAdd(size, ordering: .acquiring).oldValue : iterations
       guard start < iterations else { return }
       let end = min(start &+ size, iterations)

@@ -28,9 +28,17 @@ final class EventLoop: @unchecked Sendable {
     case .immediate:
       queue.submit(node)
     case .uptime(let time):
-      insert { loop in loop.uptime.insert(time, node, queue) } arm: { $0.uptime.arm() }
+      insert { loop in
+        loop.uptime.insert(time, node, queue)
+      } arm: {
+        $0.uptime.arm()
+      }
     case .wall(let time):
-      insert { loop in loop.wall.insert(time, node, queue) } arm: { $0.wall.arm() }
+      insert { loop in
+        loop.wall.insert(time, node, queue)
+      } arm: {
+        $0.wall.arm()
+      }
     case .never:
       // It will never run; what it captured need not wait for the end of the process.
       _ = node.takeWork()

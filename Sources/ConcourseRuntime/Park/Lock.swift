@@ -49,15 +49,3 @@ struct Lock: ~Copyable {
     }
   }
 }
-
-/// How long the engine spins before it sleeps, in spin-hint rounds: one place to tune.
-enum Spin {
-  /// A lock is held for nanoseconds; a longer wait means that its holder lost the processor.
-  static let lockRounds = 40
-  /// A thread waiting for a hand-over or a signal: about the cost of the two futex calls it saves.
-  static let waitRounds = 120
-  /// A worker out of work looks around this often before it parks.
-  static let searchRounds = 60
-  /// A drain waits this long for the producer of a stream before it lets go of its queue.
-  static let lingerRounds = 12
-}

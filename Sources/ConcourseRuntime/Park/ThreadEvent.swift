@@ -34,7 +34,7 @@ struct ThreadEvent: ~Copyable {
 
   /// Waits for the signal: spins first, then sleeps, telling the pool before it does.
   func wait() {
-    if spin(rounds: Spin.waitRounds) { return }
+    if Spin.wait(rounds: Spin.waitRounds, until: { isSet }) { return }
     BlockedSection.run { _ = sleep(until: .never) }
   }
 
@@ -42,14 +42,6 @@ struct ThreadEvent: ~Copyable {
   /// - Returns: false when `deadline` passed first. The event stays usable.
   func park(until deadline: Deadline) -> Bool {
     isSet || sleep(until: deadline)
-  }
-
-  private func spin(rounds: Int) -> Bool {
-    for _ in 0..<rounds {
-      if isSet { return true }
-      Processor.pause()
-    }
-    return isSet
   }
 
   private func sleep(until deadline: Deadline) -> Bool {

@@ -42,6 +42,7 @@ enum Futex {
   static func wake(_ word: borrowing Atomic<UInt32>, count: Int32) {
     // SAFETY: as in `wait`. The kernel uses the address as a key and never dereferences it here, so a
     // word whose owner has just gone costs at most a spurious wake-up somewhere else.
+    CurrentThread.state.pointee.has_woken = 1
     withUnsafePointer(to: word) { pointer in
       _ = concourse_futex_wake(UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt32.self), count)
     }

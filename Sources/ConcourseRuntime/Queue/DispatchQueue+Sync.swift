@@ -88,13 +88,14 @@ extension DispatchQueue {
     if kind == .concurrent || kind == .serial {
       acquire(exclusive: kind == .serial || frame.pointee.exclusive, frame)
     }
-    return beginSyncAbove(frame)
+    return !state.snapshot.isNested || beginSyncAbove(frame)
   }
 
   /// The same for the queues above this one only.
   final func beginSyncAbove(_ frame: UnsafeMutablePointer<Frame>) -> Bool {
-    var link: DispatchQueue? = kind == .main ? self : targetQueue
-    while let queue = link {
+    var link = kind == .main ? Unmanaged.passUnretained(self) : target
+    while let reference = link {
+      let queue = reference._withUnsafeGuaranteedRef { $0 }
       switch queue.kind {
       case .global:
         return true
@@ -108,7 +109,7 @@ extension DispatchQueue {
       case .serial, .concurrent:
         queue.acquire(exclusive: queue.kind == .serial, frame)
       }
-      link = queue.targetQueue
+      link = queue.target
     }
     return true
   }
@@ -116,17 +117,25 @@ extension DispatchQueue {
   /// Gives back what `beginSync` took.
   @usableFromInline
   final func endSync(exclusive: Bool) {
-    var link: DispatchQueue? = self
-    var exclusive = exclusive
-    while let queue = link, queue.kind == .serial || queue.kind == .concurrent {
-      if queue.kind == .serial || exclusive {
-        // Nothing but the owner in the word: nobody came meanwhile.
-        if !queue.state.releaseIdleSerial(CurrentThread.id) { queue.handOn() }
-      } else {
-        queue.giveUpPlace()
-      }
-      exclusive = false
-      link = queue.targetQueue
+    guard kind == .serial || kind == .concurrent else { return }
+    let nested = state.snapshot.isNested
+    giveBack(exclusive: exclusive || kind == .serial)
+    guard nested else { return }
+    var link = target
+    while let queue = link?.takeUnretainedValue(), queue.kind == .serial || queue.kind == .concurrent {
+      link = queue.target
+      queue.giveBack(exclusive: queue.kind == .serial)
+    }
+  }
+
+  /// Gives back this one queue.
+  @inline(__always)
+  private final func giveBack(exclusive: Bool) {
+    let id = CurrentThread.id
+    if !exclusive {
+      giveUpPlace()
+    } else if !(list.isEmpty && state.releaseExclusively(id)) {
+      handOn()
     }
   }
 

@@ -9,7 +9,8 @@ public final class DispatchSerialQueue: DispatchQueue, @unchecked Sendable {
     /// A set from its bits.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
     /// The queue holds its work until `activate()` is called.
-    public static let initiallyInactive = Attributes(rawValue: DispatchQueue.Attributes.initiallyInactive.rawValue)
+    public static let initiallyInactive = Attributes(
+      rawValue: DispatchQueue.Attributes.initiallyInactive.rawValue)
   }
 
   /// Creates a serial queue; parameters as for `DispatchQueue`. Matching C function:
@@ -33,7 +34,8 @@ public final class DispatchConcurrentQueue: DispatchQueue, @unchecked Sendable {
     /// A set from its bits.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
     /// The queue holds its work until `activate()` is called.
-    public static let initiallyInactive = Attributes(rawValue: DispatchQueue.Attributes.initiallyInactive.rawValue)
+    public static let initiallyInactive = Attributes(
+      rawValue: DispatchQueue.Attributes.initiallyInactive.rawValue)
   }
 
   /// Creates a concurrent queue; parameters as for `DispatchQueue`. Matching C function:

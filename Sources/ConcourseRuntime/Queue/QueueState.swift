@@ -98,6 +98,15 @@ extension QueueState {
     ).exchanged
   }
 
+  /// Gives back a queue taken exclusively if nothing has happened meanwhile.
+  func releaseExclusively(_ thread: UInt32) -> Bool {
+    let free = Snapshot(bits: snapshot.bits & (Snapshot.concurrent | Snapshot.nested))
+    // ORDERING: releasing; pairs with the acquiring transitions of the next holder.
+    return word.compareExchange(
+      expected: free.owned(by: thread).bits, desired: free.bits, ordering: .releasing
+    ).exchanged
+  }
+
   /// Takes one reader's place on a free concurrent queue.
   func takeReaderPlace() -> Bool {
     var seen = snapshot

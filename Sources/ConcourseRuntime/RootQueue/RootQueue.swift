@@ -6,26 +6,26 @@ final class RootQueue: @unchecked Sendable {
   // SAFETY (@unchecked Sendable): `list` takes from many threads, its consumer's right is GUARDED BY
   // `consumer`; `queue` is set once while the runtime is made; the rest is constant.
   let level: QoSLevel
-  unowned let band: Band
+  let band: Unmanaged<Band>
   private let list = WorkList()
   private let consumer = Lock()
   private(set) var queue: Unmanaged<DispatchQueue>!
 
   init(level: QoSLevel, band: Band) {
     self.level = level
-    self.band = band
+    self.band = .passUnretained(band)
   }
 
   /// Links the global queue whose items these are; the runtime keeps it alive.
   func adopt(_ queue: DispatchQueue) { self.queue = .passUnretained(queue) }
 
-  /// Puts in an entry that is ready to run.
+  /// Puts in a queue that has become runnable.
   ///
   /// A queue that a worker of this band has just made runnable stays with that worker, which will come
   /// to it next: a hop between two queues then needs neither another thread nor the kernel.
-  func submit(_ node: NodePointer) {
-    if case .drain = node.pointee.work, let worker = WorkerThread.current, worker.pointee.band === band {
-      band.keep(node, on: worker)
+  func submitQueue(_ node: NodePointer) {
+    if let worker = WorkerThread.current, worker.pointee.band.toOpaque() == band.toOpaque() {
+      band._withUnsafeGuaranteedRef { $0.keep(node, on: worker) }
     } else {
       push(node)
     }
@@ -34,7 +34,7 @@ final class RootQueue: @unchecked Sendable {
   /// Puts an entry at the end and sees to it that a worker comes.
   func push(_ node: NodePointer) {
     _ = list.push(node)
-    band.noteWork()
+    band._withUnsafeGuaranteedRef { $0.noteWork() }
   }
 
   /// The oldest entry, or nil.

@@ -1,9 +1,12 @@
 /// What a process has one of: the bands of workers, the global queues on them, the main queue.
-final class Runtime: Sendable {
+final class Runtime: @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): everything is constant after `init`.
+
   /// The bands, from the most to the least urgent.
   let bands: [Band]
-  /// GUARDED BY being constant after `init`; indexed by `QoSLevel.rawValue`, the first standing for default.
-  private let roots: [RootQueue]
+  /// Indexed by `QoSLevel.rawValue`, the first standing for default. Never released: counting references
+  /// to them on every submission would make all threads write one line.
+  let roots: UnsafeMutablePointer<Unmanaged<RootQueue>>
   private let globalQueues: [GlobalQueue]
   private let mainQueue: DispatchQueue
   /// Watches over workers that make no progress.
@@ -26,19 +29,23 @@ final class Runtime: Sendable {
       byDefault, make(.background, bands[2]), make(.utility, bands[1]), byDefault,
       make(.userInitiated, bands[0]), make(.userInteractive, bands[0]),
     ]
-    bands[0].serve([roots[5], roots[4], roots[3]])
-    bands[1].serve([roots[2]])
-    bands[2].serve([roots[1]])
+    bands[0].serve([roots[5], roots[4], roots[3]], watchedBy: monitor)
+    bands[1].serve([roots[2]], watchedBy: monitor)
+    bands[2].serve([roots[1]], watchedBy: monitor)
     self.bands = bands
-    self.roots = roots
+    self.roots = .allocate(capacity: roots.count)
+    for (index, root) in roots.enumerated() { (self.roots + index).initialize(to: .passRetained(root)) }
     let queues = roots.dropFirst().map { GlobalQueue($0) }
     globalQueues = [queues[2]] + queues
-    for queue in queues { queue.root.adopt(queue) }
+    for queue in queues { queue.root.takeUnretainedValue().adopt(queue) }
+    Self.publish(self)
   }
 
   /// The root queue that serves work of `level`.
   @inline(__always)
-  static func root(at level: QoSLevel) -> RootQueue { shared.roots[Int(level.rawValue)] }
+  static func root(at level: QoSLevel) -> Unmanaged<RootQueue> {
+    rootTable[Int(level.rawValue)]
+  }
 
   /// The global queue of `level`.
   static func globalQueue(_ level: QoSLevel) -> DispatchQueue { shared.globalQueues[Int(level.rawValue)] }
@@ -58,10 +65,10 @@ final class Runtime: Sendable {
 
 /// One of the queues that every hierarchy ends in: hands its items straight to the pool.
 final class GlobalQueue: DispatchQueue, @unchecked Sendable {
-  let root: RootQueue
+  let root: Unmanaged<RootQueue>
 
   init(_ root: RootQueue) {
-    self.root = root
+    self.root = .passUnretained(root)
     super.init(
       kind: .global, label: "com.apple.root.\(root.level.labelPart)-qos",
       qos: DispatchQoS(qosClass: root.level.qosClass, relativePriority: 0), attributes: [], target: nil)

@@ -86,7 +86,7 @@ extension DispatchQueue {
         append(node)
       }
     case .global:
-      asGlobal.root.submit(node)
+      asGlobal.root._withUnsafeGuaranteedRef { $0.push(node) }
     case .main:
       if list.push(node) { MainThread.wake() }
     }
@@ -112,24 +112,31 @@ extension DispatchQueue {
 
   /// Puts an admitted item to the target.
   final func forward(_ node: NodePointer) {
-    let target = targetQueue!
-    if target.kind == .global {
-      Runtime.root(at: node.pointee.level).submit(node)
+    let level = node.pointee.level
+    if state.snapshot.isNested {
+      submitToTarget(NodeMagazine.make(.redirected(node), level: level))
     } else {
-      target.submit(NodeMagazine.make(.redirected(node), level: node.pointee.level))
+      Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.push(node) }
     }
   }
 
   /// Does what a transition of the state asked for.
   @inline(__always)
   final func carryOut(_ wake: QueueState.Wake) {
-    guard case .enqueue(let level) = wake else { return }
+    if case .enqueue(let level) = wake { enqueue(level) }
+  }
+
+  /// Puts an entry for this queue to its target.
+  private final func enqueue(_ level: QoSLevel) {
     let entry = NodeMagazine.make(.drain(self), level: level)
-    let target = targetQueue!
-    if target.kind == .global {
-      Runtime.root(at: level).submit(entry)
+    if state.snapshot.isNested {
+      submitToTarget(entry)
     } else {
-      target.submit(entry)
+      Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.submitQueue(entry) }
     }
+  }
+
+  private final func submitToTarget(_ node: NodePointer) {
+    target!._withUnsafeGuaranteedRef { $0.submit(node) }
   }
 }

@@ -108,8 +108,9 @@ public class DispatchWorkItem {
     let seen = state.beginWait()
     if seen.hasBeenWaitedFor { Trap.clientBug("a work item was waited for twice") }
     if seen.executions > 1 {
-      Trap.clientBug("a work item that ran \(seen.executions) times was waited for; only one that runs "
-        + "once can be")
+      Trap.clientBug(
+        "a work item that ran \(seen.executions) times was waited for; only one that runs "
+          + "once can be")
     }
     guard state.sleepUntilComplete(deadline) else { return .timedOut }
     if !state.endWait() { Trap.clientBug("a work item was waited for twice") }
@@ -143,8 +144,9 @@ public class DispatchWorkItem {
     let mustWait = lock.withLock { () -> Bool in
       let seen = state.askToBeTold()
       if seen.executions > 1 {
-        Trap.clientBug("notify on a work item that ran \(seen.executions) times; only one that runs once "
-          + "can be followed")
+        Trap.clientBug(
+          "notify on a work item that ran \(seen.executions) times; only one that runs once "
+            + "can be followed")
       }
       guard !seen.isComplete else { return false }
       notifications.append(Notification(queue: queue, node: node))

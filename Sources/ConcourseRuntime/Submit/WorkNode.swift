@@ -49,8 +49,12 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
 
   /// Where the work lies, initialised or not.
   var workPointer: UnsafeMutablePointer<Work> {
-    // SAFETY: a node is memory of its own, never a temporary, so the field's address stays valid.
-    @inline(__always) get { withUnsafeMutablePointer(to: &pointee.work) { $0 } }
+    // SAFETY: `work` is the second field, after the pointer-sized `next`. Reaching it through `pointee`
+    // would claim access to the whole node, which a late producer may be about to link.
+    @inline(__always) get {
+      UnsafeMutableRawPointer(self).advanced(by: MemoryLayout<NodePointer?>.stride)
+        .assumingMemoryBound(to: Work.self)
+    }
   }
 
   var isWaiter: Bool {

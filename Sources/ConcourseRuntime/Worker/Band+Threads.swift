@@ -4,7 +4,7 @@ extension Band {
   /// A new thread inherits the nice value of the thread that makes it, and a lowered thread's child
   /// could never climb: a worker of a lower band leaves the making to the monitor.
   func spawn() {
-    if let worker = WorkerThread.current, worker.pointee.band.nice > nice {
+    if let worker = WorkerThread.current, worker.pointee.band.takeUnretainedValue().nice > nice {
       // ORDERING: releasing; pairs with the monitor's exchange.
       wantedThreads.wrappingAdd(1, ordering: .releasing)
       Runtime.shared.monitor.watch()
@@ -25,7 +25,7 @@ extension Band {
     let failure = SystemThread.spawn(
       { argument in
         let worker = argument!.assumingMemoryBound(to: WorkerRecord.self)
-        let band = worker.pointee.band
+        let band = worker.pointee.band.takeUnretainedValue()
         SystemThread.setName(band.name)
         SystemThread.lower(nice: band.nice, idleIO: band.idleIO)
         // ORDERING: relaxed; read by the monitor, which copes with a stale id.

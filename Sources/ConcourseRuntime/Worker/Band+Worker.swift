@@ -35,7 +35,7 @@ extension Band {
     let turn = worker.pointee.progress.load(ordering: .relaxed)
     if turn % Self.fairness == 0 {
       for root in roots.reversed() {
-        if let node = root.take() { return Found(node: node, root: root) }
+        if let node = root._withUnsafeGuaranteedRef({ $0.take() }) { return Found(node: node, root: root) }
       }
     }
     // ORDERING: relaxed; only a look, so that an empty slot is not written.
@@ -46,7 +46,7 @@ extension Band {
       }
     }
     for root in roots {
-      if let node = root.take() { return Found(node: node, root: root) }
+      if let node = root._withUnsafeGuaranteedRef({ $0.take() }) { return Found(node: node, root: root) }
     }
     return nil
   }
@@ -54,7 +54,7 @@ extension Band {
   private struct Found {
     let node: NodePointer
     /// The root it came from; nil for a queue that the worker kept.
-    let root: RootQueue?
+    let root: Unmanaged<RootQueue>?
   }
 
   // MARK: Run
@@ -75,7 +75,8 @@ extension Band {
       let work = node.takeWork()
       let group = node.pointee.group
       let frame = Frame(
-        queue: found.root!.queue, parent: nil, exclusive: false, level: node.pointee.level)
+        queue: found.root!._withUnsafeGuaranteedRef { $0.queue }, parent: nil, exclusive: false,
+        level: node.pointee.level)
       NodeMagazine.recycle(node)
       Frame.run(frame) { Invocation.perform(work, group: group) }
     }
@@ -108,16 +109,17 @@ extension Band {
       counters.apply(.init(searching: 1))
       searching = true
     }
+    var round = 0
     var candidate: Overdue?
-    for round in 0..<Spin.searchRounds {
+    return Spin.wait(rounds: Spin.searchRounds) {
       if hasWork { return true }
-      if round % 16 == 15 {
+      round += 1
+      if round % 16 == 0 {
         if let candidate, steal(candidate, for: worker) { return true }
         candidate = overdueCandidate(besides: worker)
       }
-      Processor.pause()
+      return false
     }
-    return false
   }
 
   /// A queue that another worker keeps, seen at a moment of its progress.

@@ -10,7 +10,10 @@ final class Band: @unchecked Sendable {
   let nice: Int32
   let idleIO: Bool
   let counters = BandCounters()
-  private(set) var roots: [RootQueue] = []
+  /// The most urgent first. Never released, see `Runtime.roots`.
+  private(set) var roots = UnsafeMutableBufferPointer<Unmanaged<RootQueue>>(start: nil, count: 0)
+  /// The process's watchman.
+  private(set) var monitor: Unmanaged<Monitor>!
 
   /// Guards who is idle: a thread is in `idle` exactly while it may be woken.
   let idleLock = Lock()
@@ -31,17 +34,21 @@ final class Band: @unchecked Sendable {
   }
 
   /// The roots to serve, the most urgent first.
-  func serve(_ roots: [RootQueue]) { self.roots = roots }
+  func serve(_ roots: [RootQueue], watchedBy monitor: Monitor) {
+    self.roots = .allocate(capacity: roots.count)
+    _ = self.roots.initialize(from: roots.map { .passRetained($0) })
+    self.monitor = .passRetained(monitor)
+  }
 
   /// Whether work waits in a root. A hint.
   var hasWork: Bool {
-    for root in roots where root.hasWork { return true }
+    for root in roots where root._withUnsafeGuaranteedRef({ $0.hasWork }) { return true }
     return false
   }
 
   /// The same, ordered against the announcements of the park protocol.
   var hasWorkInTotalOrder: Bool {
-    for root in roots where root.hasWorkInTotalOrder { return true }
+    for root in roots where root._withUnsafeGuaranteedRef({ $0.hasWorkInTotalOrder }) { return true }
     return false
   }
 
@@ -53,7 +60,7 @@ final class Band: @unchecked Sendable {
     let now = counters.snapshot
     // A searching worker finds it, and wakes the next one if there is more.
     if now.searching > 0 { return }
-    if now.active < PoolSize.width { wakeOne() } else { Runtime.shared.monitor.watch() }
+    if now.active < PoolSize.width { wakeOne() } else { monitor._withUnsafeGuaranteedRef { $0.watch() } }
   }
 
   @inline(never)
@@ -87,10 +94,10 @@ final class Band: @unchecked Sendable {
     // look at whether the monitor is awake (Park/README.md).
     if let displaced = worker.pointee.kept.exchange(node, ordering: .sequentiallyConsistent) {
       // Two runnable queues are more than one worker's next step: let others share.
-      Runtime.root(at: displaced.pointee.level).push(displaced)
+      Runtime.root(at: displaced.pointee.level)._withUnsafeGuaranteedRef { $0.push(displaced) }
     }
     // No other worker is woken for it. Should this one not come to it soon, the monitor moves it.
-    Runtime.shared.monitor.watch()
+    monitor._withUnsafeGuaranteedRef { $0.watch() }
   }
 
   // MARK: A worker waits
@@ -120,7 +127,7 @@ final class Band: @unchecked Sendable {
   func release(kept worker: WorkerPointer) -> Bool {
     // ORDERING: acquiring; pairs with the exchange in `keep`.
     guard let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) else { return false }
-    Runtime.root(at: node.pointee.level).push(node)
+    Runtime.root(at: node.pointee.level)._withUnsafeGuaranteedRef { $0.push(node) }
     return true
   }
 }

@@ -7,6 +7,7 @@ extension CgroupTree {
   static func forEachLine(of path: [UInt8], _ body: (_ line: [UInt8]) -> Bool) {
     guard let file = open(path) else { return }
     defer { close(file) }
+    // SAFETY: the buffer stays inside of the closure; `line` copies what it keeps.
     withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
       var line: [UInt8] = []
       while true {
@@ -28,6 +29,7 @@ extension CgroupTree {
   static func contents(of path: [UInt8]) -> [UInt8]? {
     guard let file = open(path) else { return nil }
     defer { close(file) }
+    // SAFETY: the buffer stays inside of the closure, which returns a copy.
     return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
       let text = read(file, into: buffer)
       // Nothing, or more than two numbers can be.
@@ -37,8 +39,8 @@ extension CgroupTree {
   }
 
   private static func open(_ path: [UInt8]) -> Int32? {
+    // SAFETY: a byte string that ends with zero, as `open` wants it, alive until the closure returns.
     (path + [0]).withUnsafeBytes { bytes in
-      // SAFETY: a byte string that ends with zero, as `open` wants it, alive until the closure returns.
       let name = bytes.assumingMemoryBound(to: CChar.self).baseAddress!
       while true {
         let file = Glibc.open(name, O_RDONLY | O_CLOEXEC)
@@ -53,6 +55,7 @@ extension CgroupTree {
     _ file: Int32, into buffer: UnsafeMutableRawBufferPointer
   ) -> Slice<UnsafeRawBufferPointer> {
     while true {
+      // SAFETY: the kernel writes at most `buffer.count` bytes, and only those it wrote are returned.
       let count = Glibc.read(file, buffer.baseAddress, buffer.count)
       if count >= 0 { return UnsafeRawBufferPointer(buffer)[..<count] }
       if errno != EINTR { return UnsafeRawBufferPointer(buffer)[..<0] }

@@ -79,7 +79,7 @@ struct CgroupTree {
     init?(line: [UInt8], version: Version, path: [UInt8]) {
       // Identifier, parent, device, root, mount point, options, any number of tags, a dash, type, source,
       // options of the file system.
-      let fields = line.split(separator: UInt8(ascii: " "))
+      let fields = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
       guard let dash = fields.dropFirst(6).firstIndex(where: { $0.elementsEqual("-".utf8) }),
         dash + 3 < fields.count
       else { return nil }

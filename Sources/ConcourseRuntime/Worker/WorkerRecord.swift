@@ -15,7 +15,7 @@ struct WorkerRecord: ~Copyable {
     static let parked: UInt32 = 4
   }
 
-  unowned let band: Band
+  let band: Unmanaged<Band>
 
   /// The queue this worker made runnable last: the next thing it will do unless another takes it.
   let kept = Atomic<NodePointer?>(nil)
@@ -36,7 +36,7 @@ struct WorkerRecord: ~Copyable {
   var looksWithoutProgress = 0
 
   init(band: Band) {
-    self.band = band
+    self.band = .passUnretained(band)
   }
 }
 
@@ -54,7 +54,8 @@ enum WorkerThread {
   static var shouldYield: Bool {
     guard let worker = current else { return false }
     // ORDERING: relaxed; a hint about fairness.
-    return worker.pointee.band.hasWork || worker.pointee.kept.load(ordering: .relaxed) != nil
+    return worker.pointee.band._withUnsafeGuaranteedRef { $0.hasWork }
+      || worker.pointee.kept.load(ordering: .relaxed) != nil
   }
 }
 
@@ -63,8 +64,8 @@ enum WorkerThread {
 enum BlockedSection {
   static func run(_ sleep: () -> Void) {
     guard let worker = WorkerThread.current else { return sleep() }
-    worker.pointee.band.workerWillWait(worker)
+    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker) }
     sleep()
-    worker.pointee.band.workerDidWait(worker)
+    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker) }
   }
 }

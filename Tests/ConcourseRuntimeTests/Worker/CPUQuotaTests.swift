@@ -184,11 +184,11 @@ struct CPUQuotaTests {
 
   // MARK: Text
 
-  @Test("octal escapes in mount point and root; colons and backslashes in the group's path")
+  @Test("octal escapes in mount point and root, an empty source; colons and backslashes in the group's path")
   func escapes() {
     let tree = FakeTree(
       cgroup: "0::/my pod/a:b\\c/d\n",
-      mountinfo: "30 25 0:26 /my\\040pod /mnt/c\\011g\\134040 rw - cgroup2 none rw\n")
+      mountinfo: "30 25 0:26 /my\\040pod /mnt/c\\011g\\134040 rw - cgroup2  rw\n")
     tree.write("mnt/c\tg\\040/a:b\\c/d/cpu.max", "200000 100000\n")
     #expect(tree.processors == 2)
   }
@@ -293,6 +293,7 @@ private final class FakeTree {
 
   init(cgroup: String? = nil, mountinfo: String? = nil) {
     var template = Array("\(P_tmpdir)/concourse-cpu-quota-XXXXXX".utf8CString)
+    // SAFETY: `mkdtemp` rewrites the six letters in place; the name is copied before the closure returns.
     root = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
     if let cgroup { write("proc/self/cgroup", cgroup) }
     if let mountinfo { write("proc/self/mountinfo", mountinfo) }

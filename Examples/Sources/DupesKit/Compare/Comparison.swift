@@ -161,9 +161,9 @@ struct Batch: Sendable {
 }
 
 /// An array whose elements are written by the iterations of a parallel loop.
+// SAFETY: each iteration writes only elements of its own, and they are read only after the loop, whose
+// end orders all iterations before what follows.
 final class Slots<Element: Sendable>: @unchecked Sendable {
-  // SAFETY: each iteration writes only elements of its own, and they are read only after the loop, whose
-  // end orders all iterations before what follows.
   private let elements: UnsafeMutableBufferPointer<Element>
 
   init(count: Int, initially element: Element) {

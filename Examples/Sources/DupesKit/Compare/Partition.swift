@@ -94,6 +94,7 @@ struct Partition {
     return WindowHash.hash(UnsafeRawBufferPointer(start: scratch.memory, count: length))
   }
 
+  // SAFETY: every caller reserves `length + 1` bytes at `memory` in its scratch before it calls.
   private func read(
     _ file: FileID, at offset: Int64, _ length: Int, to memory: UnsafeMutableRawPointer
   ) -> Bool {

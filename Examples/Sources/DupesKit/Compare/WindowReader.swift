@@ -12,6 +12,7 @@ struct WindowReader {
   /// byte is asked for at the end of the file, to notice without another call that it goes on.
   ///
   /// - Returns: nil when all is well, else why the file must be left out.
+  // SAFETY: the caller owns `memory`, which has `length + 1` bytes; no read asks for more than is left of it.
   func read(
     _ file: FileID, at offset: Int64, _ length: Int, to memory: UnsafeMutableRawPointer, path: inout Bytes
   ) -> Reason? {
@@ -42,6 +43,7 @@ struct WindowReader {
     return count > length ? .changed : nil
   }
 
+  // SAFETY: `memory` has room for `count` bytes, which is all the kernel is told to write.
   private func readRetrying(
     _ descriptor: Int32, _ memory: UnsafeMutableRawPointer, _ count: Int, at offset: Int64
   ) -> Int {
@@ -53,8 +55,8 @@ struct WindowReader {
 }
 
 /// One worker's memory, kept from batch to batch: fresh memory would have to be cleared by the kernel.
+// SAFETY: OWNED BY the one worker that took it from the pool, until it gives it back.
 final class Scratch: @unchecked Sendable {
-  // SAFETY: OWNED BY the one worker that took it from the pool, until it gives it back.
   private(set) var memory: UnsafeMutableRawPointer
   private var capacity: Int
   var path: Bytes = []
@@ -71,6 +73,7 @@ final class Scratch: @unchecked Sendable {
   func reserve(_ needed: Int, keeping kept: Int) {
     guard needed > capacity else { return }
     let larger = max(needed, capacity * 2)
+    // SAFETY: `kept` bytes are within both the old and the new memory, and the old is freed once.
     let fresh = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 64)
     fresh.copyMemory(from: memory, byteCount: kept)
     memory.deallocate()
@@ -80,8 +83,8 @@ final class Scratch: @unchecked Sendable {
 }
 
 /// Lends scratch memory: never more pieces than there are workers at once.
+// SAFETY: `free` is GUARDED BY `queue`, a serial queue whose `sync` is the lock.
 final class ScratchPool: @unchecked Sendable {
-  // SAFETY: `free` is GUARDED BY `queue`, a serial queue whose `sync` is the lock.
   private let queue = DispatchQueue(label: "dupes.scratch")
   private var free: [Scratch] = []
 

@@ -2,8 +2,8 @@ import Synchronization
 
 /// Calls a search off. Work items not yet started are cancelled and never run; the loops that do run look
 /// at the flag between two files, since nobody can stop a running closure from outside.
+// SAFETY: `items` is GUARDED BY `queue`, a serial queue whose `sync` is the lock; `flag` is atomic.
 package final class Cancellation: @unchecked Sendable {
-  // SAFETY: `items` is GUARDED BY `queue`, a serial queue whose `sync` is the lock; `flag` is atomic.
   private let queue = DispatchQueue(label: "dupes.cancellation")
   private var items: [DispatchWorkItem] = []
   private let flag = Atomic<Bool>(false)

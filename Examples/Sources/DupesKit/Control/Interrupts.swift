@@ -53,6 +53,7 @@ final class Interrupts: Sendable {
   }
 
   private func startThread(reading pipe: Int32) -> Bool {
+    // SAFETY: one reference goes to the new thread; it is taken back here if there is no such thread.
     let job = Unmanaged.passRetained(Job(owner: self, pipe: pipe))
     var thread = pthread_t()
     let failure = pthread_create(

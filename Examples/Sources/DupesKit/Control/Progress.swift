@@ -2,8 +2,8 @@ import Glibc
 
 /// The line on the terminal that says how far the search is. It lives on the main queue: a timer, that is
 /// an `asyncAfter` which arms itself again, draws the line ten times a second.
+// SAFETY: `tick` and `isDrawn` are OWNED BY the main queue, which each method checks.
 final class Progress: @unchecked Sendable {
-  // SAFETY: `tick` and `isDrawn` are OWNED BY the main queue, which each method checks.
   private var tick: DispatchWorkItem?
   private var isDrawn = false
   private let search: Search

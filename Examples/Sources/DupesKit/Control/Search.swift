@@ -1,8 +1,8 @@
 /// The whole job: walk, then compare, then tell. The stages follow each other through group and work-item
 /// notifications; no thread waits for a stage to end.
+// SAFETY: all members are immutable. `comparison` is the one that is not Sendable by itself: it is
+// submitted once, and cancelling it, which any thread may do, is what a work item allows at any time.
 package final class Search: @unchecked Sendable {
-  // SAFETY: all members are immutable. `comparison` is the one that is not Sendable by itself: it is
-  // submitted once, and cancelling it, which any thread may do, is what a work item allows at any time.
   let index = Index()
   let counters = Counters()
   private let findings = Findings()

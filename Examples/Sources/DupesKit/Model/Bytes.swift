@@ -13,6 +13,7 @@ extension Bytes {
   /// The same for bytes that end with NUL already: the hot paths keep one buffer and avoid the copy.
   func withTerminatedCPath<Result>(_ body: (UnsafePointer<CChar>) -> Result) -> Result {
     precondition(last == 0)
+    // SAFETY: UInt8 and CChar have the same layout; the NUL checked above ends the string in the buffer.
     return withUnsafeBufferPointer { buffer in
       buffer.withMemoryRebound(to: CChar.self) { body($0.baseAddress!) }
     }

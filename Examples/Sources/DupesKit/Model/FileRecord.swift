@@ -76,6 +76,8 @@ final class Listing: Sendable {
   /// Appends directory, name and a NUL to `path`.
   func appendTerminatedPath(of record: FileRecord, to path: inout Bytes) {
     path.append(contentsOf: directory)
+    // SAFETY: `record.name` is where this listing put that name, with a NUL behind it, so that both the
+    // length and the bytes taken stay inside the buffer. UInt8 and CChar have the same layout.
     names.withUnsafeBufferPointer { buffer in
       let start = buffer.baseAddress! + record.name
       let length = strlen(UnsafeRawPointer(start).assumingMemoryBound(to: CChar.self))

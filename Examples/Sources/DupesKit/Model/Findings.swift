@@ -23,8 +23,8 @@ package struct Skipped: Sendable {
 
 /// What has been found out so far. A serial queue is the lock: it takes results from all workers in the
 /// order in which they come, and nobody waits for anybody to hand them in.
+// SAFETY: the mutable state below is GUARDED BY `queue`, a serial queue; nothing reaches it elsewhere.
 final class Findings: @unchecked Sendable {
-  // SAFETY: the mutable state below is GUARDED BY `queue`, a serial queue; nothing reaches it elsewhere.
   private let queue = DispatchQueue(label: "dupes.findings")
   private var sets: [[FileID]] = []
   private var skipped: [Skipped] = []

@@ -1,8 +1,8 @@
 /// Every file found so far, by size: the readers–writer pattern. Writers submit barrier items to a
 /// concurrent queue and go on with their walk; readers ask with `sync` and run side by side.
+// SAFETY: the mutable state below is GUARDED BY `queue`: only barrier items write it, and every read is
+// inside a `sync` on the same queue, which no barrier item overlaps.
 final class Index: @unchecked Sendable {
-  // SAFETY: the mutable state below is GUARDED BY `queue`: only barrier items write it, and every read is
-  // inside a `sync` on the same queue, which no barrier item overlaps.
   private let queue = DispatchQueue(label: "dupes.index", attributes: .concurrent)
   private var catalogue = Catalogue()
 

@@ -46,6 +46,7 @@ struct DirectoryScan {
       if name[0] == DirectoryScan.dot && (name[1] == 0 || (name[1] == DirectoryScan.dot && name[2] == 0)) {
         continue
       }
+      // SAFETY: as above; the type is a byte at a fixed place of the entry.
       let type = UnsafeRawPointer(entry).load(fromByteOffset: DirectoryScan.typeOffset, as: UInt8.self)
       take(name, Int(type), in: descriptor)
       if records.count == DirectoryScan.batch { deliver() }

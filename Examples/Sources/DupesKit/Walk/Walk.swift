@@ -7,8 +7,8 @@ import Glibc
 ///   by another thread that waits as well.
 /// - `workers`, a concurrent queue, reads directories. A worker that finds subdirectories hands them to
 ///   `plan` and is done; it never waits for anybody.
+// SAFETY: `roots` and `links` are GUARDED BY `plan`, a serial queue; all else is immutable and Sendable.
 final class Walk: @unchecked Sendable {
-  // SAFETY: `roots` and `links` are GUARDED BY `plan`, a serial queue; all else is immutable and Sendable.
   private let plan = DispatchQueue(label: "dupes.walk.plan")
   private let workers = DispatchQueue(label: "dupes.walk.workers", attributes: .concurrent)
 
@@ -125,8 +125,8 @@ final class Walk: @unchecked Sendable {
 
 /// The directories visited already, by identity: this is what ends a cycle of symbolic links, and what
 /// keeps overlapping roots from being read twice.
+// SAFETY: `identities` is GUARDED BY `queue`, a serial queue whose `sync` is the lock.
 private final class SeenDirectories: @unchecked Sendable {
-  // SAFETY: `identities` is GUARDED BY `queue`, a serial queue whose `sync` is the lock.
   private let queue = DispatchQueue(label: "dupes.walk.seen")
   private var identities: Set<FileIdentity> = []
 

@@ -1,6 +1,7 @@
 extension Runtime {
-  // SAFETY: read and written on the exploring thread only; explorations run one at a time.
+  // SAFETY: both are read and written on the exploring thread only; explorations run one at a time.
   private nonisolated(unsafe) static var stored: Runtime?
+  private nonisolated(unsafe) static var roots: UnsafeMutablePointer<Unmanaged<RootQueue>>?
 
   /// The execution's runtime, made when the engine first asks for it.
   static var shared: Runtime {
@@ -10,17 +11,27 @@ extension Runtime {
     return made
   }
 
+  /// The root queues by level: no queue exists before `publish`.
+  static var rootTable: UnsafeMutablePointer<Unmanaged<RootQueue>> { roots! }
+
+  static func publish(_ runtime: Runtime) { roots = runtime.roots }
+
   /// Forgets the last execution: the next one finds a process in which nothing has run yet.
+  ///
+  /// Frees what the engine makes once per process and never gives back; here there are thousands.
   static func beginAfresh() {
     guard let last = stored else { return }
-    stored = nil
     for band in last.bands {
-      // Records and their table live as long as a process; here there are thousands of those.
+      // ORDERING: relaxed; nobody runs between executions.
       for index in 0..<band.recordCount.load(ordering: .relaxed) {
         band.records[index]?.deinitialize(count: 1).deallocate()
       }
       band.records.deallocate()
     }
+    for level in 0...Int(QoSLevel.userInteractive.rawValue) { last.roots[level].release() }
+    last.roots.deallocate()
+    stored = nil
+    roots = nil
     while PoolSize.threadCount > 0 { PoolSize.threadEnded() }
     PoolSize.refreshWidth()
   }

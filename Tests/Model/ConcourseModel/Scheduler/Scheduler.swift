@@ -24,6 +24,8 @@ final class Scheduler {
   private var sleepers: [UInt: [Coroutine]] = [:]
   /// Virtual nanoseconds since the execution began.
   private(set) var elapsed: UInt64 = 0
+  /// Whether the scenario has cells, for which alone it matters what happens before what.
+  var ordersCells = false
   /// How often a word has changed.
   private var changes = 0
   /// How often everybody who spins was let go on although nothing had changed.
@@ -283,14 +285,16 @@ final class Scheduler {
     let me = running!
     let location = location(at: step.address)
     var history = History.mix(me.history, location.lastWrite)
-    if step.acquires { me.clock.join(location.released) }
+    if ordersCells && step.acquires { me.clock.join(location.released) }
     if step.isRead {
       location.reads &+= history
     } else {
       history = History.mix(history, location.reads)
       location.lastWrite = history
       location.reads = 0
-      if step.releases {
+      if !ordersCells {
+        // Nobody will ask.
+      } else if step.releases {
         if !step.isReadModifyWrite { location.released = VectorClock() }
         location.released.join(me.clock)
       } else if step.kind == .store {
@@ -298,7 +302,7 @@ final class Scheduler {
       }
     }
     me.history = history
-    me.clock[me.id] += 1
+    if ordersCells { me.clock[me.id] += 1 }
     if step.was != step.now {
       changes += 1
       me.ownChanges += 1

@@ -11,6 +11,6 @@ struct VectorClock {
   }
 
   mutating func join(_ other: VectorClock) {
-    for (id, count) in other.counts.enumerated() where count > self[id] { self[id] = count }
+    for id in other.counts.indices where other.counts[id] > self[id] { self[id] = other.counts[id] }
   }
 }

@@ -1,0 +1,39 @@
+/// How long the engine spins before it sleeps, in spin-hint rounds: one place to tune.
+enum Spin {
+  /// A lock is held for nanoseconds; a longer wait means that its holder lost the processor.
+  static let lockRounds = 40
+  /// A thread waiting for a hand-over or a signal: about the cost of the two futex calls it saves.
+  static let waitRounds = 60
+  /// A worker out of work looks around this often before it parks.
+  static let searchRounds = 40
+  /// A drain waits this long for the producer of a stream before it lets go of its queue.
+  static let lingerRounds = 12
+  /// Spinning this long shows whether the other side runs on another processor already.
+  private static let firstRounds = 20
+
+  /// Spins until `done` holds, giving the processor away once on the way.
+  ///
+  /// Whoever is to make `done` true may be queued behind this thread on this very processor: the kernel
+  /// likes to put a woken thread beside the one that woke it. So after a short first look, or at once
+  /// when this thread has just woken somebody, it yields; if nobody else wants the processor, that
+  /// costs one system call, and the spinning goes on.
+  /// - Returns: whether `done` held.
+  @inline(__always)
+  static func wait(rounds: Int, until done: () -> Bool) -> Bool {
+    let thread = CurrentThread.state
+    if thread.pointee.has_woken == 0 {
+      for _ in 0..<firstRounds {
+        if done() { return true }
+        Processor.pause()
+      }
+    }
+    thread.pointee.has_woken = 0
+    if done() { return true }
+    Processor.yield()
+    for _ in 0..<rounds {
+      if done() { return true }
+      Processor.pause()
+    }
+    return done()
+  }
+}
