@@ -4,7 +4,6 @@
 // `#if CONCOURSE`. The S-numbers are those of the behavioural contract.
 
 import Glibc
-import Synchronization
 import Testing
 
 #if CONCOURSE
@@ -31,11 +30,36 @@ extension DispatchGroup {
   func empties() -> Bool { wait(timeout: .now() + patience) == .success }
 }
 
+/// A value behind a POSIX lock, which the thread sanitizer knows; the toolchain's `Mutex` it does not.
+final class Guarded<Value>: @unchecked Sendable {
+  // SAFETY: `value` is only touched with the lock held; the lock lives as long as the object.
+  private let lock: UnsafeMutablePointer<pthread_mutex_t>
+  private var value: Value
+
+  init(_ value: Value) {
+    self.value = value
+    lock = .allocate(capacity: 1)
+    lock.initialize(to: pthread_mutex_t())
+    pthread_mutex_init(lock, nil)
+  }
+
+  deinit {
+    pthread_mutex_destroy(lock)
+    lock.deallocate()
+  }
+
+  func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    return body(&value)
+  }
+}
+
 /// A value that items on any thread may change.
 final class Shared<Value: Sendable>: Sendable {
-  private let mutex: Mutex<Value>
+  private let mutex: Guarded<Value>
 
-  init(_ value: Value) { mutex = Mutex(value) }
+  init(_ value: Value) { mutex = Guarded(value) }
 
   var value: Value { mutex.withLock { $0 } }
 
@@ -52,7 +76,7 @@ extension Shared where Value == Int {
 
 /// Counts how many callers are inside at once.
 final class Overlap: Sendable {
-  private let counts = Mutex((inside: 0, peak: 0, visits: 0))
+  private let counts = Guarded((inside: 0, peak: 0, visits: 0))
 
   var peak: Int { counts.withLock { $0.peak } }
   var visits: Int { counts.withLock { $0.visits } }

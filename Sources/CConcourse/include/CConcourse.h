@@ -21,6 +21,8 @@ struct concourse_thread {
   uint32_t id;
   /// Objects whose release waits for an outer release to unwind (see Submit/DeferredRelease.swift).
   void *_Nullable deferred_releases;
+  /// How many parallel loops this thread is taking part in, one inside the other.
+  uint32_t loop_depth;
   /// 1 once the thread-exit hook has been armed.
   uint8_t exit_hook_armed;
   /// 1 when the thread has woken another since it last waited (see Park/Spin.swift).

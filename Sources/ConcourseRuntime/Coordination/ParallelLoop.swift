@@ -30,11 +30,11 @@ final class ParallelLoop: @unchecked Sendable {
   private let done = ThreadEvent()
   /// Points to the caller's closure, on the caller's stack.
   private let body: UnsafePointer<(Range<Int>) -> Void>
-  private let participants: Int
+  private let threads: Int
 
   private init(_ iterations: Int, participants: Int, _ body: UnsafePointer<(Range<Int>) -> Void>) {
     self.iterations = iterations
-    self.participants = participants
+    threads = participants
     self.body = body
   }
 
@@ -62,10 +62,12 @@ final class ParallelLoop: @unchecked Sendable {
         let band = root.band.takeUnretainedValue()
         if guest { band.counters.apply(.init(active: 1)) }
         for _ in 0..<helpers {
-          root.push(NodeMagazine.make(.closure { loop.takePart() }, level: root.level))
+          root.push(NodeMagazine.make(.closure { loop.help() }, level: root.level))
         }
+        participants.join()
         loop.takePart()
-        loop.waitForOthers()
+        participants.leave()
+        loop.done.wait()
         if guest { band.guestLeft() }
       }
     }
@@ -94,7 +96,7 @@ final class ParallelLoop: @unchecked Sendable {
       // Larger claims while they are too short to be worth claiming, but never so large that the end
       // waits for one thread.
       if spent < Self.claimTarget / 2 {
-        size = max(1, min(size &* 2, (iterations - end) / (2 * participants)))
+        size = max(1, min(size &* 2, (iterations - end) / (2 * threads)))
       } else if spent > Self.claimTarget * 2 {
         size = max(1, size / 2)
       }
@@ -105,7 +107,36 @@ final class ParallelLoop: @unchecked Sendable {
   @inline(never)
   private func runBody(_ range: Range<Int>) { body.pointee(range) }
 
-  private func waitForOthers() { done.wait() }
+  /// A helper that comes when as many threads as there are processors run loops has nothing to add.
+  private func help() {
+    let count = Self.participants.join()
+    if count <= PoolSize.width { takePart() }
+    Self.participants.leave()
+  }
+
+  private static let participants = Participants()
+}
+
+/// Threads that take part in parallel loops, each counted once however deep its loops are nested.
+private struct Participants: ~Copyable {
+  private let count = Atomic<Int>(0)
+
+  /// - Returns: how many threads take part, the caller included.
+  @discardableResult
+  func join() -> Int {
+    let thread = CurrentThread.state
+    thread.pointee.loop_depth += 1
+    // ORDERING: relaxed; a number to steer by.
+    return thread.pointee.loop_depth == 1
+      ? count.wrappingAdd(1, ordering: .relaxed).newValue : count.load(ordering: .relaxed)
+  }
+
+  func leave() {
+    let thread = CurrentThread.state
+    thread.pointee.loop_depth -= 1
+    // ORDERING: relaxed; a number to steer by.
+    if thread.pointee.loop_depth == 0 { count.wrappingSubtract(1, ordering: .relaxed) }
+  }
 }
 
 extension Band {

@@ -9,7 +9,7 @@ extension DispatchQueue {
     deadline: DispatchTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping @Sendable () -> Void
   ) {
-    schedule(work, Deadline(deadline), qos, flags)
+    schedule(consume work, Deadline(deadline), qos, flags)
   }
 
   /// As `asyncAfter(deadline:)`, on the wall clock: the submission moves with the clock when it is set.
@@ -18,7 +18,7 @@ extension DispatchQueue {
     wallDeadline: DispatchWallTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping @Sendable () -> Void
   ) {
-    schedule(work, Deadline(wallDeadline), qos, flags)
+    schedule(consume work, Deadline(wallDeadline), qos, flags)
   }
 
   /// Submits a closure after a `Duration` from now.
@@ -26,7 +26,7 @@ extension DispatchQueue {
     _ delay: Duration, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping @Sendable () -> Void
   ) {
-    schedule(work, Deadline(DispatchTime.now() + delay), qos, flags)
+    schedule(consume work, Deadline(DispatchTime.now() + delay), qos, flags)
   }
 
   /// As `asyncAfter(deadline:)`, for closures that are not marked `@Sendable`.
@@ -34,7 +34,7 @@ extension DispatchQueue {
     deadline: DispatchTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping () -> Void
   ) {
-    schedule(work, Deadline(deadline), qos, flags)
+    schedule(consume work, Deadline(deadline), qos, flags)
   }
 
   /// As `asyncAfter(wallDeadline:)`, for closures that are not marked `@Sendable`.
@@ -42,7 +42,7 @@ extension DispatchQueue {
     wallDeadline: DispatchWallTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping () -> Void
   ) {
-    schedule(work, Deadline(wallDeadline), qos, flags)
+    schedule(consume work, Deadline(wallDeadline), qos, flags)
   }
 
   /// Submits a work item once `deadline` has come; cancelling it calls it off. Matching C function:
@@ -63,6 +63,6 @@ extension DispatchQueue {
     let level = servingLevel(QoSLevel(qos.qosClass), flags)
     let traits: WorkTraits = flags.contains(.barrier) ? .barrier : []
     EventLoop.shared.schedule(
-      NodeMagazine.make(.closure(work), level: level, traits: traits), on: self, at: deadline)
+      NodeMagazine.make(.closure(consume work), level: level, traits: traits), on: self, at: deadline)
   }
 }

@@ -39,7 +39,7 @@ extension DispatchQueue {
       }
       // The node stays the list's oldest while its item runs: producers then find the list non-empty
       // and need not touch the state at all.
-      Invocation.perform(node.takeWork(), group: node.pointee.group)
+      Invocation.performInPlace(node)
       if streaming && list.next(after: node) == nil { linger(at: node) }
       streaming = list.next(after: node) != nil
       first = list.advance(past: node)
@@ -94,7 +94,7 @@ extension DispatchQueue {
         guard case .next(let next) = serve(waiter: node) else { return }
         first = next
       } else if barrier {
-        Invocation.perform(node.takeWork(), group: node.pointee.group)
+        Invocation.performInPlace(node)
         first = list.advance(past: node)
         NodeMagazine.recycle(node)
       } else {
@@ -129,7 +129,8 @@ extension DispatchQueue {
     // Only a drain may run the body here; a thread that hands the queue on has work of its own.
     if waiter.pointee.body != nil && Frame.current?.pointee.queue.toOpaque() == selfPointer {
       SyncWaiter.runBody(of: waiter)
-      waiter.pointee.bodyHasRun = true
+      // ORDERING: relaxed; the signal publishes it.
+      waiter.pointee.bodyHasRun.store(true, ordering: .relaxed)
       waiter.pointee.event.signal()
       return .next(next)
     }

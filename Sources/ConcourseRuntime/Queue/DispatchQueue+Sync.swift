@@ -179,14 +179,16 @@ extension DispatchQueue {
       level: level, body: body)
     return withUnsafeMutablePointer(to: &waiter) { waiter in
       let node = NodeMagazine.make(
-        .waiter(waiter), level: level, traits: exclusive && kind == .concurrent ? .barrier : [])
+        .waiter(waiter), level: level,
+        traits: exclusive && kind == .concurrent ? [.waiter, .barrier] : .waiter)
       if list.push(node) {
         if case .own = state.noteWaiter(id) { handOn() }
       } else if level > self.level {
         carryOut(state.raise(to: level))
       }
       waiter.pointee.event.wait()
-      return waiter.pointee.bodyHasRun
+      // ORDERING: relaxed; the event's acquiring load stands before it.
+      return waiter.pointee.bodyHasRun.load(ordering: .relaxed)
     }
   }
 
@@ -198,9 +200,9 @@ extension DispatchQueue {
         thread: CurrentThread.id, exclusive: frame.pointee.exclusive, queue: frame.pointee.queue,
         frame: frame.pointee.parent, level: frame.pointee.level, body: body)
       withUnsafeMutablePointer(to: &waiter) { waiter in
-        Runtime.mainQueue.submit(NodeMagazine.make(.waiter(waiter), level: frame.pointee.level))
+        Runtime.mainQueue.submit(
+          NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
         waiter.pointee.event.wait()
-        waiter.pointee.body = nil
       }
     }
   }

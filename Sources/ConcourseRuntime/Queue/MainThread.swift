@@ -71,19 +71,15 @@ final class MainThread: @unchecked Sendable {
   }
 
   private func run(_ node: NodePointer, of queue: DispatchQueue) {
-    if case .waiter(let waiter) = node.pointee.work {
-      _ = node.takeWork()
+    if node.isWaiter, case .waiter(let waiter) = node.takeWork() {
       NodeMagazine.recycle(node)
       SyncWaiter.runBody(of: waiter)
       waiter.pointee.event.signal()
       return
     }
     if node.pointee.admittedBy != nil { return Invocation.runAdmitted(node) }
-    let work = node.takeWork()
-    let group = node.pointee.group
     let frame = Frame(
       queue: .passUnretained(queue), parent: nil, exclusive: true, level: node.pointee.level)
-    NodeMagazine.recycle(node)
-    Frame.run(frame) { Invocation.perform(work, group: group) }
+    Frame.run(frame) { Invocation.perform(node) }
   }
 }

@@ -16,7 +16,7 @@ extension DispatchQueue {
     group: DispatchGroup? = nil, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping @Sendable () -> Void
   ) {
-    submit(work, group: group, qos: qos, flags: flags)
+    submit(consume work, group: group, qos: qos, flags: flags)
   }
 
   /// As `async`, for closures that are not marked `@Sendable`: the caller answers for their safety.
@@ -24,7 +24,7 @@ extension DispatchQueue {
     group: DispatchGroup? = nil, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping () -> Void
   ) {
-    submit(work, group: group, qos: qos, flags: flags)
+    submit(consume work, group: group, qos: qos, flags: flags)
   }
 
   /// Submits a work item and returns at once.
@@ -48,7 +48,7 @@ extension DispatchQueue {
     let level = servingLevel(QoSLevel(qos.qosClass), flags)
     submit(
       NodeMagazine.make(
-        .closure(work), level: level, traits: flags.contains(.barrier) ? .barrier : [],
+        .closure(consume work), level: level, traits: flags.contains(.barrier) ? .barrier : [],
         group: group?.enterForItem()))
   }
 
@@ -128,7 +128,7 @@ extension DispatchQueue {
 
   /// Puts an entry for this queue to its target.
   private final func enqueue(_ level: QoSLevel) {
-    let entry = NodeMagazine.make(.drain(self), level: level)
+    let entry = NodeMagazine.make(.drain(self), level: level, traits: .queue)
     if state.snapshot.isNested {
       submitToTarget(entry)
     } else {

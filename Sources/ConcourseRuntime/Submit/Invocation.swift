@@ -1,25 +1,38 @@
 /// Running what a node carries.
 enum Invocation {
-  /// Runs `work` on the calling thread, then leaves `group`.
+  /// Runs what `node` carries on the calling thread, then leaves its group. The node goes back to the
+  /// magazine first: an item may take long, or never end.
   ///
   /// The closure and what it captured are released before the group is left, so that whoever waits for
   /// the group finds them gone.
   @inline(__always)
-  static func perform(_ work: consuming Work, group: Unmanaged<DispatchGroup>?) {
+  static func perform(_ node: NodePointer) {
+    let work = node.takeWork()
+    let group = node.pointee.group
+    NodeMagazine.recycle(node)
     run(work)
     if let group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
   }
 
+  /// The same for a node that is still the oldest of a list; the caller recycles it later.
+  @inline(__always)
+  static func performInPlace(_ node: NodePointer) {
+    run(node.takeWork())
+    if let group = node.pointee.group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
+  }
+
   @inline(__always)
   private static func run(_ work: consuming Work) {
-    switch consume work {
+    switch work {
     case .closure(let body): body()
     case .item(let item): item.execute()
     case .drain(let queue): queue.drain()
     case .redirected(let node): runAdmitted(node)
-    case .waiter: Trap.runtimeBug("a waiting thread was taken for an item")
+    case .waiter: rejectWaiter()
     }
   }
+
+  private static func rejectWaiter() { Trap.runtimeBug("a waiting thread was taken for an item") }
 
   /// Runs an item that a concurrent queue has admitted, and gives its place back.
   static func runAdmitted(_ node: NodePointer) {
@@ -37,12 +50,9 @@ extension DispatchQueue {
       _ = Unmanaged.passRetained(self)
       return
     }
-    let work = node.takeWork()
-    let group = node.pointee.group
     let frame = Frame(
       queue: .passUnretained(self), parent: Frame.current, exclusive: false, level: node.pointee.level)
-    NodeMagazine.recycle(node)
-    Frame.run(frame) { Invocation.perform(work, group: group) }
+    Frame.run(frame) { Invocation.perform(node) }
     giveUpPlace()
   }
 }

@@ -31,7 +31,7 @@ enum NodeMagazine {
   ) -> NodePointer {
     let node = allocate()
     // `next` stays initialised for the node's whole life: a late producer may still be about to link it.
-    node.workPointer.initialize(to: work)
+    node.workPointer.initialize(to: consume work)
     node.pointee.traits = traits
     node.pointee.level = level
     node.pointee.group = group

@@ -2,7 +2,7 @@
 ///
 /// A closure lies inline as its two words: submitting one copies no block and allocates nothing
 /// beyond the node.
-enum Work {
+enum Work: ~Copyable {
   /// A client's closure.
   case closure(() -> Void)
   /// A client's work item, whose execution is counted and can be cancelled.
@@ -40,6 +40,10 @@ struct WorkTraits: OptionSet {
   let rawValue: UInt8
   /// Runs alone on a concurrent queue.
   static let barrier = WorkTraits(rawValue: 1)
+  /// The work is `.waiter`, said here so that one can tell without touching the work.
+  static let waiter = WorkTraits(rawValue: 2)
+  /// The work is `.drain`, likewise.
+  static let queue = WorkTraits(rawValue: 4)
 }
 
 extension UnsafeMutablePointer where Pointee == WorkNode {
@@ -58,8 +62,11 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
   }
 
   var isWaiter: Bool {
-    if case .waiter = pointee.work { return true }
-    return false
+    @inline(__always) get { pointee.traits.contains(.waiter) }
+  }
+
+  var isQueue: Bool {
+    @inline(__always) get { pointee.traits.contains(.queue) }
   }
 }
 
@@ -75,9 +82,9 @@ struct SyncWaiter: ~Copyable {
   let frame: UnsafeMutablePointer<Frame>?
   let level: QoSLevel
   /// When set, whoever drains the queue may run the body itself instead of handing the queue over.
-  var body: (() -> Void)?
+  let body: (() -> Void)?
   /// Whether the body was run by the drainer: there is nothing left to do but return.
-  var bodyHasRun = false
+  let bodyHasRun = Atomic<Bool>(false)
 
   /// Runs a waiting thread's body on this thread, as if from where that thread waits.
   ///

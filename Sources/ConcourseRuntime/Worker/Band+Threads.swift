@@ -67,7 +67,8 @@ extension Band {
         recordCount.store(count + 1, ordering: .releasing)
       }
       worker.pointee.event.reset()
-      worker.pointee.cameBack = false
+      // ORDERING: relaxed; the thread made next is the only reader.
+      worker.pointee.cameBack.store(false, ordering: .relaxed)
       // ORDERING: releasing; the monitor that sees `active` sees a record in order.
       worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
       return worker

@@ -8,7 +8,8 @@ extension Band {
     CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
     var searching = true
     while true {
-      if !worker.pointee.cameBack || !isOneTooMany(worker) {
+      // ORDERING: relaxed; the worker's own.
+      if !worker.pointee.cameBack.load(ordering: .relaxed) || !isOneTooMany(worker) {
         if let found = take(worker) {
           if searching {
             searching = false
@@ -67,18 +68,13 @@ extension Band {
     let node = found.node
     if node.pointee.admittedBy != nil {
       Invocation.runAdmitted(node)
-    } else if case .drain = node.pointee.work {
-      let work = node.takeWork()
-      NodeMagazine.recycle(node)
-      Invocation.perform(work, group: nil)
+    } else if node.isQueue {
+      Invocation.perform(node)
     } else {
-      let work = node.takeWork()
-      let group = node.pointee.group
       let frame = Frame(
         queue: found.root!._withUnsafeGuaranteedRef { $0.queue }, parent: nil, exclusive: false,
         level: node.pointee.level)
-      NodeMagazine.recycle(node)
-      Frame.run(frame) { Invocation.perform(work, group: group) }
+      Frame.run(frame) { Invocation.perform(node) }
     }
     // ORDERING: relaxed; only the monitor writes another value, and the compare-exchange confirms it.
     if worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
@@ -157,7 +153,8 @@ extension Band {
   /// in which it was replaced: it then parks, leaving what it kept to the others.
   private func isOneTooMany(_ worker: WorkerPointer) -> Bool {
     guard counters.snapshot.active > PoolSize.width else {
-      worker.pointee.cameBack = false
+      // ORDERING: relaxed; the worker's own.
+      worker.pointee.cameBack.store(false, ordering: .relaxed)
       return false
     }
     release(kept: worker)

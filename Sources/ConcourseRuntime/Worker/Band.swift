@@ -118,7 +118,8 @@ final class Band: @unchecked Sendable {
     // ORDERING: releasing; pairs with the monitor's acquiring look.
     worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
     counters.apply(.init(active: 1))
-    worker.pointee.cameBack = true
+    // ORDERING: relaxed; the worker's own.
+    worker.pointee.cameBack.store(true, ordering: .relaxed)
   }
 
   /// Puts what a worker kept for itself where others find it.

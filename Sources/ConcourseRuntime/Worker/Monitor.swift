@@ -115,13 +115,15 @@ final class Monitor: @unchecked Sendable {
       let progress = worker.pointee.progress.load(ordering: .relaxed)
       // ORDERING: acquiring; pairs with the releasing stores of the status.
       guard worker.pointee.status.load(ordering: .acquiring) == WorkerRecord.Status.active,
-        progress == worker.pointee.seenProgress
+        progress == worker.pointee.seenProgress.load(ordering: .relaxed)
       else {
-        worker.pointee.seenProgress = progress
-        worker.pointee.looksWithoutProgress = 0
+        // ORDERING: relaxed; the monitor's own.
+        worker.pointee.seenProgress.store(progress, ordering: .relaxed)
+        worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
         continue
       }
-      worker.pointee.looksWithoutProgress += 1
+      // ORDERING: relaxed; the monitor's own.
+      worker.pointee.looksWithoutProgress.wrappingAdd(1, ordering: .relaxed)
       // It has been busy for a whole tick: what it keeps is for others to do.
       if band.release(kept: worker) { waiting = true }
       if waiting && hasLostItsPlace(worker) { giveUp(worker, of: band) }
@@ -133,9 +135,11 @@ final class Monitor: @unchecked Sendable {
   /// Whether a worker without progress should be replaced: it sleeps, or it has computed for so long
   /// that what waits may be what it waits for.
   private func hasLostItsPlace(_ worker: WorkerPointer) -> Bool {
-    let looks = worker.pointee.looksWithoutProgress
+    // ORDERING: relaxed; the monitor's own.
+    let looks = worker.pointee.looksWithoutProgress.load(ordering: .relaxed)
     if looks >= Self.overrun {
-      worker.pointee.looksWithoutProgress = 0
+      // ORDERING: relaxed; as above.
+      worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
       return true
     }
     // Reading a thread's state costs a few system calls: look often at first, then every few ticks.

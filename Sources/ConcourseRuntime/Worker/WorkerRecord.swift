@@ -27,13 +27,15 @@ struct WorkerRecord: ~Copyable {
   /// Wakes the worker when it is parked.
   let event = ThreadEvent()
 
+  // The rest is atomic only so that a field can be written without claiming the whole record; relaxed.
+
   /// OWNED BY the worker: it was replaced while it waited, so there may now be one too many.
-  var cameBack = false
+  let cameBack = Atomic<Bool>(false)
 
   /// OWNED BY the monitor: what it saw at its last look.
-  var seenProgress: UInt32 = 0
+  let seenProgress = Atomic<UInt32>(0)
   /// OWNED BY the monitor: for how many looks in a row there was no progress.
-  var looksWithoutProgress = 0
+  let looksWithoutProgress = Atomic<Int>(0)
 
   init(band: Band) {
     self.band = .passUnretained(band)

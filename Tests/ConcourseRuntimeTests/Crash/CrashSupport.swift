@@ -1,0 +1,59 @@
+// What tests of deaths have in common. Each death happens in a process of its own (an exit test), which
+// ends with SIGILL after one line on standard error.
+
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+/// The deaths, one at a time: each of them starts a process.
+@Suite("Crash", .serialized)
+enum Crash {}
+
+extension Optional where Wrapped == ExitTest.Result {
+  /// Expects that the process's only word was one line about a bug of its client's, with `text` in it.
+  func says(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
+    let spoken = String(decoding: self?.standardErrorContent ?? [], as: UTF8.self)
+    let lines = spoken.split(separator: "\n")
+    #expect(lines.count == 1, "\(spoken)", sourceLocation: sourceLocation)
+    let line = lines.first ?? ""
+    #expect(line.hasPrefix("Concourse: BUG IN CLIENT OF DISPATCH: "), sourceLocation: sourceLocation)
+    #expect(line.contains(text), "\(line)", sourceLocation: sourceLocation)
+  }
+}
+
+/// Keeps the calling thread while another one is expected to end the process. Returns if it does not,
+/// and then the test fails for want of a death.
+func awaitDeath() {
+  _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 30)
+}
+
+/// The sanitizer that the tests run under, as Scripts/sanitize names it.
+enum Sanitizer {
+  static let name = Processor.environment("CONCOURSE_SANITIZER")
+  static var isOn: Bool { name != nil }
+  static var isThread: Bool { name == "thread" }
+
+  /// `size`, or a tenth of it where every step takes ten times as long.
+  static func shrunk(_ size: Int) -> Int { isOn ? max(1, size / 10) : size }
+}
+
+/// The main thread of an exit test's process.
+///
+/// Swift Testing leaves it asleep and runs tests elsewhere. A signal handler borrows it: the thread waits
+/// in `sigsuspend`, holds no lock, and has nothing else to do, so the handler may do what a main program
+/// does, also never return.
+enum MainThreadLoan {
+  // SAFETY: written once, before the signal that makes the handler read it.
+  private nonisolated(unsafe) static var body: (@Sendable () -> Void)?
+
+  /// Whether it can be borrowed: the thread sanitizer forbids a signal handler to allocate.
+  static var isPossible: Bool { !Sanitizer.isThread }
+
+  /// Runs `body` on the main thread, and returns without waiting for it. Once in a process.
+  static func run(_ body: @escaping @Sendable () -> Void) {
+    self.body = body
+    signal(SIGUSR1) { _ in MainThreadLoan.body!() }
+    kill(getpid(), SIGUSR1)
+  }
+}

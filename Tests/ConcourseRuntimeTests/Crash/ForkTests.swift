@@ -1,0 +1,134 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Crash {
+  /// A forked child has one thread and none of the pool's: it may finish what needs no other.
+  @Suite("After fork", .enabled(if: !Sanitizer.isThread))
+  struct ForkTests {
+    @Test("S148 sync on idle queues works, and so do groups and semaphores")
+    func idleQueues() async {
+      await #expect(processExitsWith: .success) {
+        let serial = DispatchQueue(label: "serial")
+        let concurrent = DispatchQueue(label: "concurrent", attributes: .concurrent)
+        let above = DispatchQueue(label: "above", target: serial)
+        warmUp(serial)
+        let status = inForkedChild {
+          let sum = serial.sync { 1 } + concurrent.sync { 2 } + concurrent.sync(flags: .barrier) { 4 }
+            + above.sync { 8 } + DispatchQueue.global().sync { 16 } + serial.asyncAndWait { 32 }
+          let group = DispatchGroup()
+          group.enter()
+          group.leave()
+          let semaphore = DispatchSemaphore(value: 1)
+          let works = group.wait(timeout: .now()) == .success && semaphore.wait(timeout: .now()) == .success
+          semaphore.signal()
+          _exit(works ? Int32(sum) : 1)
+        }
+        #expect(status == 63 << 8)
+      }
+    }
+
+    @Test("S148, trap 20: async in the child says that there are no threads")
+    func async() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "queue")
+        warmUp(queue)
+        let status = inForkedChild {
+          queue.async {}
+          _exit(1)
+        }
+        #expect(status & 0x7F == SIGILL)
+      }
+      end.says("in a forked child process, which has no worker threads")
+    }
+
+    @Test("S148 async in the child of a process whose workers are all busy")
+    func asyncWhileBusy() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        let started = DispatchSemaphore(value: 0)
+        let goOn = Atomic<Bool>(false)
+        let group = DispatchGroup()
+        for _ in 0..<PoolSize.width {
+          DispatchQueue.global().async(group: group) {
+            started.signal()
+            // ORDERING: relaxed; only ends the loop.
+            while !goOn.load(ordering: .relaxed) { Processor.pause() }
+          }
+        }
+        for _ in 0..<PoolSize.width { #expect(comes(started)) }
+        let status = inForkedChild {
+          DispatchQueue.global().async {}
+          _exit(1)
+        }
+        // ORDERING: relaxed; as above.
+        goOn.store(true, ordering: .relaxed)
+        #expect(empties(group))
+        #expect(status & 0x7F == SIGILL)
+      }
+      end.says("in a forked child process, which has no worker threads")
+    }
+
+    @Test("S148 asyncAfter in the child says that there are no threads")
+    func asyncAfter() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "queue")
+        warmUp(queue)
+        let status = inForkedChild {
+          queue.asyncAfter(deadline: .now() + 0.001) {}
+          _exit(1)
+        }
+        #expect(status & 0x7F == SIGILL)
+      }
+      end.says("in a forked child process, which has no worker threads")
+    }
+
+    @Test("S148 sync on a busy queue in the child says that there are no threads")
+    func busyQueue() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "queue")
+        let started = DispatchSemaphore(value: 0)
+        let goOn = DispatchSemaphore(value: 0)
+        queue.async {
+          started.signal()
+          _ = comes(goOn)
+        }
+        #expect(comes(started))
+        let status = inForkedChild {
+          queue.sync {}
+          _exit(1)
+        }
+        goOn.signal()
+        queue.sync {}
+        #expect(status & 0x7F == SIGILL)
+      }
+      end.says("sync on queue \"queue\", which is not idle, in a forked child process")
+    }
+  }
+}
+
+/// Makes the pool and lets it run something on `queue`.
+private func warmUp(_ queue: DispatchQueue) {
+  let done = DispatchSemaphore(value: 0)
+  queue.async { done.signal() }
+  #expect(comes(done))
+  queue.sync {}
+}
+
+/// Forks, runs `body` in the child, which must end it, and returns how the child ended.
+private func inForkedChild(_ body: () -> Void) -> Int32 {
+  // Swift hides `fork`, since what follows it is delicate, and delicate is what is tested here.
+  typealias Fork = @convention(c) () -> pid_t
+  // SAFETY: this is the type of the C library's `fork`.
+  let fork = unsafeBitCast(dlsym(nil, "fork")!, to: Fork.self)
+  let child = fork()
+  if child == 0 {
+    // Should it hang, it must not outlive the test.
+    alarm(30)
+    body()
+    _exit(2)
+  }
+  var status: Int32 = -1
+  while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+  return status
+}

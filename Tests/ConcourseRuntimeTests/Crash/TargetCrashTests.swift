@@ -1,0 +1,52 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Crash {
+  @Suite("Targets that cannot be")
+  struct TargetCrashTests {
+    @Test("S23 retargeting an active queue, with and without an explicit target")
+    func active() async {
+      let plain = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchQueue(label: "active").setTarget(queue: .global())
+      }
+      plain.says("setTarget(queue:) on queue \"active\", which is active")
+      let targeted = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchQueue(label: "active", target: DispatchQueue(label: "target")).setTarget(queue: nil)
+      }
+      targeted.says("setTarget(queue:) on queue \"active\", which is active")
+    }
+
+    @Test("S23 retargeting after the activation")
+    func activated() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "activated", attributes: .initiallyInactive)
+        queue.setTarget(queue: .global(qos: .utility))
+        queue.activate()
+        queue.setTarget(queue: .global())
+      }
+      end.says("setTarget(queue:) on queue \"activated\", which is active")
+    }
+
+    @Test("S25 a queue as its own target")
+    func own() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "self", attributes: .initiallyInactive)
+        queue.setTarget(queue: queue)
+      }
+      end.says("setTarget(queue:) on queue \"self\": the targets of \"self\" lead back to it")
+    }
+
+    @Test("S25 a cycle of three")
+    func cycle() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let a = DispatchQueue(label: "A", attributes: .initiallyInactive)
+        let b = DispatchQueue(label: "B", target: a)
+        let c = DispatchQueue(label: "C", attributes: .concurrent, target: b)
+        a.setTarget(queue: c)
+      }
+      end.says("setTarget(queue:) on queue \"A\": the targets of \"C\" lead back to it")
+    }
+  }
+}
