@@ -28,7 +28,8 @@ let package = Package(
     // deterministic scheduler in place of Primitives/.
     .target(name: "CModelContext", path: "Tests/Model/CModelContext"),
     .target(
-      name: "ConcourseModel", dependencies: ["CModelContext"], path: "Tests/Model/ConcourseModel"),
+      name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"],
+      path: "Tests/Model/ConcourseModel"),
     .testTarget(
       name: "ConcourseModelTests", dependencies: ["ConcourseModel"],
       path: "Tests/Model/ConcourseModelTests"),

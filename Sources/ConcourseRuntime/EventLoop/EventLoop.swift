@@ -24,6 +24,7 @@ final class EventLoop: @unchecked Sendable {
 
   /// Submits `node` to `queue` when `deadline` has come; at once if it has passed, never if it is never.
   func schedule(_ node: NodePointer, on queue: DispatchQueue, at deadline: Deadline) {
+    Runtime.requireThreads("a delayed submission")
     switch deadline {
     case .immediate:
       queue.submit(node)
@@ -62,7 +63,6 @@ final class EventLoop: @unchecked Sendable {
   }
 
   private func start() {
-    Runtime.requireThreads("a delayed submission")
     let failure = SystemThread.spawn(
       { argument in
         SystemThread.setName("concourse-event")

@@ -19,16 +19,17 @@ enum Process {
     forked.load(ordering: .relaxed)
   }
 
-  /// Called once, when the first worker is about to be made.
-  static func watchForks() {
-    _ = Process.id
+  /// Notices forks from the first use on: before the process makes its first thread.
+  static let watchesForks: Bool = {
+    _ = id
     // Refused only for want of memory; then a misuse after fork hangs instead of trapping.
-    _ = concourse_at_fork_child {
+    return concourse_at_fork_child {
       CurrentThread.state.pointee.id = 0
       CurrentThread.state.pointee.worker = nil
       // ORDERING: relaxed; the child has exactly one thread.
       Process.identifier.store(UInt32(getpid()), ordering: .relaxed)
       Process.forked.store(true, ordering: .relaxed)
-    }
-  }
+      Runtime.forgetThreads()
+    } == 0
+  }()
 }

@@ -8,7 +8,8 @@ enum SystemThread {
     _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
     _ argument: UnsafeMutableRawPointer?
   ) -> Int32 {
-    concourse_spawn(entry, argument)
+    _ = Process.watchesForks
+    return concourse_spawn(entry, argument)
   }
 
   /// Names the calling thread for `ps`, `top` and debuggers; 15 bytes at most.

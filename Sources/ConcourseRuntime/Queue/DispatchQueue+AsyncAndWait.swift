@@ -34,8 +34,8 @@ extension DispatchQueue {
       queue: .passUnretained(self), parent: outer, exclusive: barrier,
       level: outer?.pointee.level ?? level)
     withUnsafeMutablePointer(to: &frame) { frame in
-      if kind == .serial || kind == .concurrent {
-        let exclusive = kind == .serial || barrier
+      if kind.isLane {
+        let exclusive = kind.isSerial || barrier
         let free =
           list.isEmpty
           && (exclusive ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace())

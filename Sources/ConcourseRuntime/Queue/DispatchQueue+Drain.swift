@@ -10,7 +10,11 @@ extension DispatchQueue {
     let frame = Frame(
       queue: .passUnretained(self), parent: outer, exclusive: true, level: outer?.pointee.level ?? level)
     Frame.run(frame) {
-      if kind == .serial { drainSerial() } else { drainConcurrent() }
+      switch kind {
+      case .serial: drainSerial()
+      case .workloop: asWorkloop.drainByLevel(Self.budget)
+      default: drainConcurrent()
+      }
     }
   }
 
@@ -116,15 +120,22 @@ extension DispatchQueue {
 
   /// Lets the waiting thread at the head of the list have its turn.
   private final func serve(waiter node: NodePointer) -> Served {
+    let next = list.advance(past: node)
+    if let next { list.leave(at: next) }
+    return passTurn(toWaiterIn: node, leftovers: next != nil) ? .handedOver : .next(next)
+  }
+
+  /// Lets a waiting thread, whose node has been taken from the list, have its turn.
+  /// - Returns: whether the queue is now that thread's.
+  final func passTurn(toWaiterIn node: NodePointer, leftovers: Bool) -> Bool {
     guard case .waiter(let waiter) = node.takeWork() else {
       Trap.runtimeBug("an item was taken for a waiting thread")
     }
-    let next = list.advance(past: node)
     NodeMagazine.recycle(node)
     if !waiter.pointee.exclusive {
       state.addReaderPlace()
       waiter.pointee.event.signal()
-      return .next(next)
+      return false
     }
     // Only a drain may run the body here; a thread that hands the queue on has work of its own.
     if waiter.pointee.body != nil && Frame.current?.pointee.queue.toOpaque() == selfPointer {
@@ -132,12 +143,11 @@ extension DispatchQueue {
       // ORDERING: relaxed; the signal publishes it.
       waiter.pointee.bodyHasRun.store(true, ordering: .relaxed)
       waiter.pointee.event.signal()
-      return .next(next)
+      return false
     }
-    if let next { list.leave(at: next) }
-    state.transfer(to: waiter.pointee.thread, leftovers: next != nil)
+    state.transfer(to: waiter.pointee.thread, leftovers: leftovers)
     waiter.pointee.event.signal()
-    return .handedOver
+    return true
   }
 
   private final var selfPointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
@@ -146,6 +156,7 @@ extension DispatchQueue {
   /// a worker if an item is first, or to nobody.
   @usableFromInline @inline(never)
   final func handOn() {
+    if kind == .workloop { return asWorkloop.handOnByLevel() }
     var first = list.first()
     while true {
       if state.snapshot.isHeld {

@@ -1,6 +1,6 @@
 extension DispatchQueue {
   final func beginSuspension() {
-    guard kind == .serial || kind == .concurrent else { return }
+    guard kind.isLane else { return }
     extras.lock.withLock {
       extras.suspensions += 1
       if extras.suspensions == 1 { state.suspend() }
@@ -8,7 +8,7 @@ extension DispatchQueue {
   }
 
   final func endSuspension() {
-    guard kind == .serial || kind == .concurrent else { return }
+    guard kind.isLane else { return }
     let (wake, heldBack) = extras.lock.withLock { () -> (QueueState.Wake, [NodePointer]) in
       guard extras.suspensions > 0 else {
         Trap.clientBug(

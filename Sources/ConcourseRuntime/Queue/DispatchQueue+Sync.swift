@@ -85,8 +85,11 @@ extension DispatchQueue {
   /// - Returns: false when the body must run on the main thread, in `runOnMainThread`.
   @usableFromInline
   final func beginSync(_ frame: UnsafeMutablePointer<Frame>) -> Bool {
-    if kind == .concurrent || kind == .serial {
-      acquire(exclusive: kind == .serial || frame.pointee.exclusive, frame)
+    if kind.isLane {
+      if kind == .workloop {
+        Trap.clientBug("sync on workloop \"\(label)\"; a workloop orders its items, use asyncAndWait")
+      }
+      acquire(exclusive: kind.isSerial || frame.pointee.exclusive, frame)
     }
     return !state.snapshot.isNested || beginSyncAbove(frame)
   }
@@ -106,8 +109,8 @@ extension DispatchQueue {
               + "it would wait for itself")
         }
         return false
-      case .serial, .concurrent:
-        queue.acquire(exclusive: queue.kind == .serial, frame)
+      case .serial, .concurrent, .workloop:
+        queue.acquire(exclusive: queue.kind.isSerial, frame)
       }
       link = queue.target
     }
@@ -117,14 +120,14 @@ extension DispatchQueue {
   /// Gives back what `beginSync` took.
   @usableFromInline
   final func endSync(exclusive: Bool) {
-    guard kind == .serial || kind == .concurrent else { return }
+    guard kind.isLane else { return }
     let nested = state.snapshot.isNested
-    giveBack(exclusive: exclusive || kind == .serial)
+    giveBack(exclusive: exclusive || kind.isSerial)
     guard nested else { return }
     var link = target
-    while let queue = link?.takeUnretainedValue(), queue.kind == .serial || queue.kind == .concurrent {
+    while let queue = link?.takeUnretainedValue(), queue.kind.isLane {
       link = queue.target
-      queue.giveBack(exclusive: queue.kind == .serial)
+      queue.giveBack(exclusive: queue.kind.isSerial)
     }
   }
 

@@ -1,6 +1,6 @@
 extension DispatchQueue {
   final func retarget(to queue: DispatchQueue?) {
-    guard kind == .serial || kind == .concurrent else { return }
+    guard kind.isLane else { return }
     guard state.snapshot.isInactive else {
       Trap.clientBug(
         "setTarget(queue:) on queue \"\(label)\", which is active; only a queue created with "

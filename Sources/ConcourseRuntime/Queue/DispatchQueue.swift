@@ -15,9 +15,12 @@ public class DispatchQueue: DispatchObject, @unchecked Sendable {
 
   /// What the queue is, which decides how work is admitted.
   enum Kind: UInt8 {
-    case serial, concurrent, global, main
+    case serial, concurrent, workloop, global, main
 
-    var isSerial: Bool { self == .serial || self == .main }
+    /// Its items never overlap.
+    var isSerial: Bool { self != .concurrent && self != .global }
+    /// It keeps items itself and runs them on a target; the others are where hierarchies end.
+    var isLane: Bool { self != .global && self != .main }
   }
 
   @usableFromInline final let state: QueueState
@@ -47,15 +50,15 @@ public class DispatchQueue: DispatchObject, @unchecked Sendable {
     ownClass = QoSLevel(qos.qosClass)
     relativePriority = Int8(qos.relativePriority)
     level = ownClass
-    var nested = kind == .global || kind == .main
-    if kind == .serial || kind == .concurrent {
+    var nested = !kind.isLane
+    if kind.isLane {
       let chosen = target ?? Runtime.globalQueue(.default)
       nested = chosen.kind != .global
       if level == .unspecified, target != nil, chosen.kind == .global { level = chosen.ownClass }
       self.target = .passRetained(chosen)
     }
     state = QueueState(
-      concurrent: kind == .concurrent || kind == .global, nested: nested,
+      plain: kind == .serial, nested: nested,
       inactive: attributes.contains(.initiallyInactive))
     super.init()
   }

@@ -8,7 +8,7 @@
 /// | 53    | enqueued   | an entry for this queue lies with its target: a drain will come |
 /// | 54    | suspended  | the suspension count is above zero |
 /// | 55    | inactive   | not activated yet |
-/// | 56    | concurrent | ordinary items share the queue (constant) |
+/// | 56    | special    | not a plain serial queue, so not for the path inlined into clients (constant) |
 /// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
 /// | 60–62 | level      | the highest QoS level noted since the last drain began |
 ///
@@ -25,9 +25,9 @@
 struct QueueState: ~Copyable {
   @usableFromInline let word: Atomic<UInt64>
 
-  init(concurrent: Bool, nested: Bool, inactive: Bool) {
+  init(plain: Bool, nested: Bool, inactive: Bool) {
     var snapshot = Snapshot(bits: 0)
-    if concurrent { snapshot = snapshot.setting(Snapshot.concurrent) }
+    if !plain { snapshot = snapshot.setting(Snapshot.special) }
     if nested { snapshot = snapshot.setting(Snapshot.nested) }
     if inactive { snapshot = snapshot.setting(Snapshot.inactive) }
     word = Atomic(snapshot.bits)
@@ -100,7 +100,7 @@ extension QueueState {
 
   /// Gives back a queue taken exclusively if nothing has happened meanwhile.
   func releaseExclusively(_ thread: UInt32) -> Bool {
-    let free = Snapshot(bits: snapshot.bits & (Snapshot.concurrent | Snapshot.nested))
+    let free = Snapshot(bits: snapshot.bits & (Snapshot.special | Snapshot.nested))
     // ORDERING: releasing; pairs with the acquiring transitions of the next holder.
     return word.compareExchange(
       expected: free.owned(by: thread).bits, desired: free.bits, ordering: .releasing
@@ -313,7 +313,7 @@ extension QueueState {
     fileprivate static let enqueued: UInt64 = 1 << 53
     fileprivate static let suspended: UInt64 = 1 << 54
     fileprivate static let inactive: UInt64 = 1 << 55
-    fileprivate static let concurrent: UInt64 = 1 << 56
+    fileprivate static let special: UInt64 = 1 << 56
     fileprivate static let nested: UInt64 = 1 << 57
     fileprivate static let levelShift: UInt64 = 60
     fileprivate static let levelMask: UInt64 = 7 << 60
@@ -330,13 +330,12 @@ extension QueueState {
     var isInactive: Bool { bits & Self.inactive != 0 }
     /// Suspended or inactive: nothing may start.
     var isHeld: Bool { bits & (Self.suspended | Self.inactive) != 0 }
-    var isConcurrent: Bool { bits & Self.concurrent != 0 }
     var isNested: Bool { bits & Self.nested != 0 }
     var level: QoSLevel { QoSLevel(rawValue: UInt8((bits & Self.levelMask) >> Self.levelShift))! }
 
     /// Nobody owns it, nothing waits in it, nothing forbids starting. Readers may run.
     fileprivate var isFree: Bool {
-      bits & ~(Self.concurrent | Self.nested | Self.readerMask) == 0
+      bits & ~(Self.special | Self.nested | Self.readerMask) == 0
     }
     fileprivate var mayAddReader: Bool { readers < Self.mostReaders }
 

@@ -53,6 +53,12 @@ final class Runtime: @unchecked Sendable {
   /// The main queue.
   static var mainQueue: DispatchQueue { shared.mainQueue }
 
+  /// In a forked child: no thread but the caller exists any more, so that whoever submits work must ask
+  /// for one, and is told that there are none.
+  static func forgetThreads() {
+    for band in shared.bands { band.counters.reset() }
+  }
+
   /// Traps in a forked child, which has no workers and must not wait for any.
   static func requireThreads(_ deed: String) {
     if Process.isForkedChild {

@@ -76,7 +76,7 @@ extension DispatchQueue {
   /// Puts a node to this queue as one of its items.
   final func submit(_ node: NodePointer) {
     switch kind {
-    case .serial:
+    case .serial, .workloop:
       append(node)
     case .concurrent:
       // With nothing ahead of it, an ordinary item need not stop in this queue's list.

@@ -152,7 +152,7 @@ extension Band {
   /// Whether more workers are active than there are processors, because this one came back from a wait
   /// in which it was replaced: it then parks, leaving what it kept to the others.
   private func isOneTooMany(_ worker: WorkerPointer) -> Bool {
-    guard counters.snapshot.active > PoolSize.width else {
+    guard counters.snapshot.active > activeLimit else {
       // ORDERING: relaxed; the worker's own.
       worker.pointee.cameBack.store(false, ordering: .relaxed)
       return false
@@ -182,7 +182,7 @@ extension Band {
     }
     // Announced; now look once more. Work put in before the announcement is seen here, and whoever puts
     // work in after it sees the announcement.
-    if hasWorkInTotalOrder && counters.snapshot.active < PoolSize.width && leaveIdle(worker, retire: false) {
+    if hasWorkInTotalOrder && counters.snapshot.active < activeLimit && leaveIdle(worker, retire: false) {
       return true
     }
     if worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {

@@ -40,6 +40,19 @@ final class Band: @unchecked Sendable {
     self.monitor = .passRetained(monitor)
   }
 
+  /// Active workers allowed beyond the width, because those that were active before have turned out to
+  /// sleep in foreign calls. Written by the monitor alone (Monitor+Replacement.swift).
+  let allowance = Atomic<Int>(0)
+
+  /// Looks in a row without a newly stuck worker. OWNED BY the monitor.
+  let calmLooks = Atomic<Int>(0)
+
+  /// How many workers may be active at once.
+  var activeLimit: Int {
+    // ORDERING: relaxed; a number to steer by.
+    @inline(__always) get { PoolSize.width &+ allowance.load(ordering: .relaxed) }
+  }
+
   /// Whether work waits in a root. A hint.
   var hasWork: Bool {
     for root in roots where root._withUnsafeGuaranteedRef({ $0.hasWork }) { return true }
@@ -60,7 +73,7 @@ final class Band: @unchecked Sendable {
     let now = counters.snapshot
     // A searching worker finds it, and wakes the next one if there is more.
     if now.searching > 0 { return }
-    if now.active < PoolSize.width { wakeOne() } else { monitor._withUnsafeGuaranteedRef { $0.watch() } }
+    if now.active < activeLimit { wakeOne() } else { monitor._withUnsafeGuaranteedRef { $0.watch() } }
   }
 
   @inline(never)
@@ -68,7 +81,7 @@ final class Band: @unchecked Sendable {
     Runtime.requireThreads("submitting work")
     idleLock.lock()
     let now = counters.snapshot
-    guard now.searching == 0 && now.active < PoolSize.width else {
+    guard now.searching == 0 && now.active < activeLimit else {
       idleLock.unlock()
       return
     }

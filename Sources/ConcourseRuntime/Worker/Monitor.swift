@@ -20,8 +20,6 @@ final class Monitor: @unchecked Sendable {
   private static let patience = 16
   /// Looks between two readings of the CPU quota.
   private static let quotaInterval = 1000
-  /// Looks without any progress of a running worker after which one more is added.
-  private static let overrun = 100
 
   private let state = Atomic<UInt32>(State.absent)
   private let tickWord = Atomic<UInt32>(0)
@@ -84,6 +82,8 @@ final class Monitor: @unchecked Sendable {
         _ = Futex.wait(tickWord, expected: 0, deadline: .uptime(Clock.uptime() &+ Self.tick))
         quiet = look() ? 0 : quiet + 1
       }
+      // ORDERING: relaxed; what was learnt about the last burst says nothing about the next.
+      for band in Runtime.shared.bands { band.allowance.store(0, ordering: .relaxed) }
       // ORDERING: sequentially consistent; announced before the last look, see `watch`.
       state.store(State.dormant, ordering: .sequentiallyConsistent)
       if somethingWaits() {
@@ -104,57 +104,6 @@ final class Monitor: @unchecked Sendable {
       if look(at: band) { waiting = true }
     }
     return waiting
-  }
-
-  private func look(at band: Band) -> Bool {
-    var waiting = band.hasWork
-    // ORDERING: acquiring; pairs with the releasing store of the count, publishes the records.
-    for index in 0..<band.recordCount.load(ordering: .acquiring) {
-      guard let worker = band.records[index] else { continue }
-      // ORDERING: relaxed; compared only with earlier looks.
-      let progress = worker.pointee.progress.load(ordering: .relaxed)
-      // ORDERING: acquiring; pairs with the releasing stores of the status.
-      guard worker.pointee.status.load(ordering: .acquiring) == WorkerRecord.Status.active,
-        progress == worker.pointee.seenProgress.load(ordering: .relaxed)
-      else {
-        // ORDERING: relaxed; the monitor's own.
-        worker.pointee.seenProgress.store(progress, ordering: .relaxed)
-        worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
-        continue
-      }
-      // ORDERING: relaxed; the monitor's own.
-      worker.pointee.looksWithoutProgress.wrappingAdd(1, ordering: .relaxed)
-      // It has been busy for a whole tick: what it keeps is for others to do.
-      if band.release(kept: worker) { waiting = true }
-      if waiting && hasLostItsPlace(worker) { giveUp(worker, of: band) }
-    }
-    if waiting { band.noteWork() }
-    return waiting
-  }
-
-  /// Whether a worker without progress should be replaced: it sleeps, or it has computed for so long
-  /// that what waits may be what it waits for.
-  private func hasLostItsPlace(_ worker: WorkerPointer) -> Bool {
-    // ORDERING: relaxed; the monitor's own.
-    let looks = worker.pointee.looksWithoutProgress.load(ordering: .relaxed)
-    if looks >= Self.overrun {
-      // ORDERING: relaxed; as above.
-      worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
-      return true
-    }
-    // Reading a thread's state costs a few system calls: look often at first, then every few ticks.
-    guard looks <= 2 || looks % 8 == 0 else { return false }
-    // ORDERING: relaxed; a stale id reads as another thread or as none.
-    return SystemThread.isAsleep(worker.pointee.thread.load(ordering: .relaxed)) ?? (looks % 16 == 0)
-  }
-
-  private func giveUp(_ worker: WorkerPointer, of band: Band) {
-    // ORDERING: acquiring and releasing; the partner is the worker's own exchange before a wait.
-    let found = worker.pointee.status.compareExchange(
-      expected: WorkerRecord.Status.active, desired: WorkerRecord.Status.stuck,
-      ordering: .acquiringAndReleasing)
-    // An idle worker is parked, not stuck; its status says active but it is not counted so.
-    if found.exchanged { band.counters.apply(.init(active: -1)) }
   }
 
   private func somethingWaits() -> Bool {

@@ -123,8 +123,12 @@ private func inForkedChild(_ body: () -> Void) -> Int32 {
   let fork = unsafeBitCast(dlsym(nil, "fork")!, to: Fork.self)
   let child = fork()
   if child == 0 {
-    // Should it hang, it must not outlive the test.
-    alarm(30)
+    // Should it hang, it must not outlive the test. The thread that forked may block the alarm.
+    var alarms = sigset_t()
+    sigemptyset(&alarms)
+    sigaddset(&alarms, SIGALRM)
+    pthread_sigmask(SIG_UNBLOCK, &alarms, nil)
+    alarm(10)
     body()
     _exit(2)
   }

@@ -12,6 +12,7 @@ extension ModelSuite {
         let second = sameWord ? first : Box(0)
         for (name, box) in [("left", first), ("right", second)] {
           Model.thread(name) {
+            // ORDERING: relaxed; only the number of steps matters.
             box.word.wrappingAdd(1, ordering: .relaxed)
             box.word.wrappingAdd(1, ordering: .relaxed)
           }
@@ -43,6 +44,7 @@ extension ModelSuite {
           let first = Box(0)
           let second = sameWord ? first : Box(0)
           for (name, box) in [("left", first), ("right", second)] {
+            // ORDERING: relaxed; only the number of steps matters.
             Model.thread(name) { for _ in 0..<4 { box.word.wrappingAdd(1, ordering: .relaxed) } }
           }
           Model.run()
@@ -84,6 +86,7 @@ extension ModelSuite {
       let result = Model.explore("two by two, three runs", bound: 9, maxExecutions: 3, reduce: false) {
         let box = Box(0)
         for name in ["left", "right"] {
+          // ORDERING: relaxed; only the number of steps matters.
           Model.thread(name) { for _ in 0..<2 { box.word.wrappingAdd(1, ordering: .relaxed) } }
         }
         Model.run()
@@ -95,6 +98,7 @@ extension ModelSuite {
       let result = Model.explore("idle worker") {
         let box = Box<UInt32>(0)
         Model.background("worker") { _ = Futex.wait(box.word, expected: 0) }
+        // ORDERING: relaxed; nothing is published.
         Model.thread("client") { box.word.store(0, ordering: .relaxed) }
         Model.run()
       }
@@ -135,6 +139,7 @@ extension ModelSuite {
       let result = Model.explore("spin for ever") {
         let flag = Box(0)
         Model.thread("spinner") {
+          // ORDERING: relaxed; nothing will ever come.
           while flag.word.load(ordering: .relaxed) == 0 { Processor.pause() }
         }
         Model.run()
@@ -161,8 +166,8 @@ extension ModelSuite {
 }
 
 /// A word that closures can share.
+// SAFETY: Sendable because coroutines share one system thread.
 final class Box<Value: AtomicRepresentable>: @unchecked Sendable {
-  // SAFETY: Sendable because coroutines share one system thread.
   let word: ConcourseModel.Atomic<Value>
   init(_ value: Value) { word = ConcourseModel.Atomic(value) }
 }

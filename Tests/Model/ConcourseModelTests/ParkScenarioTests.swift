@@ -61,6 +61,28 @@ extension ModelSuite {
         })
     }
 
+    @Test func allProcessorsAreUsed() {
+      expectComplete(
+        Model.explore("two items that need each other", bound: 1) {
+          Model.setProcessors(2)
+          let (first, second) = (Box(false), Box(false))
+          // Neither item blocks in a wait of ours: both must have been started, by two workers.
+          for (mine, other) in [(first, second), (second, first)] {
+            Model.thread("client") {
+              DispatchQueue.global().async {
+                // ORDERING: sequentially consistent; each announces itself before it looks for the other.
+                mine.word.store(true, ordering: .sequentiallyConsistent)
+                while !other.word.load(ordering: .sequentiallyConsistent) { Processor.pause() }
+              }
+            }
+          }
+          Model.run()
+          // ORDERING: relaxed; everybody has come to rest.
+          Model.check(
+            first.word.load(ordering: .relaxed) && second.word.load(ordering: .relaxed), "one never began")
+        })
+    }
+
     @Test func aGroupWaitsForItsItems() {
       expectComplete(
         Model.explore("group", bound: 1) {

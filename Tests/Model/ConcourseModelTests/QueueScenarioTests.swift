@@ -233,6 +233,59 @@ extension ModelSuite {
         })
     }
 
+    @Test func suspendAgainstReadersOnASerialTarget() {
+      expectComplete(
+        Model.explore("suspend against readers on a serial target", bound: 1) {
+          Model.setProcessors(1)
+          let target = DispatchQueue(label: "target")
+          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent, target: target)
+          let track = Track()
+          Model.thread("client") {
+            queue.async(execute: track.alone("a1"))
+            queue.async(execute: track.alone("a2"))
+          }
+          Model.thread("holder") {
+            queue.suspend()
+            queue.resume()
+          }
+          Model.run()
+          // Not in order: an item that the suspension held back goes to the end of the target's list when
+          // resumed, behind a later one that had been on its way there already.
+          track.check(["a1"], ["a2"])
+          Self.checkIdle(target, queue)
+        })
+    }
+
+    // MARK: - More than can be visited
+
+    @Test func aMixUnderRandomSchedules() {
+      let result = Model.random("mix", runs: 400, preemptions: 4) {
+        let serial = DispatchQueue(label: "serial")
+        let shared = DispatchQueue(label: "concurrent", attributes: .concurrent, target: serial)
+        let track = Track()
+        Model.thread("left") {
+          shared.async(execute: track.alone("a1"))
+          serial.sync(execute: track.alone("a2"))
+          shared.sync(flags: .barrier, execute: track.alone("a3"))
+        }
+        Model.thread("right") {
+          serial.async(execute: track.alone("b1"))
+          shared.sync(execute: track.alone("b2"))
+        }
+        Model.thread("holder") {
+          shared.suspend()
+          serial.asyncAndWait(execute: track.alone("c1"))
+          shared.resume()
+        }
+        Model.run()
+        let ran = track.log.entries.sorted()
+        Model.check(ran == ["a1", "a2", "a3", "b1", "b2", "c1"], "only \(ran) ran")
+        Self.checkIdle(serial, shared)
+      }
+      // The seed is in the description.
+      #expect(result.failure == nil && result.executions == 400, "\(result)")
+    }
+
     // MARK: - Hierarchies
 
     @Test func queuesShareATarget() {

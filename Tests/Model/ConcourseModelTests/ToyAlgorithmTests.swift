@@ -31,8 +31,8 @@ extension ModelSuite {
       func unlock() { word.store(0, ordering: .releasing) }
     }
 
+    // SAFETY: Sendable because coroutines share one system thread.
     private final class Guarded: @unchecked Sendable {
-      // SAFETY: Sendable because coroutines share one system thread.
       let lock: ToyLock
       let room = Model.Room()
       let count = Model.Cell(0, "count")
@@ -102,6 +102,7 @@ extension ModelSuite {
       let asleep = Box(false)
       Model.thread("consumer") {
         while true {
+          // ORDERING: sequentially consistent, as below.
           if queue.word.load(ordering: .sequentiallyConsistent) > 0 { return }
           // ORDERING: sequentially consistent here and below: the announcement and the re-check against
           // the post and the look (store and load on both sides).
@@ -188,6 +189,7 @@ extension ModelSuite {
       }
       func pop() -> UInt64 {
         while true {
+          // ORDERING: acquiring; pairs with the releasing changes of head and links.
           let seen = head.word.load(ordering: .acquiring)
           let first = seen & 0xFFFF_FFFF
           if first == 0 { return 0 }
@@ -196,6 +198,7 @@ extension ModelSuite {
       }
       func push(_ index: UInt64) {
         while true {
+          // ORDERING: acquiring the head, releasing the link; as in `pop`.
           let seen = head.word.load(ordering: .acquiring)
           next[Int(index)].word.store(seen & 0xFFFF_FFFF, ordering: .releasing)
           if swing(seen, to: index) { return }

@@ -31,6 +31,7 @@ struct Atomic<Value: AtomicRepresentable>: ~Copyable {
 
   /// The word's bytes.
   var bits: WordBits {
+    // SAFETY: the representation and its own size; read at once.
     WordBits(UnsafeRawPointer(representation), size: MemoryLayout<Value.AtomicRepresentation>.size)
   }
 

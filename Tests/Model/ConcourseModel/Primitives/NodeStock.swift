@@ -15,6 +15,7 @@ enum NodeStock {
     for _ in 0..<perThread {
       let node = spare.popLast() ?? make()
       // ORDERING: relaxed; the node belongs to the coming coroutine alone.
+      // SAFETY: a magazine holds nothing but nodes.
       node.pointee.next.store(
         thread.pointee.free_nodes?.assumingMemoryBound(to: WorkNode.self), ordering: .relaxed)
       thread.pointee.free_nodes = UnsafeMutableRawPointer(node)
@@ -23,6 +24,7 @@ enum NodeStock {
   }
 
   static func collect(_ thread: UnsafeMutablePointer<concourse_thread>) {
+    // SAFETY: a magazine holds nothing but nodes.
     while let node = thread.pointee.free_nodes?.assumingMemoryBound(to: WorkNode.self) {
       // ORDERING: relaxed; the coroutine has ended.
       thread.pointee.free_nodes = UnsafeMutableRawPointer(node.pointee.next.load(ordering: .relaxed))

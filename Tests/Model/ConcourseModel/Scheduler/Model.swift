@@ -48,7 +48,6 @@ enum Model {
       let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime)
       warmUp(settings, scenario)
       var result = search(name, bound, maxExecutions, reduce, settings, scenario)
-      print("TEMP", result)
       guard result.failure != nil else { return result }
       // The same failure with fewer preemptions is easier to read.
       for fewer in 0..<bound {

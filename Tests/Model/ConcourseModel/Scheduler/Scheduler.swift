@@ -79,6 +79,7 @@ final class Scheduler {
   /// Runs `scenario` to its end or to its first failure.
   func execute(_ scenario: @escaping () -> Void) -> ModelFailure? {
     driver = model_context_adopt()
+    // SAFETY: the word is cleared before this call, which keeps the scheduler alive, returns.
     model_set_current(Unmanaged.passUnretained(self).toOpaque())
     let main = add("main", isBackground: false, scenario)
     isExecuting = true
@@ -91,6 +92,7 @@ final class Scheduler {
       // Stacks of coroutines that sleep for ever are dropped with whatever they hold.
       model_context_destroy(coroutine.context!)
       // What a failed execution leaves behind may trap when it is destroyed half-way: it stays.
+      // SAFETY: never balanced; one execution of an exploration can fail.
       if failure != nil { _ = Unmanaged.passRetained(coroutine) }
     }
     model_context_destroy(driver!)
@@ -206,7 +208,8 @@ final class Scheduler {
         continue
       }
       if !isExploring || options.count == 1 { return coroutines[options[0]] }
-      guard let index = policy.choose(options, continuing: continuing, at: decisions, state: { self.stateHash })
+      guard
+        let index = policy.choose(options, continuing: continuing, at: decisions, state: { self.stateHash })
       else { fail(.nondeterministic, "the options \(options) are not those of the earlier execution") }
       if index != 0 { choices.append(ModelSchedule.Choice(decision: decisions, thread: options[index])) }
       return coroutines[options[index]]

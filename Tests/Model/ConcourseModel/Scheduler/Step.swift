@@ -24,6 +24,7 @@ struct WordBits: Hashable {
   }
 
   init<Representation: BitwiseCopyable>(_ representation: Representation) {
+    // SAFETY: the bytes of a plain value, of its own size.
     self = withUnsafeBytes(of: representation) { WordBits($0.baseAddress!, size: $0.count) }
   }
 

@@ -1,0 +1,20 @@
+// The C names under which Apple's Dispatch module knows its classes, for code that uses them.
+
+/// C name of `DispatchObject`.
+public typealias dispatch_object_t = DispatchObject
+/// C name of `DispatchQueue`.
+public typealias dispatch_queue_t = DispatchQueue
+/// C name of the main queue's class.
+public typealias dispatch_queue_main_t = DispatchQueue
+/// C name of the global queues' class.
+public typealias dispatch_queue_global_t = DispatchQueue
+/// C name of `DispatchSerialQueue`.
+public typealias dispatch_queue_serial_t = DispatchSerialQueue
+/// C name of `DispatchConcurrentQueue`.
+public typealias dispatch_queue_concurrent_t = DispatchConcurrentQueue
+/// C name of `DispatchWorkloop`.
+public typealias dispatch_workloop_t = DispatchWorkloop
+/// C name of `DispatchGroup`.
+public typealias dispatch_group_t = DispatchGroup
+/// C name of `DispatchSemaphore`.
+public typealias dispatch_semaphore_t = DispatchSemaphore

@@ -1,0 +1,127 @@
+/// A queue that runs one item at a time, always one of the highest quality-of-service class that waits.
+///
+/// Items of one class keep their order, and so do the items of each serial queue that targets the workloop.
+/// `sync` directly on a workloop traps, since its caller could not be ordered by class; use
+/// `asyncAndWait`. Matching C type: `dispatch_workloop_t`.
+public final class DispatchWorkloop: DispatchQueue, @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): `sorted` is OWNED BY the owner of the queue, like the list's head.
+
+  /// Properties fixed at creation; none is defined.
+  public struct Attributes: OptionSet, Sendable {
+    /// The bits.
+    public let rawValue: UInt64
+    /// A set from its bits.
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+  }
+
+  /// Entries taken from the list, in order of arrival for each level.
+  private var sorted = SortedEntries()
+
+  /// Creates a workloop on the default global queue. Matching C function: `dispatch_workloop_create`.
+  /// - Parameters:
+  ///   - label: a name for debugging.
+  ///   - attributes: none is defined.
+  ///   - autoreleaseFrequency: accepted and without effect where there is no Objective-C.
+  public init(
+    label: String, attributes: Attributes = [], autoreleaseFrequency: AutoreleaseFrequency = .workItem
+  ) {
+    super.init(kind: .workloop, label: label, qos: .unspecified, attributes: [], target: nil)
+  }
+
+  /// Takes everything out of the list and sorts it in.
+  private func absorbList() {
+    while let node = list.popFirst() { sorted.append(node) }
+  }
+
+  /// Runs entries by level until none is left. The caller owns the queue.
+  func drainByLevel(_ budget: Int) {
+    var left = budget
+    while true {
+      absorbList()
+      if state.snapshot.isHeld {
+        if case .released = state.releaseHeld() { return }
+        continue
+      }
+      guard let level = sorted.highest else {
+        if case .released = state.releaseEmpty() { return }
+        continue
+      }
+      if left == 0 && WorkerThread.shouldYield {
+        carryOut(state.releaseToTarget(level))
+        return
+      }
+      let node = sorted.takeFirst(of: level)
+      if node.isWaiter {
+        if passTurn(toWaiterIn: node, leftovers: sorted.highest != nil) { return }
+      } else {
+        Invocation.perform(node)
+      }
+      left -= 1
+    }
+  }
+
+  /// Gives up the workloop that the calling thread owns but does not drain.
+  func handOnByLevel() {
+    while true {
+      absorbList()
+      if state.snapshot.isHeld {
+        if case .released = state.releaseHeld() { return }
+        continue
+      }
+      guard let level = sorted.highest else {
+        if case .released = state.releaseEmpty() { return }
+        continue
+      }
+      guard sorted.first(of: level).isWaiter else {
+        carryOut(state.releaseToTarget(level))
+        return
+      }
+      let node = sorted.takeFirst(of: level)
+      if passTurn(toWaiterIn: node, leftovers: sorted.highest != nil) { return }
+    }
+  }
+}
+
+extension DispatchQueue {
+  /// This queue as what it is when its kind is `.workloop`.
+  final var asWorkloop: DispatchWorkloop {
+    // SAFETY: only DispatchWorkloop passes the kind `.workloop` to the initialiser.
+    unsafeDowncast(self, to: DispatchWorkloop.self)
+  }
+}
+
+/// Entries in order of arrival for each level, linked through their own `next`.
+private struct SortedEntries {
+  private var firsts = [NodePointer?](repeating: nil, count: 6)
+  private var lasts = [NodePointer?](repeating: nil, count: 6)
+
+  /// The highest level that has an entry.
+  var highest: QoSLevel? {
+    guard let index = firsts.lastIndex(where: { $0 != nil }) else { return nil }
+    return QoSLevel(rawValue: UInt8(index))
+  }
+
+  func first(of level: QoSLevel) -> NodePointer { firsts[Int(level.rawValue)]! }
+
+  mutating func append(_ node: NodePointer) {
+    // An item of no class is served as default, and sorted so.
+    let index = Int(node.pointee.level.served.rawValue)
+    // ORDERING: relaxed; the entries belong to the queue's owner alone.
+    node.pointee.next.store(nil, ordering: .relaxed)
+    if let last = lasts[index] {
+      last.pointee.next.store(node, ordering: .relaxed)
+    } else {
+      firsts[index] = node
+    }
+    lasts[index] = node
+  }
+
+  mutating func takeFirst(of level: QoSLevel) -> NodePointer {
+    let index = Int(level.rawValue)
+    let node = firsts[index]!
+    // ORDERING: relaxed; as above.
+    firsts[index] = node.pointee.next.load(ordering: .relaxed)
+    if firsts[index] == nil { lasts[index] = nil }
+    return node
+  }
+}

@@ -1,0 +1,69 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+@Suite("TimerHeap")
+struct TimerHeapTests {
+  @Test("an empty heap has nothing due")
+  func empty() {
+    var heap = TimerHeap()
+    #expect(heap.first == nil)
+    #expect(heap.popDue(.max) == nil)
+  }
+
+  @Test("nothing is due before its deadline")
+  func due() {
+    var heap = TimerHeap()
+    let fixture = Fixture()
+    for deadline: UInt64 in [30, 10, 20] { fixture.insert(deadline, into: &heap) }
+    #expect(heap.first == 10)
+    #expect(heap.popDue(9) == nil)
+    #expect(heap.popDue(20)?.deadline == 10)
+    #expect(heap.popDue(20)?.deadline == 20)
+    #expect(heap.popDue(20) == nil)
+    #expect(heap.popDue(.max)?.deadline == 30)
+    #expect(heap.count == 0)
+  }
+
+  @Test("S81 equal deadlines keep the order of insertion")
+  func equal() {
+    var heap = TimerHeap()
+    let fixture = Fixture()
+    for _ in 0..<500 { fixture.insert(5, into: &heap) }
+    var sequences: [UInt64] = []
+    while let entry = heap.popDue(5) { sequences.append(entry.sequence) }
+    #expect(sequences.count == 500)
+    #expect(sequences == sequences.sorted())
+  }
+
+  @Test("random insertions and removals give what a sorted array gives")
+  func random() {
+    var dice = Seed.dice()
+    var heap = TimerHeap()
+    let fixture = Fixture()
+    var sorted: [UInt64] = []
+    for _ in 0..<20_000 {
+      if sorted.isEmpty || dice.hits(oneIn: 2) {
+        let deadline = UInt64.random(in: 0..<1000, using: &dice)
+        fixture.insert(deadline, into: &heap)
+        sorted.insert(deadline, at: sorted.firstIndex { $0 > deadline } ?? sorted.count)
+      } else {
+        let now = UInt64.random(in: 0..<1200, using: &dice)
+        let expected = sorted[0] <= now ? sorted.removeFirst() : nil
+        #expect(heap.popDue(now)?.deadline == expected)
+      }
+      #expect(heap.first == sorted.first)
+      #expect(heap.count == sorted.count)
+    }
+  }
+}
+
+/// A heap only stores nodes and queues; one of each will do.
+private struct Fixture {
+  private let queue = DispatchQueue(label: "timers")
+  private let node = NodeMagazine.make(.closure {}, level: .default)
+
+  func insert(_ deadline: UInt64, into heap: inout TimerHeap) {
+    heap.insert(deadline, node, .passUnretained(queue))
+  }
+}

@@ -1,0 +1,50 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  @Suite("Lock")
+  struct LockTests {
+    @Test("one holder at a time")
+    func exclusion() {
+      let guarded = Guarded()
+      let count = Sanitizer.shrunk(50_000)
+      let ended = onThreads(4) { _ in
+        for _ in 0..<count { guarded.lock.withLock { guarded.number.value += 1 } }
+      }
+      #expect(ended)
+      #expect(guarded.number.value == 4 * count)
+    }
+
+    @Test("holders that sleep while they hold it: waiters sleep too and none is forgotten")
+    func slowHolders() {
+      let guarded = Guarded()
+      let ended = onThreads(8) { _ in
+        for _ in 0..<50 {
+          guarded.lock.withLock {
+            guarded.number.value += 1
+            for _ in 0..<20 { Processor.yield() }
+          }
+        }
+      }
+      #expect(ended)
+      #expect(guarded.number.value == 400)
+    }
+
+    @Test("a try succeeds on a free lock only")
+    func tries() {
+      let lock = Lock()
+      let tried = [lock.tryLock(), lock.tryLock()]
+      lock.unlock()
+      let again = lock.tryLock()
+      lock.unlock()
+      #expect(tried == [true, false])
+      #expect(again)
+    }
+  }
+}
+
+private final class Guarded: Sendable {
+  let lock = Lock()
+  let number = Unprotected(0)
+}

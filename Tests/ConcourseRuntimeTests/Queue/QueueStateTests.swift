@@ -1,0 +1,268 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+/// Every transition of a queue's word, one thread, step by step. Interleavings are the model tests' matter.
+@Suite("QueueState")
+struct QueueStateTests {
+  private let me: UInt32 = 7
+  private let other: UInt32 = 9
+
+  @Test("an idle serial queue is taken by one thread and given back")
+  func idleSerial() {
+    let state = serial()
+    holds(state.takeIdleSerial(me))
+    holds(state.snapshot.owner == me)
+    holds(!state.takeIdleSerial(other))
+    holds(!state.takeExclusively(other))
+    holds(state.releaseIdleSerial(me))
+    holds(!state.snapshot.isOwned)
+    holds(state.takeExclusively(other))
+    holds(state.releaseExclusively(other))
+  }
+
+  @Test("a queue with a target of its own is not taken by the short way, only by the long one")
+  func nested() {
+    let state = serial(nested: true)
+    holds(state.snapshot.isNested)
+    holds(!state.takeIdleSerial(me))
+    holds(state.takeExclusively(me))
+    holds(state.releaseExclusively(me))
+    state.setNested(false)
+    holds(state.takeIdleSerial(me))
+  }
+
+  @Test("work for an idle queue is enqueued once, at its level")
+  func noteWork() {
+    let state = serial()
+    holds(state.noteWork(.utility, exclusive: false).level == .utility)
+    holds(state.snapshot.isEnqueued && state.snapshot.isPending)
+    holds(state.noteWork(.background, exclusive: false).level == nil)
+    holds(state.snapshot.level == .utility)
+    holds(!state.takeIdleSerial(me))
+    holds(!state.takeExclusively(me))
+  }
+
+  @Test("a drain owns the queue and forgets what was noted")
+  func beginDrain() {
+    let state = serial()
+    _ = state.noteWork(.userInitiated, exclusive: false)
+    holds(state.beginDrain(me).mayDrain)
+    let seen = state.snapshot
+    holds(seen.owner == me && !seen.isPending && !seen.isEnqueued && seen.level == .unspecified)
+    holds(state.releaseEmpty().isReleased)
+    holds(state.takeIdleSerial(other))
+  }
+
+  @Test("a drain that comes to an owned or suspended queue leaves, and leaves word")
+  func drainTooLate() {
+    let owned = serial()
+    _ = owned.takeIdleSerial(other)
+    holds(!owned.beginDrain(me).mayDrain)
+    holds(owned.snapshot.owner == other && owned.snapshot.isPending)
+    holds(!owned.releaseIdleSerial(other))
+
+    let suspended = serial()
+    _ = suspended.noteWork(.default, exclusive: false)
+    suspended.suspend()
+    holds(!suspended.beginDrain(me).mayDrain)
+    holds(!suspended.snapshot.isEnqueued && suspended.snapshot.isPending)
+    holds(suspended.resume().level != nil)
+  }
+
+  @Test("work that comes while the queue is owned makes its owner look again")
+  func workWhileOwned() {
+    let state = serial()
+    _ = state.takeIdleSerial(me)
+    holds(state.noteWork(.default, exclusive: false).level == nil)
+    holds(!state.releaseIdleSerial(me))
+    holds(!state.releaseExclusively(me))
+    holds(!state.releaseEmpty().isReleased)
+    holds(state.snapshot.isOwned)
+    holds(state.releaseEmpty().isReleased)
+  }
+
+  @Test("a higher level makes a second entry, a lower one does not")
+  func raise() {
+    let state = serial()
+    _ = state.noteWork(.utility, exclusive: false)
+    holds(state.raise(to: .background).level == nil)
+    holds(state.raise(to: .utility).level == nil)
+    holds(state.raise(to: .userInteractive).level == .userInteractive)
+    holds(state.snapshot.level == .userInteractive)
+    _ = state.beginDrain(me)
+    holds(state.raise(to: .userInitiated).level == nil)
+    holds(state.snapshot.level == .userInitiated)
+  }
+
+  @Test("a waiting thread gets a free queue, and waits for one that is owned, enqueued or held")
+  func noteWaiter() {
+    let free = serial()
+    holds(free.noteWaiter(me).owns)
+    holds(free.snapshot.owner == me)
+    holds(!free.noteWaiter(other).owns)
+    holds(free.snapshot.owner == me && free.snapshot.isPending)
+
+    let enqueued = serial()
+    _ = enqueued.noteWork(.default, exclusive: false)
+    holds(!enqueued.noteWaiter(me).owns)
+
+    let inactive = serial(inactive: true)
+    holds(!inactive.noteWaiter(me).owns)
+    holds(inactive.activate()?.level != nil)
+  }
+
+  @Test("an owner gives a suspended queue up, and the resume brings a drain")
+  func releaseHeld() {
+    let state = serial()
+    _ = state.takeIdleSerial(me)
+    holds(!state.releaseHeld().isReleased)
+    state.suspend()
+    holds(state.snapshot.isHeld && state.snapshot.isSuspended)
+    holds(state.releaseHeld().isReleased)
+    holds(!state.snapshot.isOwned && state.snapshot.isPending)
+    holds(state.resume().level != nil)
+    holds(state.snapshot.isEnqueued && !state.snapshot.isHeld)
+  }
+
+  @Test("what an owner leaves behind is enqueued, unless the queue is held or an entry lies there already")
+  func releaseToTarget() {
+    let state = serial()
+    _ = state.takeIdleSerial(me)
+    holds(state.releaseToTarget(.utility).level == .utility)
+    holds(!state.snapshot.isOwned && state.snapshot.isEnqueued)
+
+    let held = serial()
+    _ = held.takeIdleSerial(me)
+    held.suspend()
+    holds(held.releaseToTarget(.utility).level == nil)
+    holds(held.resume().level == .utility)
+  }
+
+  @Test("a queue is passed from thread to thread, with word of what is left")
+  func transfer() {
+    let state = serial()
+    _ = state.takeIdleSerial(me)
+    state.transfer(to: other, leftovers: false)
+    holds(state.snapshot.owner == other && !state.snapshot.isPending)
+    state.transfer(to: me, leftovers: true)
+    holds(state.snapshot.owner == me && state.snapshot.isPending)
+    holds(!state.releaseIdleSerial(me))
+  }
+
+  @Test("readers share, a barrier waits for the last, who finds it")
+  func readers() {
+    let state = concurrent()
+    holds(!state.takeIdleSerial(me))
+    holds(state.takeReaderPlace())
+    holds(state.takeReaderPlace())
+    holds(state.snapshot.readers == 2 && !state.readersAreGone)
+    holds(!state.takeExclusively(me))
+    // An exclusive entry need not be looked at before the readers are gone; afterwards nobody passes it.
+    holds(state.noteWork(.default, exclusive: true).level == nil)
+    holds(!state.takeReaderPlace())
+    holds(!state.releaseReaderPlace(me).owns)
+    holds(state.releaseReaderPlace(other).owns)
+    holds(state.snapshot.owner == other && !state.snapshot.isPending && state.readersAreGone)
+  }
+
+  @Test("an ordinary entry is enqueued though readers run")
+  func readersAndWork() {
+    let state = concurrent()
+    _ = state.takeReaderPlace()
+    holds(state.noteWork(.default, exclusive: false).level == .default)
+    holds(state.beginDrain(me).mayDrain)
+    state.addReaderPlace()
+    holds(state.snapshot.readers == 2 && state.snapshot.owner == me)
+    holds(!state.releaseReaderPlace(other).owns)
+    holds(state.releaseEmpty().isReleased)
+    holds(!state.releaseReaderPlace(other).owns)
+    holds(state.takeExclusively(other))
+  }
+
+  @Test("a drain that meets a barrier goes if readers run, and looks again if none does")
+  func releaseToReaders() {
+    let state = concurrent()
+    _ = state.takeReaderPlace()
+    _ = state.noteWork(.default, exclusive: false)
+    _ = state.beginDrain(me)
+    holds(state.releaseToReaders().isReleased)
+    holds(!state.snapshot.isOwned && state.snapshot.isPending)
+    holds(state.releaseReaderPlace(other).owns)
+    holds(!state.releaseToReaders().isReleased)
+    holds(state.snapshot.owner == other)
+  }
+
+  @Test("the last reader of a suspended queue leaves it alone")
+  func lastReaderOfHeld() {
+    let state = concurrent()
+    _ = state.takeReaderPlace()
+    _ = state.noteWork(.default, exclusive: true)
+    state.suspend()
+    holds(!state.releaseReaderPlace(me).owns)
+    holds(state.resume().level != nil)
+  }
+
+  @Test("resuming and activating bring a drain only if there is something to do and nothing else holds")
+  func unhold() {
+    let idle = serial()
+    idle.suspend()
+    holds(!idle.takeIdleSerial(me))
+    holds(idle.resume().level == nil)
+    holds(idle.takeIdleSerial(me))
+    idle.suspend()
+    _ = idle.noteWork(.default, exclusive: false)
+    // Owned: its owner will look.
+    holds(idle.resume().level == nil)
+
+    let both = serial(inactive: true)
+    holds(both.snapshot.isInactive)
+    both.suspend()
+    _ = both.noteWork(.background, exclusive: false)
+    holds(both.activate().map { $0.level == nil } == true)
+    if both.activate() != nil { Issue.record("activated twice") }
+    holds(both.resume().level == .background)
+  }
+
+  @Test("the text names owner, readers and flags")
+  func text() {
+    let state = concurrent(inactive: true)
+    state.suspend()
+    _ = state.noteWork(.default, exclusive: false)
+    #expect(state.snapshot.description == "owner 0, readers 0, pending, suspended, inactive")
+  }
+}
+
+private func serial(nested: Bool = false, inactive: Bool = false) -> QueueState {
+  QueueState(plain: true, nested: nested, inactive: inactive)
+}
+
+private func concurrent(inactive: Bool = false) -> QueueState {
+  QueueState(plain: false, nested: false, inactive: inactive)
+}
+
+/// `#expect` would copy a state, and a state cannot be copied.
+private func holds(_ condition: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
+  #expect(condition, sourceLocation: sourceLocation)
+}
+
+extension QueueState.Wake {
+  /// The level at which an entry must be made, if one must.
+  fileprivate var level: QoSLevel? { if case .enqueue(let level) = self { level } else { nil } }
+}
+
+extension QueueState.DrainStart {
+  fileprivate var mayDrain: Bool { if case .drain = self { true } else { false } }
+}
+
+extension QueueState.Release {
+  fileprivate var isReleased: Bool { if case .released = self { true } else { false } }
+}
+
+extension QueueState.WaiterNote {
+  fileprivate var owns: Bool { if case .own = self { true } else { false } }
+}
+
+extension QueueState.ReaderRelease {
+  fileprivate var owns: Bool { if case .own = self { true } else { false } }
+}

@@ -1,0 +1,91 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  /// Trap 14: a chain of items is as deep as it is long. Run on a thread with an ordinary stack.
+  @Suite("DeferredRelease")
+  struct DeferredReleaseTests {
+    @Test("trap 14: a chain of 100,000 work items that hold one another is released")
+    func closures() {
+      let released = Tally()
+      let ended = onThreads(1) { _ in
+        var item: DispatchWorkItem?
+        for _ in 0..<100_000 {
+          let witness = Witness(released)
+          let next = item
+          item = DispatchWorkItem { _ = (next, witness) }
+        }
+        item = nil
+      }
+      #expect(ended)
+      #expect(released.value == 100_000)
+    }
+
+    @Test("trap 14: a chain of items that hold one another through notifications never due is released")
+    func notifications() {
+      let released = Tally()
+      let ended = onThreads(1) { _ in
+        let queue = DispatchQueue(label: "never")
+        var item: DispatchWorkItem?
+        for _ in 0..<100_000 {
+          let witness = Witness(released)
+          let before = DispatchWorkItem { _ = witness }
+          if let item { before.notify(queue: queue, execute: item) }
+          item = before
+        }
+        item = nil
+      }
+      #expect(ended)
+      #expect(released.value == 100_000)
+    }
+
+    @Test("a chain that runs through items and notifications in turn is released after the item has run")
+    func afterRunning() {
+      let released = Tally()
+      let done = DispatchSemaphore(value: 0)
+      let queue = DispatchQueue(label: "runner")
+      queue.async {
+        var item = DispatchWorkItem {}
+        for number in 0..<20_000 {
+          let witness = Witness(released)
+          let next = item
+          item = DispatchWorkItem { _ = (next, witness) }
+          if number % 2 == 0 {
+            let outer = DispatchWorkItem { _ = witness }
+            outer.notify(queue: queue, execute: item)
+            item = outer
+          }
+        }
+        let last = item
+        last.perform()
+        queue.async { done.signal() }
+      }
+      #expect(comes(done))
+      // The last performed item submitted what followed it; everything else went with the chain.
+      queue.sync {}
+      #expect(released.value == 20_000)
+    }
+
+    @Test("S62 what an item holds is released with its last reference, on the thread that drops it")
+    func atOnce() {
+      let released = Tally()
+      let witness = Witness(released)
+      var item: DispatchWorkItem? = DispatchWorkItem { [witness] in _ = witness }
+      _ = consume witness
+      item?.perform()
+      #expect(released.value == 0)
+      item = nil
+      #expect(released.value == 1)
+    }
+  }
+}
+
+/// Counts its own end.
+private final class Witness: Sendable {
+  private let released: Tally
+
+  init(_ released: Tally) { self.released = released }
+
+  deinit { released.add() }
+}

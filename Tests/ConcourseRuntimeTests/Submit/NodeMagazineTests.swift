@@ -1,0 +1,94 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  @Suite("NodeMagazine")
+  struct NodeMagazineTests {
+    @Test("a thread keeps fewer than two batches, however many nodes it takes back")
+    func bounded() {
+      let most = Shared(0)
+      let ended = onThreads(1) { _ in
+        let nodes = take(10 * Int(NodeMagazine.batch) + 3)
+        for node in nodes {
+          giveBack(node)
+          let count = Int(CurrentThread.state.pointee.free_count)
+          most.change { $0 = max($0, count) }
+        }
+      }
+      #expect(ended)
+      #expect(most.value > 0)
+      #expect(most.value < 2 * Int(NodeMagazine.batch))
+    }
+
+    @Test("the node given back last is taken first, with new contents")
+    func reuse() {
+      let ended = onThreads(1) { _ in
+        let node = NodeMagazine.make(.closure {}, level: .utility, traits: .barrier)
+        giveBack(node)
+        let again = NodeMagazine.make(.closure {}, level: .background)
+        #expect(again == node)
+        #expect(again.pointee.level == .background && again.pointee.traits == [])
+        #expect(again.pointee.group == nil && again.pointee.admittedBy == nil)
+        giveBack(again)
+      }
+      #expect(ended)
+    }
+
+    /// In a process of its own, where no other test takes nodes.
+    @Test("what a thread has left when it exits, the next thread finds")
+    func threadExit() async {
+      await #expect(processExitsWith: .success) {
+        // Not whole batches, so that loose nodes are put together.
+        let counts = [1, 130, 62, 64, 65]
+        let known = Shared<Set<UInt>>([])
+        for count in counts {
+          let ended = onThreads(1) { _ in
+            let nodes = take(count)
+            known.change { $0.formUnion(nodes.map { UInt(bitPattern: $0) }) }
+            for node in nodes { giveBack(node) }
+          }
+          #expect(ended)
+        }
+        // The signal that a thread has ended comes before its exit hook has run: several rounds, so that the
+        // nodes of the earlier ones are surely back.
+        let before = known.value.count
+        for _ in 0..<200 {
+          let ended = onThreads(1) { _ in
+            let nodes = take(32)
+            known.change { $0.formUnion(nodes.map { UInt(bitPattern: $0) }) }
+            for node in nodes { giveBack(node) }
+          }
+          #expect(ended)
+        }
+        // 200 threads that lost their nodes would have met 6,400 of them.
+        #expect(known.value.count <= before + 16 * Int(NodeMagazine.batch))
+      }
+    }
+
+    @Test("nodes that one thread makes and another gives back are used again")
+    func migration() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "consumer")
+        let seen = Shared<Set<UInt>>([])
+        for _ in 0..<200 {
+          let node = NodeMagazine.make(.closure {}, level: .default)
+          seen.change { _ = $0.insert(UInt(bitPattern: node)) }
+          giveBack(node)
+          for _ in 0..<100 { queue.async {} }
+          queue.sync {}
+        }
+        #expect(seen.value.count <= 40 * Int(NodeMagazine.batch))
+      }
+    }
+  }
+}
+
+private func take(_ count: Int) -> [NodePointer] {
+  (0..<count).map { _ in NodeMagazine.make(.closure {}, level: .default) }
+}
+
+private func giveBack(_ node: NodePointer) {
+  _ = node.takeWork()
+  NodeMagazine.recycle(node)
+}

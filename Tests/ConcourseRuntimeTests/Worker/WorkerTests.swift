@@ -1,0 +1,106 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  /// What items find on the threads they run on.
+  @Suite("Workers")
+  struct WorkerTests {
+    @Test(
+      "S50, S144 each class runs in its band: by the thread's name and its nice value",
+      arguments: [
+        (.userInteractive, "concourse", 0), (.userInitiated, "concourse", 0), (.default, "concourse", 0),
+        (.utility, "concourse-ut", 5), (.background, "concourse-bg", 19),
+      ] as [(DispatchQoS.QoSClass, String, Int32)])
+    func bands(qosClass: DispatchQoS.QoSClass, name: String, nice: Int32) {
+      let done = DispatchSemaphore(value: 0)
+      let base = threadNice()
+      let found = Shared<[String]>([])
+      DispatchQueue.global(qos: qosClass).async {
+        let nice = threadNice()
+        found.change { $0 = [threadName(), String(nice)] }
+        done.signal()
+      }
+      #expect(comes(done))
+      #expect(found.value == [name, String(max(nice, base))])
+    }
+
+    @Test("S50 a worker made for a higher class by a background item is not lowered with it")
+    func notInherited() async {
+      await #expect(processExitsWith: .success) {
+        let found = Shared<[Int32]>([])
+        let done = DispatchSemaphore(value: 0)
+        // The background worker is the process's first thread of the pool.
+        DispatchQueue.global(qos: .background).async {
+          DispatchQueue.global(qos: .userInitiated).async {
+            let nice = threadNice()
+            found.change { $0.append(nice) }
+            DispatchQueue.global(qos: .utility).async {
+              let nice = threadNice()
+              found.change { $0.append(nice) }
+              done.signal()
+            }
+          }
+        }
+        #expect(comes(done))
+        #expect(found.value == [0, 5])
+      }
+    }
+
+    @Test("S146 workers block all signals but faults and what a thread raises itself")
+    func signals() {
+      let open = Shared<Set<Int32>>([])
+      let done = DispatchSemaphore(value: 0)
+      DispatchQueue.global().async {
+        var mask = sigset_t()
+        pthread_sigmask(SIG_BLOCK, nil, &mask)
+        // 32 and 33 belong to the C library; SIGKILL and SIGSTOP cannot be blocked.
+        for number: Int32 in 1..<65 where ![SIGKILL, SIGSTOP, 32, 33].contains(number) {
+          if sigismember(&mask, number) == 0 { open.change { _ = $0.insert(number) } }
+        }
+        done.signal()
+      }
+      #expect(comes(done))
+      #expect(open.value == [SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGABRT, SIGPIPE, SIGPROF, SIGSYS])
+    }
+
+    @Test("S146 a signal to the process goes to a thread of the application, once")
+    func processSignal() async {
+      await #expect(processExitsWith: .success) {
+        let done = DispatchSemaphore(value: 0)
+        DispatchQueue.concurrentPerform(iterations: 100) { _ in Processor.yield() }
+        signal(SIGUSR2) { _ in
+          if WorkerThread.current != nil { _exit(3) }
+          signalsSeen.add()
+        }
+        _ = signalsSeen.value
+        // A worker raises it, and still does not get it.
+        DispatchQueue.global().async {
+          kill(getpid(), SIGUSR2)
+          done.signal()
+        }
+        #expect(comes(done))
+        let deadline = Clock.uptime() + 20_000_000_000
+        while signalsSeen.value == 0 && Clock.uptime() < deadline { Processor.yield() }
+        #expect(signalsSeen.value == 1)
+      }
+    }
+  }
+}
+
+private let signalsSeen = Tally()
+
+/// The calling thread's nice value.
+func threadNice() -> Int32 { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+
+/// The calling thread's name.
+func threadName() -> String {
+  var name = [CChar](repeating: 0, count: 17)
+  name.withUnsafeMutableBytes { bytes in
+    let file = open("/proc/thread-self/comm", O_RDONLY)
+    if file >= 0 { _ = read(file, bytes.baseAddress, 16) }
+    close(file)
+  }
+  return String(decoding: name.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
