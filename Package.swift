@@ -11,7 +11,7 @@ let package = Package(
   ],
   targets: [
     .target(name: "CConcourse"),
-    .target(name: "ConcourseRuntime", dependencies: ["CConcourse"]),
+    .target(name: "ConcourseRuntime", dependencies: ["CConcourse"], exclude: ["Park/README.md"]),
     .target(name: "Concourse", dependencies: ["ConcourseRuntime"]),
 
     // Unit, stress and crash tests of the engine; their folders mirror Sources.
@@ -29,7 +29,11 @@ let package = Package(
     .target(name: "CModelContext", path: "Tests/Model/CModelContext"),
     .target(
       name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"],
-      path: "Tests/Model/ConcourseModel"),
+      path: "Tests/Model/ConcourseModel",
+      exclude: [
+        "Park/README.md", "Park/Spin.swift", "Worker/CPUQuota.swift", "Worker/CgroupTree.swift",
+        "Worker/CgroupTree+Files.swift",
+      ]),
     .testTarget(
       name: "ConcourseModelTests", dependencies: ["ConcourseModel"],
       path: "Tests/Model/ConcourseModelTests"),

@@ -23,6 +23,8 @@ struct concourse_thread {
   void *_Nullable deferred_releases;
   /// How many parallel loops this thread is taking part in, one inside the other.
   uint32_t loop_depth;
+  /// The nice value to which the thread has been lowered for good; 0 if it has not.
+  int32_t nice;
   /// 1 once the thread-exit hook has been armed.
   uint8_t exit_hook_armed;
   /// 1 when the thread has woken another since it last waited (see Park/Spin.swift).

@@ -133,29 +133,32 @@ public class DispatchGroup: DispatchObject, @unchecked Sendable {
     notify(queue, work.makeNode(for: queue, group: nil))
   }
 
+  /// Submitted under the lock, here and in `becameEmpty`, so that the order of registration is kept
+  /// whoever submits; no client code runs there.
   final func notify(_ queue: DispatchQueue, _ node: NodePointer) {
-    let mustWait = lock.withLock {
-      guard state.register() else { return false }
-      registered.append(Notification(queue: queue, node: node))
-      return true
+    lock.withLock {
+      if state.register() {
+        registered.append(Notification(queue: queue, node: node))
+      } else {
+        // Empty: what was registered before and is still on its way out goes first.
+        submitRegistered()
+        queue.submit(node)
+      }
     }
-    if !mustWait { queue.submit(node) }
   }
 
   /// The count has touched zero while somebody was registered.
   @usableFromInline @inline(never)
-  final func becameEmpty() {
-    let due = lock.withLock { () -> [Notification]? in
-      // Entered again meanwhile, or another leaver was here first: it is not for us to tell.
-      guard state.takeRegistrations() else { return nil }
-      let due = registered
-      registered = []
-      // ORDERING: releasing; pairs with the acquiring loads in `wait`.
-      round.wrappingAdd(1, ordering: .releasing)
-      return due
-    }
-    guard let due else { return }
+  final func becameEmpty() { lock.withLock { submitRegistered() } }
+
+  /// Tells everybody registered that the group is empty, unless it is no longer or they have been told.
+  /// Call under the lock.
+  private final func submitRegistered() {
+    guard state.takeRegistrations() else { return }
+    // ORDERING: releasing; pairs with the acquiring loads in `wait`.
+    round.wrappingAdd(1, ordering: .releasing)
     Futex.wake(round, count: .max)
-    for notification in due { notification.queue.submit(notification.node) }
+    for notification in registered { notification.queue.submit(notification.node) }
+    registered = []
   }
 }

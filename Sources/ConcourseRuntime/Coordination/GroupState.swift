@@ -49,7 +49,7 @@ struct GroupState: ~Copyable {
     return after == Self.registered ? .last : .others
   }
 
-  /// Counts an item; `first` is called before others may see the count if there was none.
+  /// Counts an item, and calls `first` if there was none.
   @inline(__always)
   func enterItem(first: () -> Void) -> Bool {
     // ORDERING: relaxed; as in `enter`. The reference that `first` takes is released by the thread that

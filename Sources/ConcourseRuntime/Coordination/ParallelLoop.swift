@@ -1,3 +1,5 @@
+internal import CConcourse
+
 extension DispatchQueue {
   /// Runs `work` once for each number from 0 to `iterations - 1`, in parallel, and returns after the last.
   ///
@@ -52,15 +54,16 @@ final class ParallelLoop: @unchecked Sendable {
   }
 
   private static func run(_ iterations: Int, _ body: (Range<Int>) -> Void, _ root: RootQueue) {
-    let helpers = min(iterations, PoolSize.width) - 1
-    guard helpers > 0 else { return body(0..<iterations) }
+    // More helpers than free processors would only lie about in the root queue.
+    let helpers = min(iterations - 1, PoolSize.width - participants.count(with: CurrentThread.state))
+    guard helpers > 0 else {
+      participants.join()
+      body(0..<iterations)
+      return participants.leave()
+    }
     withoutActuallyEscaping(body) { body in
       withUnsafePointer(to: body) { body in
         let loop = ParallelLoop(iterations, participants: helpers + 1, body)
-        // A thread from outside takes the place of a worker while it computes here.
-        let guest = WorkerThread.current == nil
-        let band = root.band.takeUnretainedValue()
-        if guest { band.counters.apply(.init(active: 1)) }
         for _ in 0..<helpers {
           root.push(NodeMagazine.make(.closure { loop.help() }, level: root.level))
         }
@@ -68,7 +71,6 @@ final class ParallelLoop: @unchecked Sendable {
         loop.takePart()
         participants.leave()
         loop.done.wait()
-        if guest { band.guestLeft() }
       }
     }
   }
@@ -121,6 +123,12 @@ final class ParallelLoop: @unchecked Sendable {
 private struct Participants: ~Copyable {
   private let count = Atomic<Int>(0)
 
+  /// How many threads take part, the caller included whether it does or not.
+  func count(with thread: UnsafeMutablePointer<concourse_thread>) -> Int {
+    // ORDERING: relaxed; a number to steer by.
+    count.load(ordering: .relaxed) + (thread.pointee.loop_depth == 0 ? 1 : 0)
+  }
+
   /// - Returns: how many threads take part, the caller included.
   @discardableResult
   func join() -> Int {
@@ -136,13 +144,5 @@ private struct Participants: ~Copyable {
     thread.pointee.loop_depth -= 1
     // ORDERING: relaxed; a number to steer by.
     if thread.pointee.loop_depth == 0 { count.wrappingSubtract(1, ordering: .relaxed) }
-  }
-}
-
-extension Band {
-  /// A thread from outside that took a worker's place goes: a worker may have it.
-  func guestLeft() {
-    counters.apply(.init(active: -1))
-    if hasWorkInTotalOrder { noteWork() }
   }
 }

@@ -62,7 +62,16 @@ final class EventLoop: @unchecked Sendable {
     if mustStart { start() }
   }
 
+  /// Makes the thread, unless the calling thread has been lowered: its child would be too, for ever.
   private func start() {
+    if CurrentThread.state.pointee.nice > 0 {
+      Runtime.shared.monitor.startEventLoop()
+    } else {
+      startThread()
+    }
+  }
+
+  func startThread() {
     let failure = SystemThread.spawn(
       { argument in
         SystemThread.setName("concourse-event")

@@ -19,6 +19,7 @@ enum SystemThread {
 
   /// Lowers the calling thread for good: an unprivileged thread cannot climb back.
   static func lower(nice: Int32, idleIO: Bool) {
+    CurrentThread.state.pointee.nice = nice
     // Refused in some sandboxes; the band then runs at the normal level, which is only less polite.
     if nice != 0 { _ = concourse_set_nice(0, nice) }
     if idleIO { _ = concourse_set_idle_io() }

@@ -43,6 +43,7 @@ extension DispatchQueue {
       }
       // The node stays the list's oldest while its item runs: producers then find the list non-empty
       // and need not touch the state at all.
+      Frame.setLevel(node.pointee.level)
       Invocation.performInPlace(node)
       if streaming && list.next(after: node) == nil { linger(at: node) }
       streaming = list.next(after: node) != nil
@@ -66,15 +67,20 @@ extension DispatchQueue {
   /// Gives the worker to others if any wait for one, leaving the rest for later.
   private final func yieldWorker(leaving first: NodePointer) -> Bool {
     guard WorkerThread.shouldYield else { return false }
-    let level = first.pointee.level
     list.leave(at: first)
-    carryOut(state.releaseToTarget(level))
+    giveUpWorker(entryLevel(first))
     return true
+  }
+
+  /// Lets go of the queue and puts its entry behind everything that waits now.
+  final func giveUpWorker(_ level: QoSLevel) {
+    if case .enqueue(let level) = state.releaseToTarget(level) { enqueue(level, last: true) }
   }
 
   // MARK: Concurrent
 
   private final func drainConcurrent() {
+    var left = Self.budget
     var first = list.first()
     while true {
       if state.snapshot.isHeld {
@@ -98,6 +104,7 @@ extension DispatchQueue {
         guard case .next(let next) = serve(waiter: node) else { return }
         first = next
       } else if barrier {
+        Frame.setLevel(node.pointee.level)
         Invocation.performInPlace(node)
         first = list.advance(past: node)
         NodeMagazine.recycle(node)
@@ -105,6 +112,11 @@ extension DispatchQueue {
         first = list.advance(past: node)
         state.addReaderPlace()
         admit(node)
+      }
+      left -= 1
+      if left == 0, let first {
+        if yieldWorker(leaving: first) { return }
+        left = Self.budget
       }
     }
   }
@@ -176,7 +188,7 @@ extension DispatchQueue {
         continue
       }
       guard node.isWaiter else {
-        let level = node.pointee.level
+        let level = entryLevel(node)
         list.leave(at: node)
         carryOut(state.releaseToTarget(level))
         return

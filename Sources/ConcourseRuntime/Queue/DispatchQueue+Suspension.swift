@@ -9,7 +9,8 @@ extension DispatchQueue {
 
   final func endSuspension() {
     guard kind.isLane else { return }
-    let (wake, heldBack) = extras.lock.withLock { () -> (QueueState.Wake, [NodePointer]) in
+    var tickets = NodeChain()
+    let wake = extras.lock.withLock { () -> QueueState.Wake in
       guard extras.suspensions > 0 else {
         Trap.clientBug(
           state.snapshot.isInactive
@@ -17,12 +18,11 @@ extension DispatchQueue {
             : "resume() on queue \"\(label)\", which is not suspended: more resumes than suspends")
       }
       extras.suspensions -= 1
-      guard extras.suspensions == 0 else { return (.nothing, []) }
-      let heldBack = extras.heldBack
-      extras.heldBack = []
-      return (state.resume(), heldBack)
+      guard extras.suspensions == 0 else { return .nothing }
+      tickets = extras.heldBack.makeTickets()
+      return state.resume()
     }
-    for node in heldBack { targetQueue!.submit(node) }
+    while let ticket = tickets.takeFirst() { forward(ticket) }
     carryOut(wake)
   }
 
@@ -31,13 +31,23 @@ extension DispatchQueue {
     carryOut(wake)
   }
 
-  /// Keeps an admitted item of a suspended concurrent queue until the resume.
-  /// - Returns: false when the queue has been resumed meanwhile: run it.
-  final func holdBack(_ node: NodePointer) -> Bool {
-    extras.lock.withLock {
-      guard extras.suspensions > 0 else { return false }
-      extras.heldBack.append(node)
-      return true
+  /// Decides what an admitted node that has arrived stands for.
+  /// - Returns: the item to run, or nil when the queue is suspended and keeps the node until the resume.
+  final func itemToRun(for arrival: NodePointer) -> NodePointer? {
+    guard let extras = extrasIfAny else { return arrival }
+    // ORDERING: acquiring; pairs with the releasing store below: an item that stood behind one that was
+    // held back in a serial target sees that.
+    guard state.snapshot.isSuspended || extras.hasHeldBack.load(ordering: .acquiring) else {
+      return arrival
+    }
+    return extras.lock.withLock { () -> NodePointer? in
+      // ORDERING: releasing; see above.
+      defer { extras.hasHeldBack.store(!extras.heldBack.isEmpty, ordering: .releasing) }
+      if extras.suspensions > 0 {
+        extras.heldBack.keep(arrival)
+        return nil
+      }
+      return extras.heldBack.exchange(arrival)
     }
   }
 }

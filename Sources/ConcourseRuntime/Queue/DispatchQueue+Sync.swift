@@ -137,7 +137,7 @@ extension DispatchQueue {
     let id = CurrentThread.id
     if !exclusive {
       giveUpPlace()
-    } else if !(list.isEmpty && state.releaseExclusively(id)) {
+    } else if !state.releaseExclusively(id) {
       handOn()
     }
   }

@@ -47,13 +47,14 @@ public final class DispatchWorkloop: DispatchQueue, @unchecked Sendable {
         continue
       }
       if left == 0 && WorkerThread.shouldYield {
-        carryOut(state.releaseToTarget(level))
+        giveUpWorker(level)
         return
       }
       let node = sorted.takeFirst(of: level)
       if node.isWaiter {
         if passTurn(toWaiterIn: node, leftovers: sorted.highest != nil) { return }
       } else {
+        Frame.setLevel(node.pointee.level)
         Invocation.perform(node)
       }
       left -= 1
@@ -90,38 +91,24 @@ extension DispatchQueue {
   }
 }
 
-/// Entries in order of arrival for each level, linked through their own `next`.
+/// Entries in order of arrival for each level.
 private struct SortedEntries {
-  private var firsts = [NodePointer?](repeating: nil, count: 6)
-  private var lasts = [NodePointer?](repeating: nil, count: 6)
+  private var chains = [NodeChain](repeating: NodeChain(), count: 6)
 
   /// The highest level that has an entry.
   var highest: QoSLevel? {
-    guard let index = firsts.lastIndex(where: { $0 != nil }) else { return nil }
+    guard let index = chains.lastIndex(where: { !$0.isEmpty }) else { return nil }
     return QoSLevel(rawValue: UInt8(index))
   }
 
-  func first(of level: QoSLevel) -> NodePointer { firsts[Int(level.rawValue)]! }
+  func first(of level: QoSLevel) -> NodePointer { chains[Int(level.rawValue)].first! }
 
   mutating func append(_ node: NodePointer) {
     // An item of no class is served as default, and sorted so.
-    let index = Int(node.pointee.level.served.rawValue)
-    // ORDERING: relaxed; the entries belong to the queue's owner alone.
-    node.pointee.next.store(nil, ordering: .relaxed)
-    if let last = lasts[index] {
-      last.pointee.next.store(node, ordering: .relaxed)
-    } else {
-      firsts[index] = node
-    }
-    lasts[index] = node
+    chains[Int(node.pointee.level.served.rawValue)].append(node)
   }
 
   mutating func takeFirst(of level: QoSLevel) -> NodePointer {
-    let index = Int(level.rawValue)
-    let node = firsts[index]!
-    // ORDERING: relaxed; as above.
-    firsts[index] = node.pointee.next.load(ordering: .relaxed)
-    if firsts[index] == nil { lasts[index] = nil }
-    return node
+    chains[Int(level.rawValue)].takeFirst()!
   }
 }

@@ -15,7 +15,7 @@ struct Frame {
   /// Whether the item has the queue for itself.
   @usableFromInline let exclusive: Bool
   /// The level the item is served at, for what it submits in turn.
-  @usableFromInline let level: QoSLevel
+  @usableFromInline var level: QoSLevel
 
   @inlinable @inline(__always)
   init(
@@ -46,6 +46,10 @@ struct Frame {
       return body()
     }
   }
+
+  /// The drain whose frame is innermost turns to an item of this level.
+  @inline(__always)
+  static func setLevel(_ level: QoSLevel) { current!.pointee.level = level }
 
   /// The level that an asynchronous submission from the calling thread inherits.
   static var inheritedLevel: QoSLevel {

@@ -55,19 +55,23 @@ final class MainThread: @unchecked Sendable {
     // ORDERING: acquiring; as in `descriptor`.
     let descriptor = handle.load(ordering: .acquiring)
     if descriptor >= 0 { concourse_eventfd_clear(descriptor) }
-    drain(until: Runtime.mainQueue.list.last)
-    if descriptor >= 0, !Runtime.mainQueue.list.isEmpty { concourse_eventfd_signal(descriptor) }
+    let queue = Runtime.mainQueue
+    guard !queue.list.isEmpty else { return }
+    // A marker behind what is there now. Items may drain again from inside: whichever drain comes to the
+    // marker, everything before it has been taken.
+    var reached = false
+    withUnsafeMutablePointer(to: &reached) { reached in
+      _ = queue.list.push(NodeMagazine.make(.closure { reached.pointee = true }, level: .unspecified))
+      while !reached.pointee, let node = queue.list.popFirst() { run(node, of: queue) }
+    }
+    if descriptor >= 0, !queue.list.isEmpty { concourse_eventfd_signal(descriptor) }
   }
 
-  /// Runs the main queue's items, up to `last` if given.
-  private func drain(until last: NodePointer? = nil) {
+  /// Runs the main queue's items until none is left.
+  private func drain() {
     let queue = Runtime.mainQueue
     // Items may call back into a run loop that drains again: each entry leaves the list before it runs.
-    while let node = queue.list.popFirst() {
-      let isLast = node == last
-      run(node, of: queue)
-      if isLast { return }
-    }
+    while let node = queue.list.popFirst() { run(node, of: queue) }
   }
 
   private func run(_ node: NodePointer, of queue: DispatchQueue) {
@@ -79,7 +83,7 @@ final class MainThread: @unchecked Sendable {
     }
     if node.pointee.admittedBy != nil { return Invocation.runAdmitted(node) }
     let frame = Frame(
-      queue: .passUnretained(queue), parent: nil, exclusive: true, level: node.pointee.level)
+      queue: .passUnretained(queue), parent: Frame.current, exclusive: true, level: node.pointee.level)
     Frame.run(frame) { Invocation.perform(node) }
   }
 }

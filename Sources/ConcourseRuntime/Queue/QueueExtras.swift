@@ -1,11 +1,13 @@
 /// What few queues need, kept out of the queue itself so that an idle queue stays small: suspension
 /// count, specific values.
 final class QueueExtras: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): every stored property is GUARDED BY `lock`.
+  // SAFETY (@unchecked Sendable): every stored property is GUARDED BY `lock`, but for the atomic hint.
   let lock = Lock()
   var suspensions = 0
-  /// Items of a suspended concurrent queue that had been admitted but had not started, in order.
-  var heldBack: [NodePointer] = []
+  /// What a suspended concurrent queue keeps until the resume, and what follows it.
+  var heldBack = HeldBackItems()
+  /// Whether `heldBack` has anything, for arrivals that do not want the lock.
+  let hasHeldBack = Atomic<Bool>(false)
   /// Values by the identity of their key; the keys' objects are kept alive with them.
   var specifics: [ObjectIdentifier: (key: AnyObject, value: Any)] = [:]
 }

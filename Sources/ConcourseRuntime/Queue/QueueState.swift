@@ -174,7 +174,9 @@ extension QueueState {
   func raise(to level: QoSLevel) -> Wake {
     guard snapshot.level < level else { return .nothing }
     return update { seen in
-      guard seen.level < level else { return (seen, .nothing) }
+      // Emptied meanwhile: there is nothing to raise, and an idle queue's word must stay as it is.
+      let busy = seen.isOwned || seen.isHeld || seen.isEnqueued || seen.isPending
+      guard busy && seen.level < level else { return (seen, .nothing) }
       let raised = seen.raised(to: level)
       return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)
     }

@@ -27,7 +27,7 @@ struct WorkList: ~Copyable {
     tail.load(ordering: .sequentiallyConsistent) == nil
   }
 
-  /// The node pushed last, only to be compared with: it may be gone at any moment.
+  /// The node pushed last, to see that another thread has pushed; it may be gone at any moment.
   var last: NodePointer? {
     // ORDERING: relaxed; an identity, nothing is read through it.
     tail.load(ordering: .relaxed)

@@ -95,7 +95,7 @@ extension DispatchQueue {
   /// Appends a node to the list and sees to it that somebody comes.
   @inline(__always)
   final func append(_ node: NodePointer) {
-    let level = node.pointee.level
+    let level = entryLevel(node)
     let exclusive = kind == .concurrent && node.pointee.traits.contains(.barrier)
     if list.push(node) {
       carryOut(state.noteWork(level, exclusive: exclusive))
@@ -103,6 +103,11 @@ extension DispatchQueue {
       carryOut(state.raise(to: level))
     }
   }
+
+  /// The level this queue must be enqueued at for the sake of a node: a queue that targets this one may
+  /// have no level of its own.
+  @inline(__always)
+  final func entryLevel(_ node: NodePointer) -> QoSLevel { max(node.pointee.level, level) }
 
   /// Sends on an item for which a reader's place has been taken.
   final func admit(_ node: NodePointer) {
@@ -112,7 +117,7 @@ extension DispatchQueue {
 
   /// Puts an admitted item to the target.
   final func forward(_ node: NodePointer) {
-    let level = node.pointee.level
+    let level = entryLevel(node)
     if state.snapshot.isNested {
       submitToTarget(NodeMagazine.make(.redirected(node), level: level))
     } else {
@@ -127,12 +132,15 @@ extension DispatchQueue {
   }
 
   /// Puts an entry for this queue to its target.
-  private final func enqueue(_ level: QoSLevel) {
+  /// - Parameter last: behind what waits there now, instead of next on this worker.
+  final func enqueue(_ level: QoSLevel, last: Bool = false) {
     let entry = NodeMagazine.make(.drain(self), level: level, traits: .queue)
     if state.snapshot.isNested {
       submitToTarget(entry)
     } else {
-      Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.submitQueue(entry) }
+      Runtime.root(at: level)._withUnsafeGuaranteedRef { root in
+        if last { root.push(entry) } else { root.submitQueue(entry) }
+      }
     }
   }
 

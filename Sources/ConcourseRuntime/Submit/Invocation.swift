@@ -35,24 +35,21 @@ enum Invocation {
   private static func rejectWaiter() { Trap.runtimeBug("a waiting thread was taken for an item") }
 
   /// Runs an item that a concurrent queue has admitted, and gives its place back.
-  static func runAdmitted(_ node: NodePointer) {
-    let queue = node.pointee.admittedBy!
-    queue._withUnsafeGuaranteedRef { $0.runAdmitted(node) }
-    queue.release()
-  }
-}
-
-extension DispatchQueue {
-  fileprivate final func runAdmitted(_ node: NodePointer) {
-    // Suspended while the item was on its way: it has not started, so it must not.
-    if state.snapshot.isSuspended && holdBack(node) {
-      // The reference that came with the node stays with it; balance the caller's release.
-      _ = Unmanaged.passRetained(self)
-      return
+  static func runAdmitted(_ arrival: NodePointer) {
+    let queue = arrival.pointee.admittedBy!
+    guard let node = queue._withUnsafeGuaranteedRef({ $0.itemToRun(for: arrival) }) else {
+      // Kept until the resume, without a reference.
+      return queue.release()
     }
-    let frame = Frame(
-      queue: .passUnretained(self), parent: Frame.current, exclusive: false, level: node.pointee.level)
-    Frame.run(frame) { Invocation.perform(node) }
-    giveUpPlace()
+    if arrival.pointee.traits.contains(.ticket) {
+      _ = arrival.takeWork()
+      NodeMagazine.recycle(arrival)
+      // The ticket's reference; the item has its own.
+      queue.release()
+    }
+    let frame = Frame(queue: queue, parent: Frame.current, exclusive: false, level: node.pointee.level)
+    Frame.run(frame) { perform(node) }
+    queue._withUnsafeGuaranteedRef { $0.giveUpPlace() }
+    queue.release()
   }
 }

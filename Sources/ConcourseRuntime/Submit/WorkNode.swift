@@ -44,6 +44,8 @@ struct WorkTraits: OptionSet {
   static let waiter = WorkTraits(rawValue: 2)
   /// The work is `.drain`, likewise.
   static let queue = WorkTraits(rawValue: 4)
+  /// Stands for the item of a resumed queue that is overdue longest (Queue/HeldBackItems.swift).
+  static let ticket = WorkTraits(rawValue: 8)
 }
 
 extension UnsafeMutablePointer where Pointee == WorkNode {

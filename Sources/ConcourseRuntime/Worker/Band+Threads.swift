@@ -4,9 +4,10 @@ extension Band {
   /// A new thread inherits the nice value of the thread that makes it, and a lowered thread's child
   /// could never climb: a worker of a lower band leaves the making to the monitor.
   func spawn() {
-    if let worker = WorkerThread.current, worker.pointee.band.takeUnretainedValue().nice > nice {
-      // ORDERING: releasing; pairs with the monitor's exchange.
-      wantedThreads.wrappingAdd(1, ordering: .releasing)
+    if CurrentThread.state.pointee.nice > nice {
+      // ORDERING: sequentially consistent; stands before the look at whether the monitor is awake, whose
+      // last look before it sleeps comes after its announcement (Park/README.md).
+      wantedThreads.wrappingAdd(1, ordering: .sequentiallyConsistent)
       Runtime.shared.monitor.watch()
     } else {
       startThread()
@@ -35,8 +36,11 @@ extension Band {
       }, worker)
     guard failure != 0 else { return }
     // The work stays where it is. The monitor looks every millisecond and asks for a thread again.
+    // ORDERING: acquiring and releasing; the monitor may have given up a thread that never came.
+    let before = worker.pointee.status.exchange(WorkerRecord.Status.absent, ordering: .acquiringAndReleasing)
     idleLock.withLock {
-      counters.apply(.init(active: -1, searching: -1, threads: -1))
+      counters.apply(
+        .init(active: before == WorkerRecord.Status.active ? -1 : 0, searching: -1, threads: -1))
       retireRecord(worker)
     }
     Self.reportFailure(failure)
@@ -69,6 +73,9 @@ extension Band {
       worker.pointee.event.reset()
       // ORDERING: relaxed; the thread made next is the only reader.
       worker.pointee.cameBack.store(false, ordering: .relaxed)
+      // An earlier thread's id may by now be that of somebody else.
+      worker.pointee.thread.store(0, ordering: .relaxed)
+      worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
       // ORDERING: releasing; the monitor that sees `active` sees a record in order.
       worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
       return worker

@@ -182,8 +182,14 @@ extension Band {
     }
     // Announced; now look once more. Work put in before the announcement is seen here, and whoever puts
     // work in after it sees the announcement.
-    if hasWorkInTotalOrder && counters.snapshot.active < activeLimit && leaveIdle(worker, retire: false) {
-      return true
+    if hasWorkInTotalOrder {
+      if counters.snapshot.active < activeLimit {
+        if leaveIdle(worker, retire: false) { return true }
+      } else {
+        // No room: whoever put the work in may have relied on this worker's search, so somebody must see to
+        // it that the active ones get on.
+        monitor._withUnsafeGuaranteedRef { $0.watch() }
+      }
     }
     if worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {
       worker.pointee.event.reset()

@@ -47,6 +47,11 @@ final class Band: @unchecked Sendable {
   /// Looks in a row without a newly stuck worker. OWNED BY the monitor.
   let calmLooks = Atomic<Int>(0)
 
+  /// Looks since all workers began to compute without completing anything, and how many are too many.
+  /// OWNED BY the monitor.
+  let overrunLooks = Atomic<Int>(0)
+  let overrunLimit = Atomic<Int>(100)
+
   /// How many workers may be active at once.
   var activeLimit: Int {
     // ORDERING: relaxed; a number to steer by.
@@ -83,6 +88,8 @@ final class Band: @unchecked Sendable {
     let now = counters.snapshot
     guard now.searching == 0 && now.active < activeLimit else {
       idleLock.unlock()
+      // Nobody may look for this work soon if all active workers keep at what they do: the monitor will.
+      monitor._withUnsafeGuaranteedRef { $0.watch() }
       return
     }
     if let worker = idle.popLast() {
@@ -93,7 +100,9 @@ final class Band: @unchecked Sendable {
     }
     guard PoolSize.mayGrow(band: now.threads) else {
       idleLock.unlock()
-      // At the cap, all threads wait or are stuck: the first to come back will look.
+      // At the cap, all threads wait or are stuck: the first to come back will look. A thread that was
+      // refused is asked for again.
+      monitor._withUnsafeGuaranteedRef { $0.watch() }
       return
     }
     counters.apply(.init(active: 1, searching: 1, threads: 1))
@@ -128,9 +137,10 @@ final class Band: @unchecked Sendable {
   /// The wait is over. There may now be more active workers than `width` for a moment: the next to
   /// finish an entry steps back.
   func workerDidWait(_ worker: WorkerPointer) {
+    // Counted first: the monitor may take it out again as soon as the status says active.
+    counters.apply(.init(active: 1))
     // ORDERING: releasing; pairs with the monitor's acquiring look.
     worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
-    counters.apply(.init(active: 1))
     // ORDERING: relaxed; the worker's own.
     worker.pointee.cameBack.store(true, ordering: .relaxed)
   }

@@ -1,5 +1,6 @@
 extension Monitor {
-  /// Looks without any progress of a running worker after which one more is added.
+  /// Looks without any completion in a band that is full of computing workers, after which one more is
+  /// added; doubled each time until something completes. What they wait for may be what waits here.
   private static let overrun = 100
   /// Looks without a newly stuck worker after which the allowance shrinks.
   private static let calm = 4
@@ -13,13 +14,31 @@ extension Monitor {
   func look(at band: Band) -> Bool {
     var waiting = band.hasWork
     var newlyStuck = 0
+    var progress = false
+    var computing: WorkerPointer?
     // ORDERING: acquiring; pairs with the releasing store of the count, publishes the records.
     for index in 0..<band.recordCount.load(ordering: .acquiring) {
       guard let worker = band.records[index] else { continue }
-      guard makesNoProgress(worker) else { continue }
-      // It has been busy for a whole tick: what it keeps is for others to do.
+      guard makesNoProgress(worker) else {
+        progress = progress || isActive(worker)
+        continue
+      }
+      // It has been busy for a whole tick: what it keeps is for others to do. That goes for a worker given
+      // up before, too: it may have come back to life, made a queue runnable, and blocked again.
       if band.release(kept: worker) { waiting = true }
-      if waiting && hasLostItsPlace(worker) && giveUp(worker, of: band) { newlyStuck += 1 }
+      guard waiting && isActive(worker) else { continue }
+      if isAsleep(worker) {
+        if giveUp(worker, of: band) { newlyStuck += 1 }
+      } else {
+        computing = worker
+      }
+    }
+    if newlyStuck == 0 && !progress, let computing {
+      replaceComputing(computing, of: band)
+    } else {
+      // ORDERING: relaxed; the monitor's own.
+      band.overrunLooks.store(0, ordering: .relaxed)
+      band.overrunLimit.store(Self.overrun, ordering: .relaxed)
     }
     adjustAllowance(of: band, newlyStuck: newlyStuck)
     if waiting { band.noteWork() }
@@ -30,9 +49,7 @@ extension Monitor {
   private func makesNoProgress(_ worker: WorkerPointer) -> Bool {
     // ORDERING: relaxed; compared only with earlier looks, and the rest is the monitor's own.
     let progress = worker.pointee.progress.load(ordering: .relaxed)
-    let same = worker.pointee.seenProgress.exchange(progress, ordering: .relaxed) == progress
-    // ORDERING: acquiring; pairs with the releasing stores of the status.
-    guard same, worker.pointee.status.load(ordering: .acquiring) == WorkerRecord.Status.active else {
+    guard worker.pointee.seenProgress.exchange(progress, ordering: .relaxed) == progress else {
       // ORDERING: relaxed; the monitor's own.
       worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
       return false
@@ -42,20 +59,31 @@ extension Monitor {
     return true
   }
 
-  /// Whether a worker without progress should be replaced: it sleeps, or it has computed for so long
-  /// that what waits may be what it waits for.
-  private func hasLostItsPlace(_ worker: WorkerPointer) -> Bool {
+  private func isActive(_ worker: WorkerPointer) -> Bool {
+    // ORDERING: acquiring; pairs with the releasing stores of the status.
+    worker.pointee.status.load(ordering: .acquiring) == WorkerRecord.Status.active
+  }
+
+  /// Whether a worker without progress sleeps in the kernel.
+  private func isAsleep(_ worker: WorkerPointer) -> Bool {
     // ORDERING: relaxed; the monitor's own.
     let looks = worker.pointee.looksWithoutProgress.load(ordering: .relaxed)
-    if looks >= Self.overrun {
-      // ORDERING: relaxed; as above.
-      worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
-      return true
-    }
     // Reading a thread's state costs a few system calls: look often at first, then every few ticks.
     guard looks <= 2 || looks % 8 == 0 else { return false }
-    // ORDERING: relaxed; a stale id reads as another thread or as none.
-    return SystemThread.isAsleep(worker.pointee.thread.load(ordering: .relaxed)) ?? (looks % 16 == 0)
+    // ORDERING: relaxed; 0 until the thread has come to life.
+    let thread = worker.pointee.thread.load(ordering: .relaxed)
+    return thread != 0 && SystemThread.isAsleep(thread) ?? (looks % 16 == 0)
+  }
+
+  /// All active workers compute and none has completed anything: after a while, one is taken for stuck.
+  private func replaceComputing(_ worker: WorkerPointer, of band: Band) {
+    // ORDERING: relaxed throughout; the monitor's own.
+    let looks = band.overrunLooks.wrappingAdd(1, ordering: .relaxed).newValue
+    let limit = band.overrunLimit.load(ordering: .relaxed)
+    guard looks >= limit, giveUp(worker, of: band) else { return }
+    // ORDERING: relaxed; as above.
+    band.overrunLooks.store(0, ordering: .relaxed)
+    band.overrunLimit.store(min(limit * 2, 1 << 20), ordering: .relaxed)
   }
 
   /// Takes a worker out of the active ones.

@@ -23,6 +23,8 @@ final class Monitor: @unchecked Sendable {
 
   private let state = Atomic<UInt32>(State.absent)
   private let tickWord = Atomic<UInt32>(0)
+  /// A lowered thread has needed the event loop for the first time.
+  private let wantsEventLoop = Atomic<Bool>(false)
   private var looks = 0
 
   /// Asks for a look soon. One load when the monitor is awake already.
@@ -31,6 +33,13 @@ final class Monitor: @unchecked Sendable {
     // ORDERING: sequentially consistent; the caller has put something where the monitor will look. It
     // sees this state, or the monitor's last look before sleep sees what was put (Park/README.md).
     if state.load(ordering: .sequentiallyConsistent) != State.awake { wake() }
+  }
+
+  /// Starts the event loop's thread on behalf of a lowered thread.
+  func startEventLoop() {
+    // ORDERING: sequentially consistent; as for `Band.wantedThreads`.
+    wantsEventLoop.store(true, ordering: .sequentiallyConsistent)
+    watch()
   }
 
   /// Makes the thread, while its maker is still a thread of normal priority.
@@ -97,8 +106,10 @@ final class Monitor: @unchecked Sendable {
   /// - Returns: whether anything waited.
   private func look() -> Bool {
     looks += 1
-    if looks % Self.quotaInterval == 0 { PoolSize.refreshWidth() }
+    if looks % Self.quotaInterval == 0 && PoolSize.refreshWidth() { stepBackEverywhere() }
     var waiting = false
+    // ORDERING: acquiring; pairs with the store in `startEventLoop`.
+    if wantsEventLoop.exchange(false, ordering: .acquiring) { EventLoop.shared.startThread() }
     for band in Runtime.shared.bands {
       band.startWantedThreads()
       if look(at: band) { waiting = true }
@@ -106,11 +117,24 @@ final class Monitor: @unchecked Sendable {
     return waiting
   }
 
+  /// There are fewer processors than before: every worker looks whether it is one too many.
+  private func stepBackEverywhere() {
+    for band in Runtime.shared.bands {
+      // ORDERING: acquiring; as in `look(at:)`.
+      for index in 0..<band.recordCount.load(ordering: .acquiring) {
+        // ORDERING: relaxed; seen some time soon is soon enough.
+        band.records[index]?.pointee.cameBack.store(true, ordering: .relaxed)
+      }
+    }
+  }
+
   private func somethingWaits() -> Bool {
+    // ORDERING: sequentially consistent; pairs with the store in `startEventLoop`.
+    if wantsEventLoop.load(ordering: .sequentiallyConsistent) { return true }
     for band in Runtime.shared.bands {
       if band.hasWorkInTotalOrder { return true }
-      // ORDERING: relaxed; the pool's request follows its own `watch`.
-      if band.wantedThreads.load(ordering: .relaxed) > 0 { return true }
+      // ORDERING: sequentially consistent; pairs with the request in `Band.spawn`.
+      if band.wantedThreads.load(ordering: .sequentiallyConsistent) > 0 { return true }
       // ORDERING: acquiring; as in `look`.
       for index in 0..<band.recordCount.load(ordering: .acquiring) {
         // ORDERING: sequentially consistent; pairs with the exchange in `keep`, see `watch`.

@@ -47,9 +47,11 @@ enum PoolSize {
   }
 
   /// Reads the affinity mask and the CPU quota again: both may change while the process runs.
-  static func refreshWidth() {
+  /// - Returns: whether the width has shrunk.
+  static func refreshWidth() -> Bool {
+    let measured = measuredWidth()
     // ORDERING: relaxed; see above.
-    currentWidth.store(measuredWidth(), ordering: .relaxed)
+    return currentWidth.exchange(measured, ordering: .relaxed) > measured
   }
 
   private static func measuredWidth() -> Int {

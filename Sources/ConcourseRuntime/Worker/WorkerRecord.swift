@@ -29,7 +29,8 @@ struct WorkerRecord: ~Copyable {
 
   // The rest is atomic only so that a field can be written without claiming the whole record; relaxed.
 
-  /// OWNED BY the worker: it was replaced while it waited, so there may now be one too many.
+  /// There may be one active worker too many: this one was replaced while it waited, or the processors
+  /// have become fewer.
   let cameBack = Atomic<Bool>(false)
 
   /// OWNED BY the monitor: what it saw at its last look.

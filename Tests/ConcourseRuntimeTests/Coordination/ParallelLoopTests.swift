@@ -83,6 +83,23 @@ extension Engine {
       #expect(nice.value == [19])
     }
 
+    @Test("S143 iterations of a loop outside the pool may wait for asynchronous items, nested loops too")
+    func waiting() {
+      let late = Tally()
+      let ended = onThreads(4) { _ in
+        DispatchQueue.concurrentPerform(iterations: 3) { _ in
+          DispatchQueue.concurrentPerform(iterations: 3) { _ in
+            let done = DispatchSemaphore(value: 0)
+            DispatchQueue.global().async { done.signal() }
+            // Once one of them is late all will be.
+            if late.value > 0 || done.wait(timeout: .now() + 10) == .timedOut { late.add() }
+          }
+        }
+      }
+      #expect(ended)
+      #expect(late.value == 0)
+    }
+
     @Test("what the iterations wrote is there when the loop returns")
     func visibility() {
       for round in 0..<200 {

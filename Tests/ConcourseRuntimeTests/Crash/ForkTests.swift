@@ -15,7 +15,8 @@ extension Crash {
         let above = DispatchQueue(label: "above", target: serial)
         warmUp(serial)
         let status = inForkedChild {
-          let sum = serial.sync { 1 } + concurrent.sync { 2 } + concurrent.sync(flags: .barrier) { 4 }
+          let sum =
+            serial.sync { 1 } + concurrent.sync { 2 } + concurrent.sync(flags: .barrier) { 4 }
             + above.sync { 8 } + DispatchQueue.global().sync { 16 } + serial.asyncAndWait { 32 }
           let group = DispatchGroup()
           group.enter()
@@ -69,18 +70,22 @@ extension Crash {
       end.says("in a forked child process, which has no worker threads")
     }
 
-    @Test("S148 asyncAfter in the child says that there are no threads")
+    @Test("S148 asyncAfter in the child says that there are no threads, timers in the parent or not")
     func asyncAfter() async {
-      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+      let fresh = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         let queue = DispatchQueue(label: "queue")
         warmUp(queue)
-        let status = inForkedChild {
-          queue.asyncAfter(deadline: .now() + 0.001) {}
-          _exit(1)
-        }
-        #expect(status & 0x7F == SIGILL)
+        #expect(delay(queue) & 0x7F == SIGILL)
       }
-      end.says("in a forked child process, which has no worker threads")
+      fresh.says("in a forked child process, which has no worker threads")
+      let used = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "queue")
+        let fired = DispatchSemaphore(value: 0)
+        queue.asyncAfter(deadline: .now() + 0.001) { fired.signal() }
+        #expect(comes(fired))
+        #expect(delay(queue) & 0x7F == SIGILL)
+      }
+      used.says("in a forked child process, which has no worker threads")
     }
 
     @Test("S148 sync on a busy queue in the child says that there are no threads")
@@ -113,6 +118,14 @@ private func warmUp(_ queue: DispatchQueue) {
   queue.async { done.signal() }
   #expect(comes(done))
   queue.sync {}
+}
+
+/// How a forked child ends that wants something done later.
+private func delay(_ queue: DispatchQueue) -> Int32 {
+  inForkedChild {
+    queue.asyncAfter(deadline: .now() + 0.001) {}
+    _exit(1)
+  }
 }
 
 /// Forks, runs `body` in the child, which must end it, and returns how the child ended.

@@ -53,7 +53,8 @@ extension Crash {
       item.says("sync on queue \"com.apple.main-thread\", whose items run on the main thread")
     }
 
-    @Test("S8 sync on a queue that ends in the main queue, from the main thread",
+    @Test(
+      "S8 sync on a queue that ends in the main queue, from the main thread",
       .enabled(if: MainThreadLoan.isPossible))
     func aboveMain() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {

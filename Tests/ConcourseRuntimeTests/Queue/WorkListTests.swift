@@ -33,8 +33,6 @@ extension Engine {
       let third = list.next(after: nodes[1])
       #expect(third == nodes[2])
       list.leave(at: nodes[1])
-      let last = list.last
-      #expect(last == nodes[2])
       var rest: [NodePointer] = []
       while let node = list.popFirst() { rest.append(node) }
       #expect(rest == Array(nodes[1...]))

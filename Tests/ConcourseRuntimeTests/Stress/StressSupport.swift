@@ -21,14 +21,16 @@ func comes(_ semaphore: DispatchSemaphore) -> Bool { semaphore.wait(timeout: .no
 func empties(_ group: DispatchGroup) -> Bool { group.wait(timeout: .now() + patience) == .success }
 
 /// A value that items on any thread may change.
-final class Shared<Value: Sendable>: Sendable {
-  private let mutex: Mutex<Value>
+final class Shared<Value>: @unchecked Sendable {
+  // SAFETY (@unchecked Sendable): `current` is GUARDED BY `mutex`; values are plain data.
+  private let mutex = Mutex(())
+  private var current: Value
 
-  init(_ value: Value) { mutex = Mutex(value) }
+  init(_ value: Value) { current = value }
 
-  var value: Value { mutex.withLock { $0 } }
+  var value: Value { mutex.withLock { _ in current } }
 
-  func change(_ body: (inout Value) -> Void) { mutex.withLock { value in body(&value) } }
+  func change(_ body: (inout Value) -> Void) { mutex.withLock { _ in body(&current) } }
 }
 
 /// A number that many threads add to.

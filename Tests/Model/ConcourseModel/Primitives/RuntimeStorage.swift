@@ -33,6 +33,6 @@ extension Runtime {
     stored = nil
     roots = nil
     while PoolSize.threadCount > 0 { PoolSize.threadEnded() }
-    PoolSize.refreshWidth()
+    _ = PoolSize.refreshWidth()
   }
 }

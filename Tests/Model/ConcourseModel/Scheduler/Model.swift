@@ -125,7 +125,7 @@ enum Model {
   /// Gives the execution this many processors, before the engine starts workers.
   static func setProcessors(_ count: Int) {
     Processor.affinityCount = count
-    PoolSize.refreshWidth()
+    _ = PoolSize.refreshWidth()
   }
 
   /// Lets virtual time pass: for scenarios that allow time.

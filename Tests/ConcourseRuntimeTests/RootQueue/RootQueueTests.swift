@@ -1,0 +1,92 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  @Suite("Root queues")
+  struct RootQueueTests {
+    @Test("S19, S45 every level has its root, unspecified shares that of default")
+    func levels() {
+      _ = DispatchQueue.global()
+      let levels: [QoSLevel] = [.background, .utility, .default, .userInitiated, .userInteractive]
+      for level in levels {
+        #expect(Runtime.root(at: level).takeUnretainedValue().level == level)
+        #expect(Runtime.globalQueue(level).asGlobal.root.takeUnretainedValue().level == level)
+      }
+      #expect(Runtime.root(at: .unspecified).takeUnretainedValue().level == .default)
+      #expect(Runtime.globalQueue(.unspecified) === Runtime.globalQueue(.default))
+      #expect(DispatchQueue(label: "plain").targetQueue === DispatchQueue.global())
+    }
+
+    @Test("S2 items of a global queue start in the order of their submission")
+    func startOrder() async {
+      await #expect(processExitsWith: .success) {
+        let width = PoolSize.width
+        let blocked = DispatchGroup()
+        let started = DispatchSemaphore(value: 0)
+        let goOn = Tally()
+        for _ in 0..<width {
+          DispatchQueue.global().async(group: blocked) {
+            started.signal()
+            _ = awaitValue { goOn.value > 0 }
+          }
+        }
+        for _ in 0..<width { #expect(comes(started)) }
+        let order = Shared<[Int]>([])
+        for number in 0..<300 {
+          DispatchQueue.global().async(group: blocked) { order.change { $0.append(number) } }
+        }
+        goOn.add()
+        #expect(empties(blocked))
+        #expect(order.value.count == 300)
+        // Each worker takes the oldest, but may be overtaken on its way from taking it to noting it. The
+        // monitor may have added a worker for each tenth of a second that the others computed.
+        let displaced = order.value.enumerated().filter { abs($0.offset - $0.element) > 64 }.count
+        #expect(displaced < 30)
+      }
+    }
+
+    @Test("S51 higher classes go first when the pool is busy, and lower ones are not forgotten")
+    func preference() async {
+      await #expect(processExitsWith: .success) {
+        let width = PoolSize.width
+        let group = DispatchGroup()
+        let started = DispatchSemaphore(value: 0)
+        let goOn = Tally()
+        for _ in 0..<width {
+          DispatchQueue.global(qos: .userInteractive).async(group: group) {
+            started.signal()
+            _ = awaitValue { goOn.value > 0 }
+          }
+        }
+        for _ in 0..<width { #expect(comes(started)) }
+        let order = Shared<[QoSLevel]>([])
+        for qosClass in [DispatchQoS.QoSClass.default, .userInteractive] {
+          for _ in 0..<200 {
+            DispatchQueue.global(qos: qosClass).async(group: group) {
+              order.change { $0.append(QoSLevel(qosClass)) }
+            }
+          }
+        }
+        goOn.add()
+        #expect(empties(group))
+        let first = order.value.prefix(200).filter { $0 == .userInteractive }.count
+        #expect(first > 150)
+        #expect(order.value.count == 400)
+      }
+    }
+
+    @Test("S12 global and main queues outlive every reference")
+    func immortal() {
+      for _ in 0..<1000 {
+        var queue: DispatchQueue? = .global(qos: .utility)
+        queue?.sync {}
+        queue = DispatchQueue.main
+        _ = queue?.label
+        queue = nil
+      }
+      #expect(DispatchQueue.global(qos: .utility) === DispatchQueue.global(qos: .utility))
+      #expect(DispatchQueue.main === DispatchQueue.main)
+    }
+  }
+}

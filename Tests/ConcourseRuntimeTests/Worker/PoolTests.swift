@@ -1,0 +1,163 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  /// The pool's size and its silence, each in a process of its own, where nothing else uses the pool.
+  @Suite("Pool")
+  struct PoolTests {
+    @Test("S143, S144 the pool grows past the processors within milliseconds when items sleep")
+    func growth() async {
+      await #expect(processExitsWith: .success) {
+        let items = Sanitizer.isOn ? 24 : 64
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        let (input, output) = (ends[0], ends[1])
+        let started = DispatchSemaphore(value: 0)
+        let group = DispatchGroup()
+        let begin = Clock.uptime()
+        for _ in 0..<items {
+          DispatchQueue.global().async(group: group) {
+            started.signal()
+            var byte: UInt8 = 0
+            // Blocks in the kernel, where the pool cannot see it coming.
+            _ = read(input, &byte, 1)
+          }
+        }
+        for _ in 0..<items { #expect(comes(started)) }
+        let spent = Clock.uptime() - begin
+        #expect(PoolSize.threadCount >= items)
+        #expect(write(output, [UInt8](repeating: 0, count: items), items) == items)
+        #expect(empties(group))
+        // One thread a second would take a minute.
+        #expect(spent < (Sanitizer.isOn ? 20 : 5) * 1_000_000_000)
+      }
+    }
+
+    @Test("S77, S144 items that compute run one for each processor")
+    func computing() async {
+      await #expect(processExitsWith: .success) {
+        let inside = Tally()
+        let most = Shared(0)
+        let group = DispatchGroup()
+        for _ in 0..<400 {
+          DispatchQueue.global().async(group: group) {
+            let now = inside.add()
+            most.change { $0 = max($0, now) }
+            for _ in 0..<2000 { Processor.pause() }
+            inside.add(-1)
+          }
+        }
+        #expect(empties(group))
+        #expect(most.value <= PoolSize.width + 1)
+      }
+    }
+
+    @Test("S143 never more threads than the cap, and everything still runs", .enabled(if: !Sanitizer.isOn))
+    func cap() async {
+      await #expect(processExitsWith: .success) {
+        PoolSize.cap = 12
+        let group = DispatchGroup()
+        let most = Shared(0)
+        for _ in 0..<200 {
+          DispatchQueue.global().async(group: group) {
+            let count = PoolSize.threadCount
+            most.change { $0 = max($0, count) }
+            // A pause of the item's own, to make the pool want more threads.
+            usleep(2000)
+          }
+        }
+        #expect(empties(group))
+        #expect(most.value > PoolSize.width)
+        // Room that is reserved and given back again shows for a moment.
+        #expect(most.value <= 13)
+      }
+    }
+
+    @Test("S145 idle workers leave after five seconds, and come back when there is work")
+    func shrink() async {
+      await #expect(processExitsWith: .success) {
+        let goOn = DispatchSemaphore(value: 0)
+        let group = DispatchGroup()
+        for qosClass in [DispatchQoS.QoSClass.default, .background] {
+          for _ in 0..<16 {
+            DispatchQueue.global(qos: qosClass).async(group: group) { #expect(comes(goOn)) }
+          }
+        }
+        #expect(awaitValue { PoolSize.threadCount >= 32 })
+        for _ in 0..<32 { goOn.signal() }
+        #expect(empties(group))
+        let end = Clock.uptime()
+        #expect(PoolSize.threadCount >= 32)
+        // Looks once in a while, not to keep a processor from those who are to leave.
+        while PoolSize.threadCount > 0 && Clock.uptime() < end + 20_000_000_000 { usleep(50_000) }
+        #expect(PoolSize.threadCount == 0)
+        #expect(Clock.uptime() - end >= 4_500_000_000)
+        let back = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async { back.signal() }
+        #expect(comes(back))
+        #expect(PoolSize.threadCount >= 1)
+      }
+    }
+
+    /// The sanitizers' run-times have threads and locks of their own.
+    @Test(
+      "an idle process is silent: no thread of ours wakes up, a timer far away or not (trap 13)",
+      .enabled(if: !Sanitizer.isOn))
+    func silence() async {
+      await #expect(processExitsWith: .success) {
+        let group = DispatchGroup()
+        for qosClass in [DispatchQoS.QoSClass.userInitiated, .utility, .background] {
+          for _ in 0..<50 { DispatchQueue.global(qos: qosClass).async(group: group) { usleep(200) } }
+        }
+        let queue = DispatchQueue(label: "later")
+        queue.asyncAfter(deadline: .now() + 3600) {}
+        queue.asyncAfter(wallDeadline: .now() + 3600) {}
+        queue.asyncAfter(deadline: .now() + 0.001) { group.leave() }
+        group.enter()
+        #expect(empties(group))
+        // The watchman takes some ticks to see that nothing is left, on a busy machine some more.
+        var before = contextSwitches()
+        var after = before
+        for _ in 0..<10 {
+          usleep(200_000)
+          before = contextSwitches()
+          usleep(1_000_000)
+          after = contextSwitches()
+          if before == after { break }
+        }
+        #expect(before == after)
+        #expect(before.keys.contains { $0.hasPrefix("concourse-watch") })
+        #expect(before.keys.contains { $0.hasPrefix("concourse-event") })
+        #expect(before.keys.contains { $0.hasPrefix("concourse-bg") })
+      }
+    }
+  }
+}
+
+/// How often each thread of the pool and of the engine has given up a processor, by name and id.
+private func contextSwitches() -> [String: [String]] {
+  var found: [String: [String]] = [:]
+  guard let directory = opendir("/proc/self/task") else { return found }
+  defer { closedir(directory) }
+  while let entry = readdir(directory) {
+    let id = withUnsafePointer(to: &entry.pointee.d_name) { name in
+      name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+    let name = text(of: "/proc/self/task/\(id)/comm").split(separator: "\n").first.map(String.init) ?? ""
+    guard name.hasPrefix("concourse"), !name.hasPrefix("concoursePackag") else { continue }
+    found["\(name) \(id)"] = text(of: "/proc/self/task/\(id)/status").split(separator: "\n")
+      .filter { $0.contains("ctxt_switches") }.map(String.init)
+  }
+  return found
+}
+
+private func text(of path: String) -> String {
+  let file = open(path, O_RDONLY | O_CLOEXEC)
+  guard file >= 0 else { return "" }
+  defer { close(file) }
+  var bytes = [UInt8](repeating: 0, count: 4096)
+  let count = read(file, &bytes, bytes.count)
+  return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+}
