@@ -87,7 +87,7 @@ final class EventLoop: @unchecked Sendable {
   // MARK: The loop's thread
 
   private func run() -> Never {
-    if let poller = Poller(), uptime.join(poller, token: Token.uptime), wall.join(poller, token: Token.wall) {
+    if let poller = Poller(), watchClocks(with: poller) {
       while true {
         fireDue()
         poller.wait { token in
@@ -104,6 +104,12 @@ final class EventLoop: @unchecked Sendable {
       fireDue()
       _ = Futex.wait(changed, expected: seen, deadline: nextLook())
     }
+  }
+
+  private func watchClocks(with poller: borrowing Poller) -> Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    return uptime.join(poller, token: Token.uptime) && wall.join(poller, token: Token.wall)
   }
 
   /// Submits what is due, in the order of the deadlines, and arms the clocks for what is next.

@@ -1,4 +1,5 @@
 // The C names under which Apple's Dispatch module knows its classes, for code that uses them.
+// swift-format-ignore-file: TypeNamesShouldBeCapitalized
 
 /// C name of `DispatchObject`.
 public typealias dispatch_object_t = DispatchObject

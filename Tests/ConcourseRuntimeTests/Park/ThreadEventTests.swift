@@ -58,14 +58,12 @@ extension Engine {
     func racingDeadlines() {
       let rounds = Sanitizer.shrunk(2000)
       let cell = Cell()
-      let late = Tally()
       let ended = onThreads(2) { thread in
         var dice = Seed.dice(thread, of: "racingDeadlines")
         for _ in 0..<rounds {
           if thread == 0 {
             let deadline = Clock.uptime() + UInt64.random(in: 0..<60_000, using: &dice)
             if !cell.ping.park(until: .uptime(deadline)) {
-              late.add()
               _ = cell.ping.park(until: .never)
             }
             cell.ping.reset()
@@ -80,7 +78,6 @@ extension Engine {
         }
       }
       #expect(ended)
-      #expect(late.value <= rounds)
     }
   }
 }

@@ -58,7 +58,6 @@ extension Engine {
       let count = Sanitizer.shrunk(3000)
       let group = DispatchGroup()
       let told = Tally()
-      let waits = Tally()
       let ended = onThreads(6) { thread in
         for _ in 0..<count {
           group.enter()
@@ -66,7 +65,7 @@ extension Engine {
           group.leave()
           if thread == 5 {
             // It may be empty for moments only: a wait returns, or its time runs out, and both are right.
-            if group.wait(timeout: .now() + .microseconds(50)) == .success { waits.add() }
+            _ = group.wait(timeout: .now() + .microseconds(50))
           }
         }
       }
@@ -74,27 +73,22 @@ extension Engine {
       #expect(empties(group))
       #expect(awaitValue { told.value == 2 * count })
       #expect(told.value == 2 * count)
-      #expect(waits.value <= count)
     }
 
     @Test("S71, S72 1000 signals from many threads satisfy 1000 waits, of which many run out first")
     func semaphoreTimeouts() {
       let semaphore = DispatchSemaphore(value: 0)
       let perThread = Sanitizer.shrunk(250)
-      let late = Tally()
-      let released = Tally()
       let ended = onThreads(8) { thread in
         var dice = Seed.dice(thread, of: "semaphoreTimeouts")
         for number in 0..<perThread {
           if thread % 2 == 0 {
             if number % 4 == 0 { for _ in 0..<Int.random(in: 0..<2000, using: &dice) { Processor.pause() } }
-            released.add(semaphore.signal())
+            semaphore.signal()
           } else {
             while semaphore.wait(timeout: .now() + .microseconds(Int.random(in: 0..<80, using: &dice)))
               == .timedOut
-            {
-              late.add()
-            }
+            {}
           }
         }
       }
@@ -102,7 +96,6 @@ extension Engine {
       #expect(semaphore.wait(timeout: .now()) == .timedOut)
       // ORDERING: relaxed; all threads have ended.
       #expect(semaphore.value.load(ordering: .relaxed) == 0)
-      #expect(released.value <= 4 * perThread)
       for _ in 0..<3 { semaphore.signal() }
       for _ in 0..<3 { #expect(comes(semaphore)) }
     }

@@ -43,26 +43,33 @@ extension Engine {
       #expect(early.value == 0)
     }
 
-    @Test("S81 one thread's deadlines fire in their order on a serial queue")
+    @Test("S81 deadlines fire in their order on a serial queue, whatever the order of their submission")
     func order() {
-      let queue = DispatchQueue(label: "serial")
       let count = Sanitizer.shrunk(2000)
-      let fired = Unprotected<[Int]>([])
-      let group = DispatchGroup()
       var dice = Seed.dice()
-      let base = DispatchTime.now() + .milliseconds(20)
-      for number in (0..<count).shuffled(using: &dice) {
-        group.enter()
-        queue.asyncAfter(deadline: base + .microseconds(50 * number)) {
-          fired.value.append(number)
-          group.leave()
+      // Only deadlines that are all set before the first of them comes have one order: with luck at once.
+      for attempt in 0..<8 {
+        let queue = DispatchQueue(label: "serial")
+        let fired = Unprotected<[Int]>([])
+        let group = DispatchGroup()
+        let base = DispatchTime.now() + .milliseconds(20 << attempt)
+        for number in (0..<count).shuffled(using: &dice) {
+          group.enter()
+          queue.asyncAfter(deadline: base + .microseconds(50 * number)) {
+            fired.value.append(number)
+            group.leave()
+          }
+        }
+        let inTime = DispatchTime.now() < base
+        #expect(empties(group))
+        let order = queue.sync { fired.value }
+        #expect(order.count == count)
+        if inTime {
+          #expect(order == Array(0..<count))
+          return
         }
       }
-      #expect(empties(group))
-      // What was submitted only after `base` may be due at once, behind later deadlines that fired before.
-      let inOrder = queue.sync { fired.value }
-      #expect(inOrder.sorted() == Array(0..<count))
-      if DispatchTime.now() < base { #expect(inOrder == Array(0..<count)) }
+      Issue.record("the machine was too busy to set \(count) timers within two seconds")
     }
 
     @Test("S84 timers of cancelled items do not run them")

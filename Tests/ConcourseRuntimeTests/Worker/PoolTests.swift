@@ -50,7 +50,8 @@ extension Engine {
           }
         }
         #expect(empties(group))
-        #expect(most.value <= PoolSize.width + 1)
+        // A worker that is counted in for one that was taken for stuck shows for a moment.
+        #expect(most.value <= PoolSize.width + 2)
       }
     }
 
