@@ -2,12 +2,14 @@
 enum Spin {
   /// A lock is held for nanoseconds; a longer wait means that its holder lost the processor.
   static let lockRounds = 40
-  /// A thread waiting for a hand-over or a signal: about the cost of the two futex calls it saves.
-  static let waitRounds = 60
+  /// A thread waiting for a hand-over or a signal: about the time it takes to put it to sleep and wake it.
+  static let waitRounds = 400
   /// A worker out of work looks around this often before it parks.
   static let searchRounds = 40
-  /// A drain waits this long for the producer of a stream before it lets go of its queue.
-  static let lingerRounds = 12
+  /// A drain that has caught up with a stream waits this long before it looks for more, and looks so often
+  /// before it lets go of its queue.
+  static let lingerRounds = 64
+  static let lingerLooks = 2
   /// Spinning this long shows whether the other side runs on another processor already.
   private static let firstRounds = 20
 
@@ -30,7 +32,8 @@ enum Spin {
     thread.pointee.has_woken = 0
     if done() { return true }
     Processor.yield()
-    for _ in 0..<rounds {
+    // With one processor, nothing changes while this thread has it.
+    for _ in 0..<(PoolSize.width > 1 ? rounds : 0) {
       if done() { return true }
       Processor.pause()
     }

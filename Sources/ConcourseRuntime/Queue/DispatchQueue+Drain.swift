@@ -59,9 +59,14 @@ extension DispatchQueue {
   }
 
   /// Waits a moment for the producer of a stream, which spares it and us the way through the pool.
+  ///
+  /// It looks seldom: a consumer that treads on its producer's heels takes every line it writes away from it
+  /// while it writes, which costs both more than to let it get a few items ahead.
   @inline(never)
   private final func linger(at node: NodePointer) {
-    for _ in 0..<Spin.lingerRounds where list.next(after: node) == nil { Processor.pause() }
+    for _ in 0..<Spin.lingerLooks where list.next(after: node) == nil {
+      for _ in 0..<Spin.lingerRounds { Processor.pause() }
+    }
   }
 
   /// Gives the worker to others if any wait for one, leaving the rest for later.

@@ -55,11 +55,14 @@ extension DispatchQueue {
   /// The level at which an item of this queue is to be served.
   @inline(__always)
   final func servingLevel(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
-    if level != .unspecified && flags.isDisjoint(with: .enforceQoS) { return level }
+    if asked == .unspecified && flags.isEmpty {
+      return level == .unspecified ? Frame.inheritedLevel : level
+    }
     return servingLevelSlowly(asked, flags)
   }
 
   private final func servingLevelSlowly(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
+    if level != .unspecified && !flags.contains(.enforceQoS) { return level }
     var own = asked
     if flags.contains(.noQoS) {
       own = .unspecified

@@ -7,6 +7,7 @@ enum Spin {
   static let waitRounds = 1
   static let searchRounds = 1
   static let lingerRounds = 1
+  static let lingerLooks = 1
 
   static func wait(rounds: Int, until done: () -> Bool) -> Bool {
     for _ in 0..<rounds {
