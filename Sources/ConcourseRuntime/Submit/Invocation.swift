@@ -1,4 +1,4 @@
-/// Running what a node carries.
+/// Running what a node carries. Synchronous bodies do not come this way: they run in their caller.
 enum Invocation {
   /// Runs what `node` carries on the calling thread, then leaves its group. The node goes back to the
   /// magazine first: an item may take long, or never end.
@@ -24,8 +24,8 @@ enum Invocation {
   @inline(__always)
   private static func run(_ work: consuming Work) {
     switch work {
-    case .closure(let body): body()
-    case .item(let item): item.execute()
+    case .closure(let body): if Observation.isActive { Observation.run(body) } else { body() }
+    case .item(let item): if Observation.isActive { Observation.run(item.execute) } else { item.execute() }
     case .drain(let queue): queue.drain()
     case .redirected(let node): runAdmitted(node)
     case .waiter: rejectWaiter()

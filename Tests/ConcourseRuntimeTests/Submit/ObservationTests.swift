@@ -1,0 +1,46 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+@Suite("Observation", .serialized)
+struct ObservationTests {
+  /// Counts what it is told about one queue; other tests' items run meanwhile.
+  final class Counter: ItemObserver {
+    let watched: String
+    let begun = Atomic<Int>(0)
+    let ended = Atomic<Int>(0)
+
+    init(_ watched: String) { self.watched = watched }
+
+    func itemWillRun(on queue: DispatchQueue) {
+      // ORDERING: relaxed; read after the items have been waited for.
+      if queue.label == watched { begun.wrappingAdd(1, ordering: .relaxed) }
+    }
+
+    func itemDidRun(on queue: DispatchQueue) {
+      // ORDERING: relaxed; as above.
+      if queue.label == watched { ended.wrappingAdd(1, ordering: .relaxed) }
+    }
+  }
+
+  @Test("an observer is told of every item of serial and concurrent queues, and of none afterwards")
+  func counts() {
+    for concurrent in [false, true] {
+      let label = "test.observed.\(concurrent)"
+      let queue = DispatchQueue(label: label, attributes: concurrent ? .concurrent : [])
+      let counter = Counter(label)
+      Observation.observe(with: counter)
+      let group = DispatchGroup()
+      for _ in 0..<100 { queue.async(group: group) {} }
+      for _ in 0..<10 { queue.async(group: group, execute: DispatchWorkItem {}) }
+      #expect(group.wait(timeout: .now() + .seconds(20)) == .success)
+      queue.sync(flags: .barrier) {}
+      Observation.observe(with: nil)
+      queue.async(group: group) {}
+      #expect(group.wait(timeout: .now() + .seconds(20)) == .success)
+      // ORDERING: relaxed; the waits above order the counts.
+      #expect(counter.begun.load(ordering: .relaxed) == 110)
+      #expect(counter.ended.load(ordering: .relaxed) == 110)
+    }
+  }
+}
