@@ -3,9 +3,7 @@
 /// Anything may be counted: items submitted with the group, or stretches between `enter` and `leave`.
 /// A group can be used again. All calls may be made from any thread. Matching C type:
 /// `dispatch_group_t`.
-public class DispatchGroup: DispatchObject, @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): `state` and `round` are atomics, `registered` is GUARDED BY `lock`.
-
+public class DispatchGroup: DispatchObject {
   @usableFromInline final let state = GroupState()
   /// Grows by one each time the group becomes empty with somebody registered: what waiters sleep on.
   private let round = Atomic<UInt32>(0)
@@ -162,3 +160,6 @@ public class DispatchGroup: DispatchObject, @unchecked Sendable {
     registered = []
   }
 }
+
+// SAFETY: `state` and `round` are atomics, `registered` is GUARDED BY `lock`.
+extension DispatchGroup: @unchecked Sendable {}

@@ -2,9 +2,7 @@
 ///
 /// All calls may be made from any thread; a signal need not come from the thread that waited. Matching
 /// C type: `dispatch_semaphore_t`.
-public class DispatchSemaphore: DispatchObject, @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): everything mutable is atomic.
-
+public class DispatchSemaphore: DispatchObject {
   /// The value; below zero, minus the number of waiters.
   @usableFromInline final let value: Atomic<Int>
   /// Signals that belong to waiters who have not picked them up: what they sleep on.
@@ -142,3 +140,6 @@ public class DispatchSemaphore: DispatchObject, @unchecked Sendable {
     return false
   }
 }
+
+// SAFETY: everything mutable is atomic.
+extension DispatchSemaphore: @unchecked Sendable {}

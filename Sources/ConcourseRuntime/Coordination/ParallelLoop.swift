@@ -18,10 +18,7 @@ extension DispatchQueue {
 
 /// One parallel loop: a counter that participants claim ranges of iterations from.
 @usableFromInline
-final class ParallelLoop: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): the counters are atomic. `body` is called only for claimed ranges, and
-  // the caller, to whom it belongs, does not return before every claimed iteration has been counted.
-
+final class ParallelLoop {
   /// Nanoseconds that one claim should take: long against the cost of claiming, short against the time a
   /// user notices.
   private static let claimTarget: UInt64 = 20_000
@@ -146,3 +143,7 @@ private struct Participants: ~Copyable {
     if thread.pointee.loop_depth == 0 { count.wrappingSubtract(1, ordering: .relaxed) }
   }
 }
+
+// SAFETY: the counters are atomic. `body` is called only for claimed ranges, and the caller, to whom it
+// belongs, does not return before every claimed iteration has been counted.
+extension ParallelLoop: @unchecked Sendable {}

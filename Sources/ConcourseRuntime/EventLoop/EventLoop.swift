@@ -5,9 +5,7 @@ internal import CConcourse
 ///
 /// The thread is made with the first timer. Without descriptors it falls back to sleeping on a futex,
 /// looking at the wall clock once a second, so that timers still fire.
-final class EventLoop: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): `clocks` and `started` are GUARDED BY `lock`; `changed` is atomic.
-
+final class EventLoop {
   static let shared = EventLoop()
 
   private enum Token {
@@ -140,3 +138,6 @@ final class EventLoop: @unchecked Sendable {
     }
   }
 }
+
+// SAFETY: `clocks` and `started` are GUARDED BY `lock`; `changed` is atomic.
+extension EventLoop: @unchecked Sendable {}

@@ -36,6 +36,6 @@ public class DispatchObject: Hashable, CustomStringConvertible {
 
   /// A line for debugging: class and address.
   public var description: String {
-    "<\(type(of: self)): 0x\(String(UInt(bitPattern: ObjectIdentifier(self).hashValue), radix: 16))>"
+    "<\(type(of: self)): 0x\(String(UInt(bitPattern: ObjectIdentifier(self)), radix: 16))>"
   }
 }

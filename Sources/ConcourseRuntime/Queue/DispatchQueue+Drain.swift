@@ -25,17 +25,7 @@ extension DispatchQueue {
     var streaming = false
     var first = list.first()
     while true {
-      if state.snapshot.isHeld {
-        if let first { list.leave(at: first) }
-        if case .released = state.releaseHeld() { return }
-        first = list.first()
-        continue
-      }
-      guard let node = first else {
-        if case .released = state.releaseEmpty() { return }
-        first = list.first()
-        continue
-      }
+      guard let node = nextEntry(&first) else { return }
       if node.isWaiter {
         guard case .next(let next) = serve(waiter: node) else { return }
         first = next
@@ -55,6 +45,23 @@ extension DispatchQueue {
         if yieldWorker(leaving: first) { return }
         left = Self.budget
       }
+    }
+  }
+
+  /// The owner's next entry, or nil when there is none or the queue is held, and it has been given up.
+  /// - Parameter first: the owner's place in the list.
+  @inline(__always)
+  private final func nextEntry(_ first: inout NodePointer?) -> NodePointer? {
+    while true {
+      if state.snapshot.isHeld {
+        if let first { list.leave(at: first) }
+        if case .released = state.releaseHeld() { return nil }
+      } else if let first {
+        return first
+      } else if case .released = state.releaseEmpty() {
+        return nil
+      }
+      first = list.first()
     }
   }
 
@@ -88,17 +95,7 @@ extension DispatchQueue {
     var left = Self.budget
     var first = list.first()
     while true {
-      if state.snapshot.isHeld {
-        if let first { list.leave(at: first) }
-        if case .released = state.releaseHeld() { return }
-        first = list.first()
-        continue
-      }
-      guard let node = first else {
-        if case .released = state.releaseEmpty() { return }
-        first = list.first()
-        continue
-      }
+      guard let node = nextEntry(&first) else { return }
       let barrier = node.pointee.traits.contains(.barrier)
       if barrier && !state.readersAreGone {
         list.leave(at: node)
@@ -176,17 +173,7 @@ extension DispatchQueue {
     if kind == .workloop { return asWorkloop.handOnByLevel() }
     var first = list.first()
     while true {
-      if state.snapshot.isHeld {
-        if let first { list.leave(at: first) }
-        if case .released = state.releaseHeld() { return }
-        first = list.first()
-        continue
-      }
-      guard let node = first else {
-        if case .released = state.releaseEmpty() { return }
-        first = list.first()
-        continue
-      }
+      guard let node = nextEntry(&first) else { return }
       if node.pointee.traits.contains(.barrier) && !state.readersAreGone {
         list.leave(at: node)
         if case .released = state.releaseToReaders() { return }

@@ -8,11 +8,7 @@
 /// dropped right after submitting.
 ///
 /// Matching C type: `dispatch_queue_t`.
-public class DispatchQueue: DispatchObject, @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): `state`, `list` and `extrasReference` are atomics or guarded by
-  // them; `target` changes only while the queue is inactive, before any other thread's item can read
-  // it; everything else is immutable.
-
+public class DispatchQueue: DispatchObject {
   /// What the queue is, which decides how work is admitted.
   enum Kind: UInt8 {
     case serial, concurrent, workloop, global, main
@@ -140,3 +136,7 @@ public class DispatchQueue: DispatchObject, @unchecked Sendable {
     "<\(type(of: self)) \"\(label)\": \(kind), \(state.snapshot)>"
   }
 }
+
+// SAFETY: `state`, `list` and `extrasReference` are atomics or guarded by them; `target` changes only while
+// the queue is inactive, before any other thread's item can read it; everything else is immutable.
+extension DispatchQueue: @unchecked Sendable {}

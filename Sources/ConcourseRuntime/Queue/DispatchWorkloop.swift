@@ -3,9 +3,7 @@
 /// Items of one class keep their order, and so do the items of each serial queue that targets the workloop.
 /// `sync` directly on a workloop traps, since its caller could not be ordered by class; use
 /// `asyncAndWait`. Matching C type: `dispatch_workloop_t`.
-public final class DispatchWorkloop: DispatchQueue, @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): `sorted` is OWNED BY the owner of the queue, like the list's head.
-
+public final class DispatchWorkloop: DispatchQueue, @unchecked Sendable {  // SAFETY: see `sorted`.
   /// Properties fixed at creation; none is defined.
   public struct Attributes: OptionSet, Sendable {
     /// The bits.
@@ -14,7 +12,8 @@ public final class DispatchWorkloop: DispatchQueue, @unchecked Sendable {
     public init(rawValue: UInt64) { self.rawValue = rawValue }
   }
 
-  /// Entries taken from the list, in order of arrival for each level.
+  /// Entries taken from the list, in order of arrival for each level. OWNED BY the owner of the queue, like
+  /// the list's head.
   private var sorted = SortedEntries()
 
   /// Creates a workloop on the default global queue. Matching C function: `dispatch_workloop_create`.
@@ -28,24 +27,26 @@ public final class DispatchWorkloop: DispatchQueue, @unchecked Sendable {
     super.init(kind: .workloop, label: label, qos: .unspecified, attributes: [], target: nil)
   }
 
-  /// Takes everything out of the list and sorts it in.
-  private func absorbList() {
-    while let node = list.popFirst() { sorted.append(node) }
+  /// The level of the owner's next entry, or nil when there is none or the workloop is held, and it has been
+  /// given up.
+  private func nextLevel() -> QoSLevel? {
+    while true {
+      while let node = list.popFirst() { sorted.append(node) }
+      if state.snapshot.isHeld {
+        if case .released = state.releaseHeld() { return nil }
+      } else if let level = sorted.highest {
+        return level
+      } else if case .released = state.releaseEmpty() {
+        return nil
+      }
+    }
   }
 
   /// Runs entries by level until none is left. The caller owns the queue.
   func drainByLevel(_ budget: Int) {
     var left = budget
     while true {
-      absorbList()
-      if state.snapshot.isHeld {
-        if case .released = state.releaseHeld() { return }
-        continue
-      }
-      guard let level = sorted.highest else {
-        if case .released = state.releaseEmpty() { return }
-        continue
-      }
+      guard let level = nextLevel() else { return }
       if left == 0 && WorkerThread.shouldYield {
         giveUpWorker(level)
         return
@@ -64,15 +65,7 @@ public final class DispatchWorkloop: DispatchQueue, @unchecked Sendable {
   /// Gives up the workloop that the calling thread owns but does not drain.
   func handOnByLevel() {
     while true {
-      absorbList()
-      if state.snapshot.isHeld {
-        if case .released = state.releaseHeld() { return }
-        continue
-      }
-      guard let level = sorted.highest else {
-        if case .released = state.releaseEmpty() { return }
-        continue
-      }
+      guard let level = nextLevel() else { return }
       guard sorted.first(of: level).isWaiter else {
         carryOut(state.releaseToTarget(level))
         return

@@ -1,9 +1,7 @@
 internal import CConcourse
 
 /// The thread the process began with, as the server of the main queue, and the ways to wake it.
-final class MainThread: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): atomics, and a lock around making the descriptor.
-
+final class MainThread {
   /// 1 when there may be items that the main thread has not looked for: what `dispatchMain` sleeps on.
   private let signal = Atomic<UInt32>(0)
   /// The descriptor for other event loops, or -1 while nobody has asked for it.
@@ -87,3 +85,6 @@ final class MainThread: @unchecked Sendable {
     Frame.run(frame) { Invocation.perform(node) }
   }
 }
+
+// SAFETY: atomics, and a lock around making the descriptor.
+extension MainThread: @unchecked Sendable {}

@@ -1,7 +1,6 @@
 /// What few queues need, kept out of the queue itself so that an idle queue stays small: suspension
 /// count, specific values.
-final class QueueExtras: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): every stored property is GUARDED BY `lock`, but for the atomic hint.
+final class QueueExtras {
   let lock = Lock()
   var suspensions = 0
   /// What a suspended concurrent queue keeps until the resume, and what follows it.
@@ -48,3 +47,6 @@ extension DispatchQueue {
     extras.release()
   }
 }
+
+// SAFETY: every stored property is GUARDED BY `lock`, but for the atomic hint.
+extension QueueExtras: @unchecked Sendable {}

@@ -2,9 +2,7 @@
 ///
 /// Any thread puts work in; the workers of one band take it out, one entry at a time so that the start
 /// order users are promised on global queues is kept however long each item takes.
-final class RootQueue: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): `list` takes from many threads, its consumer's right is GUARDED BY
-  // `consumer`; `queue` is set once while the runtime is made; the rest is constant.
+final class RootQueue {
   let level: QoSLevel
   let band: Unmanaged<Band>
   private let list = WorkList()
@@ -49,3 +47,7 @@ final class RootQueue: @unchecked Sendable {
   /// The same, ordered against the announcements of the park protocol.
   var hasWorkInTotalOrder: Bool { !list.isEmptyInTotalOrder }
 }
+
+// SAFETY: `list` takes from many threads, its consumer's right is GUARDED BY `consumer`; `queue` is set
+// once while the runtime is made; the rest is constant.
+extension RootQueue: @unchecked Sendable {}

@@ -1,7 +1,5 @@
 /// What a process has one of: the bands of workers, the global queues on them, the main queue.
-final class Runtime: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): everything is constant after `init`.
-
+final class Runtime {
   /// The bands, from the most to the least urgent.
   let bands: [Band]
   /// Indexed by `QoSLevel.rawValue`, the first standing for default. Never released: counting references
@@ -100,3 +98,6 @@ extension QoSLevel {
     }
   }
 }
+
+// SAFETY: everything is constant after `init`.
+extension Runtime: @unchecked Sendable {}

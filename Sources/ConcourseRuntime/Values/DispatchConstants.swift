@@ -3,31 +3,26 @@
 //
 // The constants are computed so that a client module folds them into its own code instead of
 // reading a global.
+// swift-format-ignore-file: TypeNamesShouldBeCapitalized, AlwaysUseLowerCamelCase
 
 /// An instant in the C encoding: 0 is now, all ones is forever, a value with the top bit clear
 /// counts nanoseconds of uptime, and a value with the top bit set is a wall-clock instant, stored
 /// as the negated count of nanoseconds since 1970.
 ///
 /// Matches C's `dispatch_time_t`.
-// swift-format-ignore: TypeNamesShouldBeCapitalized
 public typealias dispatch_time_t = UInt64
 
 /// Nanoseconds in one second.
-// swift-format-ignore: AlwaysUseLowerCamelCase
 @inlinable public var NSEC_PER_SEC: UInt64 { 1_000_000_000 }
 
 /// Nanoseconds in one millisecond.
-// swift-format-ignore: AlwaysUseLowerCamelCase
 @inlinable public var NSEC_PER_MSEC: UInt64 { 1_000_000 }
 
 /// Nanoseconds in one microsecond.
-// swift-format-ignore: AlwaysUseLowerCamelCase
 @inlinable public var NSEC_PER_USEC: UInt64 { 1_000 }
 
 /// Microseconds in one second.
-// swift-format-ignore: AlwaysUseLowerCamelCase
 @inlinable public var USEC_PER_SEC: UInt64 { 1_000_000 }
 
 /// Milliseconds in one second.
-// swift-format-ignore: AlwaysUseLowerCamelCase
 @inlinable public var MSEC_PER_SEC: UInt64 { 1_000 }

@@ -2,10 +2,7 @@
 ///
 /// A thread without privilege can lower its nice value but never raise it again, so threads never
 /// change bands, and a lowered thread never spawns a worker of a higher band (Band+Threads.swift).
-final class Band: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): `records` holds atomics; `idle` is GUARDED BY `idleLock`, `roots` is
-  // set once while the runtime is made, `recordCount` and `freeRecords` are GUARDED BY `idleLock`.
-
+final class Band {
   let name: StaticString
   let nice: Int32
   let idleIO: Bool
@@ -155,3 +152,7 @@ final class Band: @unchecked Sendable {
     return true
   }
 }
+
+// SAFETY: `records` holds atomics; `idle` is GUARDED BY `idleLock`, `roots` is set once while the runtime
+// is made, `recordCount` and `freeRecords` are GUARDED BY `idleLock`.
+extension Band: @unchecked Sendable {}

@@ -101,9 +101,11 @@ extension Monitor {
     // ORDERING: relaxed throughout; the monitor is the only writer, and readers steer by it.
     let allowance = band.allowance.load(ordering: .relaxed)
     if newlyStuck > 0 {
+      // ORDERING: relaxed; as above.
       band.calmLooks.store(0, ordering: .relaxed)
       band.allowance.store(min(allowance + newlyStuck, PoolSize.cap), ordering: .relaxed)
     } else if allowance > 0 {
+      // ORDERING: relaxed; as above.
       let calm = band.calmLooks.wrappingAdd(1, ordering: .relaxed).newValue
       if calm >= Self.calm {
         // ORDERING: relaxed; as above.

@@ -4,10 +4,7 @@
 /// It moves queues that a busy worker keeps for itself, replaces workers that sleep in calls we do not
 /// know of while work waits, adds a worker now and then when all of them compute without end, spawns
 /// on behalf of lowered threads, retries refused threads, and follows changes of the CPU quota.
-final class Monitor: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): `state` and `startLock` are atomics; the rest is OWNED BY the
-  // monitor's own thread.
-
+final class Monitor {
   private enum State {
     static let absent: UInt32 = 0
     static let dormant: UInt32 = 1
@@ -148,3 +145,6 @@ final class Monitor: @unchecked Sendable {
     return false
   }
 }
+
+// SAFETY: `state` and `startLock` are atomics; the rest is OWNED BY the monitor's own thread.
+extension Monitor: @unchecked Sendable {}

@@ -1,0 +1,25 @@
+// SAFETY: restates the conformance of DispatchQueue; nothing is added.
+/// A concurrent queue as a type of its own. Matching C type: `dispatch_queue_concurrent_t`.
+public final class DispatchConcurrentQueue: DispatchQueue, @unchecked Sendable {
+  /// Properties fixed at creation.
+  public struct Attributes: OptionSet, Sendable {
+    /// The bits.
+    public let rawValue: UInt64
+    /// A set from its bits.
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+    /// The queue holds its work until `activate()` is called.
+    public static let initiallyInactive = Attributes(
+      rawValue: DispatchQueue.Attributes.initiallyInactive.rawValue)
+  }
+
+  /// Creates a concurrent queue; parameters as for `DispatchQueue`. Matching C function:
+  /// `dispatch_queue_create_with_target`.
+  public init(
+    label: String, qos: DispatchQoS = .unspecified, attributes: Attributes = [],
+    autoreleaseFrequency: AutoreleaseFrequency = .workItem, target: DispatchQueue? = nil
+  ) {
+    super.init(
+      kind: .concurrent, label: label, qos: qos,
+      attributes: attributes.contains(.initiallyInactive) ? .initiallyInactive : [], target: target)
+  }
+}
