@@ -27,6 +27,9 @@ struct concourse_thread {
   int32_t nice;
   /// 1 once the thread-exit hook has been armed.
   uint8_t exit_hook_armed;
+  /// Waits still to come that do not spin, and how many the next long yield costs (see Park/Spin.swift).
+  int32_t spin_debt;
+  int32_t spin_penalty;
   /// 1 when the thread has woken another since it last waited (see Park/Spin.swift).
   uint8_t has_woken;
   /// 1 while the thread drains `deferred_releases`.

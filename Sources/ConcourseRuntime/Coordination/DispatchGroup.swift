@@ -116,7 +116,7 @@ public class DispatchGroup: DispatchObject {
   /// queue arrive in the order of their registration. Matching C function: `dispatch_group_notify`.
   public func notify(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], queue: DispatchQueue,
-    execute work: @escaping @Sendable () -> Void
+    execute work: @escaping () -> Void
   ) {
     let level = queue.servingLevel(QoSLevel(qos.qosClass), flags)
     notify(

@@ -53,7 +53,8 @@ final class ParallelLoop {
   private static func run(_ iterations: Int, _ body: (Range<Int>) -> Void, _ root: RootQueue) {
     // More helpers than free processors would only lie about in the root queue.
     let helpers = min(iterations - 1, PoolSize.width - participants.count(with: CurrentThread.state))
-    guard helpers > 0 else {
+    // A forked child has no threads to help.
+    guard helpers > 0 && !Process.isForkedChild else {
       participants.join()
       body(0..<iterations)
       return participants.leave()

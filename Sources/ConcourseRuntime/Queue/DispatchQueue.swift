@@ -69,8 +69,14 @@ public class DispatchQueue: DispatchObject {
       Trap.clientBug(
         "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
     }
-    target?.release()
     releaseExtras()
+    guard let target else { return }
+    if last.isNested {
+      // Queue upon queue: not one release inside the other.
+      DeferredRelease.release(nil, target: target.takeRetainedValue())
+    } else {
+      target.release()
+    }
   }
 
   /// Creates a queue that runs its work on the pool.

@@ -125,7 +125,7 @@ public class DispatchWorkItem {
   /// than once. Matching C function: `dispatch_block_notify`.
   public func notify(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], queue: DispatchQueue,
-    execute: @escaping @Sendable () -> Void
+    execute: @escaping () -> Void
   ) {
     let level = queue.servingLevel(QoSLevel(qos.qosClass), flags)
     notify(

@@ -49,6 +49,9 @@ final class Band {
   let overrunLooks = Atomic<Int>(0)
   let overrunLimit = Atomic<Int>(100)
 
+  /// Looks in a row at which work waited and not one worker was active. OWNED BY the monitor.
+  let starvedLooks = Atomic<Int>(0)
+
   /// How many workers may be active at once.
   var activeLimit: Int {
     // ORDERING: relaxed; a number to steer by.
@@ -78,8 +81,10 @@ final class Band {
     if now.active < activeLimit { wakeOne() } else { monitor._withUnsafeGuaranteedRef { $0.watch() } }
   }
 
+  /// Wakes or makes a worker.
+  /// - Parameter isStarving: see `PoolSize.mayGrow`.
   @inline(never)
-  private func wakeOne() {
+  func wakeOne(isStarving: Bool = false) {
     Runtime.requireThreads("submitting work")
     idleLock.lock()
     let now = counters.snapshot
@@ -95,7 +100,7 @@ final class Band {
       worker.pointee.event.signal()
       return
     }
-    guard PoolSize.mayGrow(band: now.threads) else {
+    guard PoolSize.mayGrow(band: now.threads, isStarving: isStarving) else {
       idleLock.unlock()
       // At the cap, all threads wait or are stuck: the first to come back will look. A thread that was
       // refused is asked for again.

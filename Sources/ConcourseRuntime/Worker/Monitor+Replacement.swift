@@ -2,6 +2,8 @@ extension Monitor {
   /// Looks without any completion in a band that is full of computing workers, after which one more is
   /// added; doubled each time until something completes. What they wait for may be what waits here.
   private static let overrun = 100
+  /// Looks at a band with waiting work and no active worker after which the cap gives way.
+  private static let starvation = 10
   /// Looks without a newly stuck worker after which the allowance shrinks.
   private static let calm = 4
 
@@ -42,7 +44,22 @@ extension Monitor {
     }
     adjustAllowance(of: band, newlyStuck: newlyStuck)
     if waiting { band.noteWork() }
+    feedStarving(band, waiting: waiting)
     return waiting
+  }
+
+  /// At the cap, with every worker blocked and work waiting, the work may be what they all wait for: adds
+  /// one worker at a time beyond the cap, each after ten more looks without an active one.
+  private func feedStarving(_ band: Band, waiting: Bool) {
+    guard waiting && band.counters.snapshot.active == 0 else {
+      // ORDERING: relaxed; the monitor's own.
+      return band.starvedLooks.store(0, ordering: .relaxed)
+    }
+    // ORDERING: relaxed; the monitor's own.
+    guard band.starvedLooks.wrappingAdd(1, ordering: .relaxed).newValue >= Self.starvation else { return }
+    // ORDERING: relaxed; as above.
+    band.starvedLooks.store(0, ordering: .relaxed)
+    band.wakeOne(isStarving: true)
   }
 
   /// Whether a worker has been at the same entry since the last look.

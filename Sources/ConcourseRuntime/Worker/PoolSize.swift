@@ -31,11 +31,14 @@ enum PoolSize {
 
   /// Reserves room for one more thread in a band that has `inBand`. A band may always have as many as
   /// there are processors, so that blocked threads of one band cannot starve the others.
-  static func mayGrow(band inBand: Int) -> Bool {
+  ///
+  /// The cap holds back floods of blocked threads, but not the last resort: with `isStarving`, when every
+  /// thread of the band has been blocked for a while and work waits, one more may come.
+  static func mayGrow(band inBand: Int, isStarving: Bool = false) -> Bool {
     guard inBand < mostThreads else { return false }
     // ORDERING: relaxed; see above.
     let reserved = threads.wrappingAdd(1, ordering: .relaxed).newValue
-    if reserved <= cap || inBand < width { return true }
+    if reserved <= cap || inBand < width || isStarving { return true }
     threadEnded()
     return false
   }

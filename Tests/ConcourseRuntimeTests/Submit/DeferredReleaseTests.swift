@@ -78,6 +78,16 @@ extension Engine {
       item = nil
       #expect(released.value == 1)
     }
+
+    @Test("a chain of 100,000 queues by target is released without overflowing the stack")
+    func queues() {
+      var last = DispatchQueue(label: "test.chain")
+      weak let first = last
+      for _ in 0..<100_000 { last = DispatchQueue(label: "test.chain", target: last) }
+      #expect(first != nil)
+      last = DispatchQueue(label: "test.chain.end")
+      #expect(first == nil)
+    }
   }
 }
 
