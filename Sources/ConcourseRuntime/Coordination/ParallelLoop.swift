@@ -1,5 +1,3 @@
-internal import CConcourse
-
 extension DispatchQueue {
   /// Runs `work` once for each number from 0 to `iterations - 1`, in parallel, and returns after the last.
   ///
@@ -51,11 +49,12 @@ final class ParallelLoop {
   }
 
   private static func run(_ iterations: Int, _ body: (Range<Int>) -> Void, _ root: RootQueue) {
+    // The caller counts before it asks for help: helpers of helpers must not take its place.
+    let participating = participants.join()
     // More helpers than free processors would only lie about in the root queue.
-    let helpers = min(iterations - 1, PoolSize.width - participants.count(with: CurrentThread.state))
+    let helpers = min(iterations - 1, PoolSize.width - participating)
     // A forked child has no threads to help.
     guard helpers > 0 && !Process.isForkedChild else {
-      participants.join()
       body(0..<iterations)
       return participants.leave()
     }
@@ -65,7 +64,6 @@ final class ParallelLoop {
         for _ in 0..<helpers {
           root.push(NodeMagazine.make(.closure { loop.help() }, level: root.level))
         }
-        participants.join()
         loop.takePart()
         participants.leave()
         loop.done.wait()
@@ -121,14 +119,7 @@ final class ParallelLoop {
 private struct Participants: ~Copyable {
   private let count = Atomic<Int>(0)
 
-  /// How many threads take part, the caller included whether it does or not.
-  func count(with thread: UnsafeMutablePointer<concourse_thread>) -> Int {
-    // ORDERING: relaxed; a number to steer by.
-    count.load(ordering: .relaxed) + (thread.pointee.loop_depth == 0 ? 1 : 0)
-  }
-
   /// - Returns: how many threads take part, the caller included.
-  @discardableResult
   func join() -> Int {
     let thread = CurrentThread.state
     thread.pointee.loop_depth += 1
