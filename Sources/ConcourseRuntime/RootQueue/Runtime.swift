@@ -67,6 +67,7 @@ final class Runtime {
   }
 }
 
+// SAFETY: restates the conformance of DispatchQueue; `root` is constant and never freed.
 /// One of the queues that every hierarchy ends in: hands its items straight to the pool.
 final class GlobalQueue: DispatchQueue, @unchecked Sendable {
   let root: Unmanaged<RootQueue>
