@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -143,16 +145,23 @@ int concourse_epoll_create(void) {
   return descriptor >= 0 ? descriptor : -errno;
 }
 
-int concourse_epoll_watch(int epoll, int descriptor, uint64_t token) {
-  struct epoll_event event = {.events = EPOLLIN, .data.u64 = token};
-  return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : errno;
+_Static_assert(CONCOURSE_READABLE == EPOLLIN && CONCOURSE_PRIORITY == EPOLLPRI && CONCOURSE_WRITABLE == EPOLLOUT &&
+                   CONCOURSE_ERROR == EPOLLERR && CONCOURSE_HANG_UP == EPOLLHUP &&
+                   (uint32_t)CONCOURSE_ONE_SHOT == (uint32_t)EPOLLONESHOT &&
+                   (uint32_t)CONCOURSE_EDGE == (uint32_t)EPOLLET,
+               "the header's constants are the kernel's");
+
+int concourse_epoll_control(int epoll, int operation, int descriptor, uint32_t interest, uint64_t token) {
+  struct epoll_event event = {.events = interest, .data.u64 = token};
+  return epoll_ctl(epoll, operation, descriptor, &event) == 0 ? 0 : -errno;
 }
 
-int concourse_epoll_wait(int epoll, uint64_t *tokens, int capacity) {
-  struct epoll_event events[16];
-  int count = epoll_wait(epoll, events, capacity < 16 ? capacity : 16, -1);
+int concourse_epoll_wait(int epoll, struct concourse_event *events, int capacity, int timeout) {
+  struct epoll_event found[64];
+  int count = epoll_wait(epoll, found, capacity < 64 ? capacity : 64, timeout);
   if (count < 0) return -errno;
-  for (int i = 0; i < count; i++) tokens[i] = events[i].data.u64;
+  for (int i = 0; i < count; i++)
+    events[i] = (struct concourse_event){.ready = found[i].events, .token = found[i].data.u64};
   return count;
 }
 
@@ -168,9 +177,13 @@ int concourse_timerfd_arm(int descriptor, bool wall, uint64_t nanoseconds) {
   return timerfd_settime(descriptor, flags, &time, NULL) == 0 ? 0 : errno;
 }
 
-void concourse_timerfd_clear(int descriptor) {
-  uint64_t expirations;
-  // Fails with EAGAIN when it has not fired, and with ECANCELED when the wall clock was set.
-  while (read(descriptor, &expirations, sizeof expirations) < 0 && errno == EINTR) {
-  }
+long concourse_readable_bytes(int descriptor) {
+  int count = 0;
+  return ioctl(descriptor, FIONREAD, &count) == 0 ? count : -errno;
+}
+
+int concourse_poll_now(int descriptor, uint32_t interest) {
+  struct pollfd question = {.fd = descriptor, .events = (short)interest};
+  int count = poll(&question, 1, 0);
+  return count < 0 ? -errno : question.revents;
 }

@@ -5,6 +5,7 @@
 #define CCONCOURSE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /// Everything the engine keeps per thread. Only the thread itself touches it.
@@ -102,18 +103,45 @@ void concourse_eventfd_signal(int descriptor);
 /// Makes an eventfd unreadable.
 void concourse_eventfd_clear(int descriptor);
 
+/// One event as epoll tells it.
+struct concourse_event {
+  uint32_t ready;
+  uint64_t token;
+};
+enum {
+  CONCOURSE_READABLE = 0x001,
+  CONCOURSE_PRIORITY = 0x002,
+  CONCOURSE_WRITABLE = 0x004,
+  CONCOURSE_ERROR = 0x008,
+  CONCOURSE_HANG_UP = 0x010,
+  CONCOURSE_ONE_SHOT = 1u << 30,
+  CONCOURSE_EDGE = 1u << 31,
+};
 /// A close-on-exec epoll descriptor, or -errno.
 int concourse_epoll_create(void);
-/// Watches `descriptor` for reading; `token` comes back with its events. Returns 0 or the errno.
-int concourse_epoll_watch(int epoll, int descriptor, uint64_t token);
-/// Waits for events, without end. Returns how many tokens were stored, or -errno.
-int concourse_epoll_wait(int epoll, uint64_t *_Nonnull tokens, int capacity);
+/// Adds (1), removes (2) or modifies (3) what is watched. Returns 0 or -errno.
+int concourse_epoll_control(int epoll, int operation, int descriptor, uint32_t interest, uint64_t token);
+/// Waits up to `timeout` milliseconds, without end if negative. Returns how many events were stored, or -errno.
+int concourse_epoll_wait(int epoll, struct concourse_event *_Nonnull events, int capacity, int timeout);
 
 /// A non-blocking timerfd: on CLOCK_REALTIME if `wall`, else on CLOCK_MONOTONIC. -errno if refused.
 int concourse_timerfd_create(bool wall);
 /// Arms a timerfd for an absolute time; 0 disarms it. A wall timer also fires when the clock is set.
 int concourse_timerfd_arm(int descriptor, bool wall, uint64_t nanoseconds);
-/// Makes a timerfd unreadable again.
-void concourse_timerfd_clear(int descriptor);
+
+/// Counts deliveries of a signal from now on, by a handler that then calls the one that was installed
+/// before it. Returns 0 or -errno.
+int concourse_signal_count(int signal);
+/// Deliveries since the last call.
+uint64_t concourse_signal_take(int signal);
+/// The eventfd to make readable with each delivery; set before the first signal is counted.
+void concourse_signal_report_to(int descriptor);
+/// One more than the highest signal number.
+int concourse_signal_limit(void);
+
+/// Bytes that wait to be read (FIONREAD), or -errno.
+long concourse_readable_bytes(int descriptor);
+/// What poll(2) says at once of the events asked for; -errno if it fails.
+int concourse_poll_now(int descriptor, uint32_t interest);
 
 #endif

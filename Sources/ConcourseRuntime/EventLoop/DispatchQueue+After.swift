@@ -48,12 +48,12 @@ extension DispatchQueue {
   /// Submits a work item once `deadline` has come; cancelling it calls it off. Matching C function:
   /// `dispatch_after`.
   public final func asyncAfter(deadline: DispatchTime, execute: DispatchWorkItem) {
-    EventLoop.shared.schedule(execute.makeNode(for: self, group: nil), on: self, at: Deadline(deadline))
+    schedule(execute, Deadline(deadline))
   }
 
   /// As `asyncAfter(deadline:execute:)`, on the wall clock. Matching C function: `dispatch_after`.
   public final func asyncAfter(wallDeadline: DispatchWallTime, execute: DispatchWorkItem) {
-    EventLoop.shared.schedule(execute.makeNode(for: self, group: nil), on: self, at: Deadline(wallDeadline))
+    schedule(execute, Deadline(wallDeadline))
   }
 
   private final func schedule(
@@ -62,7 +62,29 @@ extension DispatchQueue {
   ) {
     let level = servingLevel(QoSLevel(qos.qosClass), flags)
     let traits: WorkTraits = flags.contains(.barrier) ? .barrier : []
-    EventLoop.shared.schedule(
-      NodeMagazine.make(.closure(consume work), level: level, traits: traits), on: self, at: deadline)
+    schedule(NodeMagazine.make(.closure(consume work), level: level, traits: traits), deadline)
+  }
+
+  private final func schedule(_ node: NodePointer, _ deadline: Deadline) {
+    Runtime.requireThreads("a delayed submission")
+    switch deadline {
+    case .immediate: submit(node)
+    case .uptime(let time): EventLoop.shared.timers.submit(node, to: self, at: time, isWall: false)
+    case .wall(let time): EventLoop.shared.timers.submit(node, to: self, at: time, isWall: true)
+    case .never:
+      // It will never run; what it captured need not wait for the end of the process.
+      _ = node.takeWork()
+      NodeMagazine.recycle(node)
+    }
+  }
+
+  private final func schedule(_ item: DispatchWorkItem, _ deadline: Deadline) {
+    switch deadline {
+    case .uptime, .wall:
+      Runtime.requireThreads("a delayed submission")
+      DelayedItem(item, for: self).begin(deadline)
+    case .immediate, .never:
+      schedule(item.makeNode(for: self, group: nil), deadline)
+    }
   }
 }

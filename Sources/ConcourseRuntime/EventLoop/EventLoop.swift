@@ -1,67 +1,77 @@
 internal import CConcourse
 
-/// The road by which the outside world reaches a queue: one thread that waits in the kernel for the
-/// earliest timer of either clock, and submits what is due.
+/// The road by which the outside world reaches a queue: descriptors and timers, and the threads that wait
+/// for them in the kernel.
 ///
-/// The thread is made with the first timer. Without descriptors it falls back to sleeping on a futex,
-/// looking at the wall clock once a second, so that timers still fire.
+/// A worker with nothing to do waits here instead of sleeping elsewhere (`pollAsWorker`), so that what an
+/// event makes runnable runs on the very thread that the kernel woke. The loop's own thread waits here
+/// always, for the times when no worker does. The kernel wakes the one that came last, so the thread
+/// stays asleep while a worker is there; and when it finds that workers do poll, it naps before it comes
+/// back, so that under load events wait for the worker that will be back in microseconds.
 final class EventLoop {
   static let shared = EventLoop()
 
-  private enum Token {
-    static let uptime: UInt64 = 0
-    static let wall: UInt64 = 1
-  }
+  let timers = TimerTable()
+  let files = WatchTable()
 
   private let lock = Lock()
-  private var uptime = TimerClock(isWall: false)
-  private var wall = TimerClock(isWall: true)
-  private var started = false
-  /// Grows with every change of the earliest timer: what the fallback sleeps on.
-  private let changed = Atomic<UInt32>(0)
+  /// The kernel's event queue, once there is one. Never released. Written under `lock`.
+  private let pollerReference = Atomic<UnsafeRawPointer?>(nil)
+  /// Whether the loop's thread has been asked for.
+  private let started = Atomic<Bool>(false)
+  /// 1 while a worker waits here, or is on its way in or out.
+  private let seat = Atomic<UInt32>(0)
+  /// Grows whenever a worker has waited here.
+  private let workerPolls = Atomic<UInt32>(0)
+  /// Grows when a thread that sleeps without the kernel's event queue must look again.
+  private let nudges = Atomic<UInt32>(0)
 
-  /// Submits `node` to `queue` when `deadline` has come; at once if it has passed, never if it is never.
-  func schedule(_ node: NodePointer, on queue: DispatchQueue, at deadline: Deadline) {
-    Runtime.requireThreads("a delayed submission")
-    switch deadline {
-    case .immediate:
-      queue.submit(node)
-    case .uptime(let time):
-      insert { loop in
-        loop.uptime.insert(time, node, queue)
-      } arm: {
-        $0.uptime.arm()
-      }
-    case .wall(let time):
-      insert { loop in
-        loop.wall.insert(time, node, queue)
-      } arm: {
-        $0.wall.arm()
-      }
-    case .never:
-      // It will never run; what it captured need not wait for the end of the process.
-      _ = node.takeWork()
-      NodeMagazine.recycle(node)
+  /// How long the thread leaves events to the workers: a worker whose handler takes longer than this delays
+  /// other events by no more.
+  private static let nap: UInt64 = 1_000_000
+
+  /// Sees to it that somebody waits for events: to be called before anything is put in.
+  /// - Returns: the kernel's event queue, or nil when the system has no descriptors left.
+  func begin() -> Poller? {
+    let poller = pollerIfAny ?? makePoller()
+    // ORDERING: relaxed; decided by the exchange in `start`.
+    if !started.load(ordering: .relaxed) { start() }
+    return poller
+  }
+
+  var pollerIfAny: Poller? {
+    // ORDERING: acquiring; pairs with the releasing store in `makePoller`.
+    guard let known = pollerReference.load(ordering: .acquiring) else { return nil }
+    // SAFETY: only `makePoller` stores here, a retained Poller that is never released.
+    return Unmanaged<Poller>.fromOpaque(known).takeUnretainedValue()
+  }
+
+  @inline(never)
+  private func makePoller() -> Poller? {
+    lock.withLock {
+      if let poller = pollerIfAny { return poller }
+      guard let poller = Poller() else { return nil }
+      // ORDERING: releasing; publishes the new object.
+      pollerReference.store(Unmanaged.passRetained(poller).toOpaque(), ordering: .releasing)
+      nudge()
+      return poller
     }
   }
 
-  private func insert(_ insertion: (EventLoop) -> Bool, arm: (EventLoop) -> Void) {
-    lock.lock()
-    let isEarliest = insertion(self)
-    if isEarliest { arm(self) }
-    let mustStart = !started
-    started = true
-    lock.unlock()
-    if isEarliest {
-      // ORDERING: releasing; pairs with the fallback's acquiring load.
-      changed.wrappingAdd(1, ordering: .releasing)
-      Futex.wake(changed, count: 1)
-    }
-    if mustStart { start() }
+  /// Makes a thread that sleeps without the kernel's event queue look again.
+  func nudge() {
+    // ORDERING: releasing; pairs with the acquiring load in `run`.
+    nudges.wrappingAdd(1, ordering: .releasing)
+    Futex.wake(nudges, count: 1)
   }
+
+  // MARK: The loop's own thread
 
   /// Makes the thread, unless the calling thread has been lowered: its child would be too, for ever.
+  @inline(never)
   private func start() {
+    // ORDERING: relaxed; only decides who makes the thread.
+    guard !started.exchange(true, ordering: .relaxed) else { return }
     if CurrentThread.state.pointee.nice > 0 {
       Runtime.shared.monitor.startEventLoop()
     } else {
@@ -77,67 +87,99 @@ final class EventLoop {
         Unmanaged<EventLoop>.fromOpaque(argument!).takeUnretainedValue().run()
       }, Unmanaged.passUnretained(self).toOpaque())
     guard failure != 0 else { return }
-    lock.withLock { started = false }
+    // ORDERING: relaxed; as in `start`.
+    started.store(false, ordering: .relaxed)
     Trap.warn(
-      "the system refused the thread for timers (errno \(failure)); the next delayed submission tries again")
+      "the system refused the thread for events (errno \(failure)); the next source or timer tries again")
   }
-
-  // MARK: The loop's thread
 
   private func run() -> Never {
-    if let poller = Poller(), watchClocks(with: poller) {
-      while true {
-        fireDue()
-        poller.wait { token in
-          lock.withLock {
-            if token == Token.uptime { uptime.acknowledge() } else { wall.acknowledge() }
-          }
+    var warned = false
+    // ORDERING: relaxed; compared with later values only.
+    var seenPolls = workerPolls.load(ordering: .relaxed)
+    while true {
+      // ORDERING: acquiring; pairs with the addition in `nudge`.
+      let seen = nudges.load(ordering: .acquiring)
+      guard let poller = pollerIfAny ?? makePoller() else {
+        if !warned { Trap.warn("no descriptors left for the event loop; timers go on with coarser sleeping") }
+        warned = true
+        timers.tellDue(nil)
+        _ = Futex.wait(nudges, expected: seen, deadline: timers.nextLook())
+        continue
+      }
+      timers.tellDue(poller)
+      poll(poller, milliseconds: -1, asWorker: false) { _ in }
+      // ORDERING: relaxed; as above.
+      if workerPolls.load(ordering: .relaxed) != seenPolls {
+        _ = Futex.wait(
+          nudges, expected: nudges.load(ordering: .relaxed), deadline: .uptime(Clock.uptime() &+ Self.nap))
+        // ORDERING: relaxed; as above.
+        seenPolls = workerPolls.load(ordering: .relaxed)
+      }
+    }
+  }
+
+  // MARK: Workers
+
+  /// Takes the workers' place here.
+  /// - Returns: false when there is nothing to wait for, or another worker waits.
+  func takeSeat() -> Bool {
+    guard pollerIfAny != nil else { return false }
+    // ORDERING: acquiring; pairs with the releasing store in `leaveSeat`; the seat guards nothing but itself.
+    return seat.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
+  }
+
+  private func leaveSeat() {
+    // ORDERING: relaxed; a count to compare.
+    workerPolls.wrappingAdd(1, ordering: .relaxed)
+    // ORDERING: releasing; pairs with `takeSeat`.
+    seat.store(0, ordering: .releasing)
+  }
+
+  /// Waits for events on the calling worker, which has the seat, and deals with them.
+  /// - Parameter beforeEvents: called with whether there are any, when the wait is over and the seat is
+  ///   free again, before they are dealt with.
+  func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void) {
+    poll(pollerIfAny!, milliseconds: milliseconds, asWorker: true) { count in
+      leaveSeat()
+      beforeEvents(count > 0)
+    }
+  }
+
+  /// Calls away the worker that waits here.
+  func interrupt() { pollerIfAny?.interrupt() }
+
+  // MARK: Waiting and dealing
+
+  private func poll(_ poller: Poller, milliseconds: Int32, asWorker: Bool, afterWait: (Int) -> Void) {
+    withUnsafeTemporaryAllocation(of: concourse_event.self, capacity: Poller.batch) { events in
+      let count = poller.wait(events.baseAddress!, milliseconds: milliseconds)
+      afterWait(count)
+      var timersAreDue = false
+      for event in events.prefix(count) {
+        switch Poller.decode(event) {
+        case .timersAreDue: timersAreDue = true
+        case .interrupted: if !asWorker { passOnInterruption(poller) }
+        case .file(let index, let generation, let ready):
+          files.deliver(index: index, generation: generation, ready, from: poller)
         }
       }
-    }
-    Trap.warn("no descriptors left for the event loop; timers go on with coarser sleeping")
-    while true {
-      // ORDERING: acquiring; pairs with the addition in `insert`.
-      let seen = changed.load(ordering: .acquiring)
-      fireDue()
-      _ = Futex.wait(changed, expected: seen, deadline: nextLook())
+      if timersAreDue { timers.tellDue(poller) }
     }
   }
 
-  private func watchClocks(with poller: borrowing Poller) -> Bool {
-    lock.lock()
-    defer { lock.unlock() }
-    return uptime.join(poller, token: Token.uptime) && wall.join(poller, token: Token.wall)
-  }
-
-  /// Submits what is due, in the order of the deadlines, and arms the clocks for what is next.
-  private func fireDue() {
-    var due: [TimerHeap.Entry] = []
-    lock.withLock {
-      uptime.collect(into: &due)
-      wall.collect(into: &due)
-      uptime.arm()
-      wall.arm()
-    }
-    for entry in due {
-      entry.queue._withUnsafeGuaranteedRef { $0.submit(entry.node) }
-      entry.queue.release()
-    }
-  }
-
-  private func nextLook() -> Deadline {
-    lock.withLock {
-      guard uptime.first != nil || wall.first != nil else { return .never }
-      let second = Clock.uptime() &+ 1_000_000_000
-      // The wall clock may be set at any time: look at it every second, or sooner if it says so.
-      let untilWall = wall.first.map { first -> UInt64 in
-        let now = Clock.wall()
-        return first <= now ? 0 : min(first - now, 1_000_000_000)
-      }
-      return .uptime(min(uptime.first ?? .max, untilWall.map { Clock.uptime() &+ $0 } ?? second))
+  /// The loop's thread has got what was meant for a worker. It is not waiting now, so that the worker will
+  /// get it; a worker that has left already finds one interruption too many later.
+  private func passOnInterruption(_ poller: Poller) {
+    // ORDERING: acquiring; as in `takeSeat`.
+    if seat.load(ordering: .acquiring) == 1 {
+      poller.interrupt()
+      // Not back at once, or this thread would get it again.
+      _ = Futex.wait(
+        nudges, expected: nudges.load(ordering: .relaxed), deadline: .uptime(Clock.uptime() &+ Self.nap))
     }
   }
 }
 
-// SAFETY: `clocks` and `started` are GUARDED BY `lock`; `changed` is atomic.
+// SAFETY: atomics; the tables have their own locks.
 extension EventLoop: @unchecked Sendable {}

@@ -1,35 +1,126 @@
 internal import CConcourse
 internal import Glibc
 
-/// The kernel's event queue, reduced to what the loop needs: descriptors with tokens, and waiting.
+/// The kernel's event queue, and the three descriptors of the loop's own that it watches: one timer for
+/// each clock, and one by which a thread that waits here is called away.
 ///
 /// Tokens, never pointers, travel through the kernel, so that an event for something that is gone is
-/// recognised and dropped.
-struct Poller: ~Copyable {
-  private let descriptor: Int32
+/// recognised and dropped. All calls may be made from any thread.
+final class Poller: Sendable {
+  private let epoll: Int32
+  private let uptimeTimer: Int32
+  private let wallTimer: Int32
+  private let interrupter: Int32
 
-  /// nil when the system has no descriptor left.
+  /// What has happened.
+  enum Event {
+    case timersAreDue
+    case interrupted
+    case file(index: Int, generation: UInt32, Readiness)
+  }
+
+  /// The loop's own descriptors; files follow.
+  private enum Index {
+    static let uptime: UInt64 = 0
+    static let wall: UInt64 = 1
+    static let interrupter: UInt64 = 2
+  }
+
+  /// The first index for files.
+  static let firstFile = 3
+
+  /// Events taken from the kernel at once.
+  static let batch = 64
+
+  /// nil when the system has no descriptors left.
   init?() {
-    descriptor = concourse_epoll_create()
-    guard descriptor >= 0 else { return nil }
-  }
-
-  /// Watches a descriptor of ours for reading.
-  /// - Returns: whether the kernel agreed.
-  func watch(_ descriptor: Int32, token: UInt64) -> Bool {
-    concourse_epoll_watch(self.descriptor, descriptor, token) == 0
-  }
-
-  /// Waits for events and passes their tokens to `body`.
-  func wait(_ body: (UInt64) -> Void) {
-    withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 16) { tokens in
-      let count = concourse_epoll_wait(descriptor, tokens.baseAddress!, 16)
-      if count < 0 {
-        // EINTR: the caller comes again. Anything else means that our own descriptor is broken.
-        if count != -EINTR { Trap.runtimeBug("epoll_wait failed with errno \(-count)") }
-        return
-      }
-      for token in tokens.prefix(Int(count)) { body(token) }
+    epoll = Int32(System.call(.epollCreate) { Int(concourse_epoll_create()) })
+    uptimeTimer = Int32(System.call(.timerCreate) { Int(concourse_timerfd_create(false)) })
+    wallTimer = Int32(System.call(.timerCreate) { Int(concourse_timerfd_create(true)) })
+    interrupter = Int32(System.call(.eventCreate) { System.result(concourse_eventfd()) })
+    let own = [uptimeTimer, wallTimer, interrupter]
+    var ready = epoll >= 0 && own.allSatisfy { $0 >= 0 }
+    for (index, descriptor) in own.enumerated() where ready {
+      // Edges: nobody has to read these descriptors to make them quiet.
+      ready =
+        control(.add, descriptor, [.readable, .edge], index: index, generation: 0) == 0
+    }
+    if !ready {
+      for descriptor in own + [epoll] where descriptor >= 0 { _ = close(descriptor) }
+      return nil
     }
   }
+
+  enum Change: Int32 {
+    case add = 1
+    case remove = 2
+    case modify = 3
+  }
+
+  /// Changes what is watched.
+  /// - Returns: 0, or the errno negated.
+  func control(
+    _ change: Change, _ descriptor: Int32, _ interest: Readiness, index: Int, generation: UInt32
+  ) -> Int {
+    let token = UInt64(generation) << 32 | UInt64(index)
+    return System.call(.epollControl) {
+      Int(concourse_epoll_control(epoll, change.rawValue, descriptor, interest.rawValue, token))
+    }
+  }
+
+  /// Waits for events.
+  /// - Parameter milliseconds: at most; without end if negative.
+  /// - Returns: how many events were stored.
+  func wait(_ events: UnsafeMutablePointer<concourse_event>, milliseconds: Int32) -> Int {
+    // An interruption is an answer here: the caller looks around and comes again.
+    let count =
+      SystemScript.isActive
+      ? SystemScript.run(.epollWait) { waitOnce(events, milliseconds) } : waitOnce(events, milliseconds)
+    if count >= 0 { return count }
+    switch Int32(-count) {
+    case EINTR, EAGAIN, ENOMEM: return 0
+    case let failure: Trap.runtimeBug("epoll_wait failed with errno \(failure)")
+    }
+  }
+
+  private func waitOnce(_ events: UnsafeMutablePointer<concourse_event>, _ milliseconds: Int32) -> Int {
+    Int(concourse_epoll_wait(epoll, events, Int32(Self.batch), milliseconds))
+  }
+
+  /// What an event from the kernel says.
+  static func decode(_ event: concourse_event) -> Event {
+    switch event.token {
+    case Index.uptime, Index.wall: .timersAreDue
+    case Index.interrupter: .interrupted
+    default:
+      .file(
+        index: Int(truncatingIfNeeded: event.token & 0xFFFF_FFFF),
+        generation: UInt32(event.token >> 32), Readiness(rawValue: event.ready))
+    }
+  }
+
+  /// Makes the thread that waits here, or the next to come, return.
+  func interrupt() { concourse_eventfd_signal(interrupter) }
+
+  /// Sets the time at which a clock's timers are due, 0 for never.
+  /// - Returns: whether the kernel agreed.
+  func arm(isWall: Bool, at nanoseconds: UInt64) -> Bool {
+    System.call(.timerSet) {
+      -Int(concourse_timerfd_arm(isWall ? wallTimer : uptimeTimer, isWall, nanoseconds))
+    } == 0
+  }
+}
+
+/// What a descriptor is asked for, or ready for. The bits are the kernel's.
+struct Readiness: OptionSet {
+  let rawValue: UInt32
+  static let readable = Readiness(rawValue: UInt32(CONCOURSE_READABLE))
+  static let writable = Readiness(rawValue: UInt32(CONCOURSE_WRITABLE))
+  static let priority = Readiness(rawValue: UInt32(CONCOURSE_PRIORITY))
+  static let error = Readiness(rawValue: UInt32(CONCOURSE_ERROR))
+  static let hangUp = Readiness(rawValue: UInt32(CONCOURSE_HANG_UP))
+  /// Report once, then wait to be asked again.
+  static let oneShot = Readiness(rawValue: UInt32(bitPattern: Int32(CONCOURSE_ONE_SHOT)))
+  /// Report changes only.
+  static let edge = Readiness(rawValue: 1 << 31)
 }

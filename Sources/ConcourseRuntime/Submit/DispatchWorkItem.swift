@@ -4,7 +4,7 @@
 /// C functions: `dispatch_block_create` and the `dispatch_block_…` family.
 public class DispatchWorkItem {
   // Not Sendable, since its closure need not be. The item itself may be used from any thread: `state` is
-  // atomic, `notifications` is GUARDED BY `lock`, `block` is constant until `deinit`.
+  // atomic, `notifications` and `delayed` are GUARDED BY `lock`, `block` is constant until `deinit`.
 
   let flags: DispatchWorkItemFlags
   private let level: QoSLevel
@@ -12,6 +12,8 @@ public class DispatchWorkItem {
   private let state = WorkItemState()
   private let lock = Lock()
   private var notifications: [Notification] = []
+  /// Submissions that wait for their time, for `cancel` to call off.
+  private var delayed: [DelayedItem] = []
 
   struct Notification {
     let queue: DispatchQueue
@@ -58,7 +60,16 @@ public class DispatchWorkItem {
   /// Prevents every execution that has not begun: the item is then skipped when it is reached, which
   /// still completes it. Does not interrupt an execution that runs. Matching C function:
   /// `dispatch_block_cancel`.
-  public func cancel() { state.cancel() }
+  public func cancel() {
+    state.cancel()
+    // Nothing need wait for its time only to be skipped then: the timers' memory is free at once.
+    let calledOff = lock.withLock { () -> [DelayedItem] in
+      let all = delayed
+      delayed = []
+      return all
+    }
+    for submission in calledOff { submission.callOff() }
+  }
 
   /// Whether `cancel` has been called. Matching C function: `dispatch_block_testcancel`.
   public var isCancelled: Bool { state.isCancelled }
@@ -156,6 +167,22 @@ public class DispatchWorkItem {
   }
 
   // MARK: Submission
+
+  /// Begins a submission that waits for its time, unless the item has been cancelled.
+  /// - Returns: whether it has begun.
+  final func beginDelay(_ submission: DelayedItem, _ begin: () -> Void) -> Bool {
+    lock.withLock {
+      if state.isCancelled { return false }
+      delayed.append(submission)
+      begin()
+      return true
+    }
+  }
+
+  /// The time of a submission has come.
+  final func endDelay(_ submission: DelayedItem) {
+    lock.withLock { delayed.removeAll { $0 === submission } }
+  }
 
   /// A node that runs this item on `queue`.
   final func makeNode(for queue: DispatchQueue, group: DispatchGroup?) -> NodePointer {

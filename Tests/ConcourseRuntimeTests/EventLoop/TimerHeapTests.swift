@@ -18,10 +18,10 @@ struct TimerHeapTests {
     for deadline: UInt64 in [30, 10, 20] { fixture.insert(deadline, into: &heap) }
     #expect(heap.first == 10)
     #expect(heap.popDue(9) == nil)
-    #expect(heap.popDue(20)?.deadline == 10)
-    #expect(heap.popDue(20)?.deadline == 20)
+    #expect(heap.popDue(20)?.time == 10)
+    #expect(heap.popDue(20)?.time == 20)
     #expect(heap.popDue(20) == nil)
-    #expect(heap.popDue(.max)?.deadline == 30)
+    #expect(heap.popDue(.max)?.time == 30)
     #expect(heap.count == 0)
   }
 
@@ -50,7 +50,7 @@ struct TimerHeapTests {
       } else {
         let now = UInt64.random(in: 0..<1200, using: &dice)
         let expected = sorted[0] <= now ? sorted.removeFirst() : nil
-        #expect(heap.popDue(now)?.deadline == expected)
+        #expect(heap.popDue(now)?.time == expected)
       }
       #expect(heap.first == sorted.first)
       #expect(heap.count == sorted.count)
@@ -64,6 +64,6 @@ private struct Fixture {
   private let node = NodeMagazine.make(.closure {}, level: .default)
 
   func insert(_ deadline: UInt64, into heap: inout TimerHeap) {
-    heap.insert(deadline, node, .passUnretained(queue))
+    heap.insert(deadline, .submission(node, .passUnretained(queue)))
   }
 }

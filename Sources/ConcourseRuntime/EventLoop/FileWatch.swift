@@ -1,0 +1,78 @@
+internal import CConcourse
+internal import Glibc
+
+/// Who is told that a descriptor is ready.
+protocol FileWatchOwner: AnyObject, Sendable {
+  /// `watch` is ready, or its descriptor failed or was hung up; it is silent now until `rearm`.
+  ///
+  /// Called on a thread that polls, or on the thread that calls `install` or `rearm`; no lock is held. May
+  /// come once more after `remove`.
+  func fileIsReady(_ watch: FileWatch)
+}
+
+/// One party's interest in one direction of one descriptor.
+///
+/// Tells its owner once and then waits for `rearm`. Several watches may share a descriptor. The owner is
+/// not kept alive by the watch, except while it is being told: it must call `remove` before it goes.
+final class FileWatch {
+  /// What to wait for.
+  enum Interest {
+    case read, write, priority
+
+    var readiness: Readiness {
+      switch self {
+      case .read: .readable
+      case .write: .writable
+      case .priority: .priority
+      }
+    }
+  }
+
+  /// How the descriptor can be watched; decided by `install`.
+  enum Road {
+    /// Not installed, or removed, or the descriptor is none: silent.
+    case none
+    /// The kernel tells.
+    case kernel
+    /// The kernel refuses to watch it because it never blocks (regular files, /dev/null): always ready.
+    case alwaysReady
+    /// For want of memory or descriptors it must be looked at again and again.
+    case sampled
+  }
+
+  let descriptor: Int32
+  let interest: Interest
+  /// The owner; weakly held because a poller may be about to tell while the owner goes.
+  private(set) weak var owner: FileWatchOwner?
+
+  // GUARDED BY the lock of `registration` while there is one, else by the table's lock.
+  var road = Road.none
+  var isArmed = false
+  var next: FileWatch?
+  var registration: FileRegistration?
+
+  init(descriptor: Int32, interest: Interest, owner: FileWatchOwner) {
+    self.descriptor = descriptor
+    self.interest = interest
+    self.owner = owner
+  }
+
+  /// Begins to watch, armed. To be called once.
+  /// - Returns: 0, or the errno for a descriptor that is none (EBADF): the watch then stays silent.
+  @discardableResult
+  func install() -> Int32 { EventLoop.shared.files.install(self) }
+
+  /// Asks to be told again, at once if the descriptor is ready still. Without effect after `remove`.
+  func rearm() { EventLoop.shared.files.rearm(self) }
+
+  /// Ends watching: the kernel has let go of the descriptor on return.
+  func remove() { EventLoop.shared.files.remove(self) }
+
+  /// Whether the kernel will never say that this descriptor is not ready.
+  var isAlwaysReady: Bool { EventLoop.shared.files.road(of: self) == .alwaysReady }
+
+  func tellOwner() { owner?.fileIsReady(self) }
+}
+
+// SAFETY: see the guards above; the rest is constant, and weak references are atomic.
+extension FileWatch: @unchecked Sendable {}

@@ -1,0 +1,77 @@
+/// Who is told that a timer is due.
+protocol TimerOwner: AnyObject, Sendable {
+  /// The time has come; called on a thread that polls, with no lock held. May come once more after
+  /// `cancel` or another `set`.
+  func timerIsDue(_ timer: LoopTimer)
+}
+
+/// A time at which the event loop tells somebody: can be set again and cancelled in O(log n), and is gone
+/// from the loop's memory then.
+class LoopTimer {
+  /// GUARDED BY the loop's timer lock: where it stands in its clock's heap, or nil.
+  final var place: Int?
+  /// GUARDED BY the loop's timer lock: on which clock it stands.
+  final var isWall = false
+  private weak var owner: TimerOwner?
+
+  init(owner: TimerOwner?) { self.owner = owner }
+
+  /// Lets the timer be due at `deadline`, instead of what was set before.
+  final func set(_ deadline: Deadline) { set(TimerWindow(deadline)) }
+
+  /// Lets the timer be due at some time within `window`, chosen so that few wake-ups serve many timers.
+  final func set(_ window: TimerWindow) { EventLoop.shared.timers.set(self, to: window) }
+
+  /// Takes the timer out of the loop.
+  /// - Returns: whether it stood there; if not, it was never set, has been told, or is about to be.
+  @discardableResult
+  final func cancel() -> Bool { EventLoop.shared.timers.cancel(self) }
+
+  /// Tells the owner. Called by the loop.
+  func fire() { owner?.timerIsDue(self) }
+}
+
+// SAFETY: the guards above; the owner is constant, and weak references are atomic.
+extension LoopTimer: @unchecked Sendable {}
+
+/// When a timer may be due: not before `earliest`, and not later than `latest` if that can be helped.
+struct TimerWindow: Equatable {
+  enum Clock {
+    case uptime, wall
+    /// No clock ever reaches it.
+    case never
+  }
+
+  let clock: Clock
+  let earliest: UInt64
+  let latest: UInt64
+
+  init(clock: Clock, earliest: UInt64, latest: UInt64) {
+    self.clock = clock
+    self.earliest = earliest
+    self.latest = max(earliest, latest)
+  }
+
+  init(_ deadline: Deadline) {
+    switch deadline {
+    case .immediate: self.init(clock: .uptime, earliest: 0, latest: 0)
+    case .uptime(let time): self.init(clock: .uptime, earliest: time, latest: time)
+    case .wall(let time): self.init(clock: .wall, earliest: time, latest: time)
+    case .never: self.init(clock: .never, earliest: .max, latest: .max)
+    }
+  }
+
+  /// The time in the window that is divisible by the highest power of two.
+  ///
+  /// Timers that know nothing of one another thus choose the same time whenever their windows share a
+  /// round one, so that one wake-up serves them all. Exactly `earliest` if the window has no width.
+  var chosen: UInt64 {
+    guard latest > earliest, earliest > 0 else { return earliest }
+    // The highest bit in which the two ends differ: above it they agree, and setting it in the common part
+    // gives the roundest number after `earliest`, up to `latest`. One less than `earliest`, so that
+    // `earliest` itself may be chosen.
+    let before = earliest &- 1
+    let highest = 63 - (before ^ latest).leadingZeroBitCount
+    return latest & ~((1 << UInt64(highest)) &- 1)
+  }
+}

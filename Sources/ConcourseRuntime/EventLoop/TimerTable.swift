@@ -1,0 +1,128 @@
+/// The timers of both clocks, and what the kernel's timers are set to.
+final class TimerTable {
+  /// One clock's timers.
+  private struct Side {
+    let isWall: Bool
+    var heap = TimerHeap()
+    /// What the kernel's timer is set to; 0 when it is not, or has fired.
+    var armed: UInt64 = 0
+
+    var now: UInt64 { isWall ? Clock.wall() : Clock.uptime() }
+
+    /// Sets the kernel's timer for the earliest of the heap, if it is not already.
+    mutating func arm(_ poller: Poller) {
+      let wanted = heap.first.map { max($0, 1) } ?? 0
+      guard wanted != armed else { return }
+      armed = poller.arm(isWall: isWall, at: wanted) ? wanted : 0
+    }
+
+    /// Moves what is due into `due`, and sets the kernel's timer for what is next.
+    mutating func collect(into due: inout [TimerHeap.Entry], _ poller: Poller?) {
+      // The kernel's timer has fired, or the wall clock was set: either way it must be set again.
+      armed = 0
+      guard heap.first != nil else { return }
+      let now = self.now
+      while let entry = heap.popDue(now) { due.append(entry) }
+      if let poller, heap.first != nil { arm(poller) }
+    }
+  }
+
+  private let lock = Lock()
+  /// Held while due timers are told, so that two threads that poll cannot tell them out of order.
+  private let telling = Lock()
+  // GUARDED BY `lock`.
+  private var uptime = Side(isWall: false)
+  private var wall = Side(isWall: true)
+
+  /// Lets `node` be submitted to `queue` at a time; nobody can call it off.
+  func submit(_ node: NodePointer, to queue: DispatchQueue, at time: UInt64, isWall: Bool) {
+    let poller = EventLoop.shared.begin()
+    lock.lock()
+    insert(time, isWall: isWall, .submission(node, .passRetained(queue)), poller)
+  }
+
+  /// Sets a timer anew.
+  func set(_ timer: LoopTimer, to window: TimerWindow) {
+    let poller = EventLoop.shared.begin()
+    lock.lock()
+    let wasSet = takeOut(timer)
+    switch window.clock {
+    case .never:
+      lock.unlock()
+      if wasSet { Unmanaged.passUnretained(timer).release() }
+    case .uptime, .wall:
+      // The heap's reference: kept if it had one.
+      let payload = wasSet ? Unmanaged.passUnretained(timer) : .passRetained(timer)
+      timer.isWall = window.clock == .wall
+      insert(window.chosen, isWall: timer.isWall, .timer(payload), poller)
+    }
+  }
+
+  func cancel(_ timer: LoopTimer) -> Bool {
+    let wasSet = lock.withLock { takeOut(timer) }
+    // The kernel's timer stays as it is: one wake-up for nothing at most.
+    if wasSet { Unmanaged.passUnretained(timer).release() }
+    return wasSet
+  }
+
+  /// Call under the lock. The heap's reference is the caller's then.
+  private func takeOut(_ timer: LoopTimer) -> Bool {
+    guard let place = timer.place else { return false }
+    if timer.isWall { wall.heap.remove(at: place) } else { uptime.heap.remove(at: place) }
+    return true
+  }
+
+  /// Call under the lock, which it gives up.
+  private func insert(_ time: UInt64, isWall: Bool, _ payload: TimerHeap.Payload, _ poller: Poller?) {
+    func add(to side: inout Side) -> Bool {
+      side.heap.insert(time, payload)
+      guard side.heap.first == time else { return false }
+      if let poller { side.arm(poller) }
+      return true
+    }
+    let isEarliest = isWall ? add(to: &wall) : add(to: &uptime)
+    lock.unlock()
+    if isEarliest && poller == nil { EventLoop.shared.nudge() }
+  }
+
+  /// Tells everything that is due, in the order of the times, and sets the kernel's timers for what is
+  /// next.
+  func tellDue(_ poller: Poller?) {
+    telling.lock()
+    defer { telling.unlock() }
+    var due: [TimerHeap.Entry] = []
+    lock.withLock {
+      uptime.collect(into: &due, poller)
+      wall.collect(into: &due, poller)
+    }
+    for entry in due {
+      switch entry.payload {
+      case .submission(let node, let queue):
+        queue._withUnsafeGuaranteedRef { $0.submit(node) }
+        queue.release()
+      case .timer(let timer):
+        timer._withUnsafeGuaranteedRef { $0.fire() }
+        timer.release()
+      }
+    }
+  }
+
+  /// When to look next, for a thread that sleeps without the kernel's timers.
+  func nextLook() -> Deadline {
+    lock.withLock {
+      guard uptime.heap.first != nil || wall.heap.first != nil else { return .never }
+      // The wall clock may be set at any time: look at it every second, or sooner if it says so.
+      let untilWall = wall.heap.first.map { first -> UInt64 in
+        let now = Clock.wall()
+        return first <= now ? 0 : min(first - now, 1_000_000_000)
+      }
+      return .uptime(min(uptime.heap.first ?? .max, untilWall.map { Clock.uptime() &+ $0 } ?? .max))
+    }
+  }
+
+  /// How many timers are set.
+  var count: Int { lock.withLock { uptime.heap.count + wall.heap.count } }
+}
+
+// SAFETY: GUARDED BY `lock`, as said above.
+extension TimerTable: @unchecked Sendable {}

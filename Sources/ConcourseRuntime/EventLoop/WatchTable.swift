@@ -1,0 +1,215 @@
+internal import CConcourse
+internal import Glibc
+
+/// All watched descriptors of the process.
+///
+/// Lock order: the table's lock before a registration's. Events and `rearm` take only the registration's.
+final class WatchTable {
+  private let lock = Lock()
+  // GUARDED BY `lock`.
+  private var registrations: [FileRegistration] = []
+  private var free: [FileRegistration] = []
+  private var byDescriptor: [Int32: FileRegistration] = [:]
+  /// Watches that must be looked at by hand, and the timer that does it.
+  private var sampled: [FileWatch] = []
+  private var sampler: LoopTimer?
+
+  /// Between two looks at descriptors that the kernel cannot watch for want of something.
+  private static let samplingInterval: UInt64 = 10_000_000
+
+  func install(_ watch: FileWatch) -> Int32 {
+    Runtime.requireThreads("activating a source")
+    let poller = EventLoop.shared.begin()
+    lock.lock()
+    let failure = join(watch, poller)
+    switch failure {
+    case 0:
+      watch.road = .kernel
+    case EPERM:
+      watch.road = .alwaysReady
+      watch.isArmed = true
+    case EBADF:
+      watch.road = .none
+    case let other:
+      // No descriptors, no memory, no room in the kernel's table: go on more slowly.
+      watch.road = .sampled
+      watch.isArmed = true
+      if sampled.isEmpty { Self.reportSampling(other) }
+      sampled.append(watch)
+    }
+    let road = watch.road
+    lock.unlock()
+    switch road {
+    case .alwaysReady: tellAtOnce(watch)
+    case .sampled: scheduleSampling()
+    case .none, .kernel: break
+    }
+    return failure == EBADF ? EBADF : 0
+  }
+
+  /// Puts a watch into the registration of its descriptor. Call under the lock.
+  /// - Returns: 0 or the errno.
+  private func join(_ watch: FileWatch, _ poller: Poller?) -> Int32 {
+    guard watch.descriptor >= 0 else { return EBADF }
+    guard let poller else { return EMFILE }
+    let registration = registration(for: watch.descriptor)
+    registration.lock.lock()
+    defer { registration.lock.unlock() }
+    registration.append(watch)
+    watch.isArmed = true
+    let failure = Int32(-registration.update(in: poller))
+    if failure != 0 {
+      watch.isArmed = false
+      registration.detach(watch)
+      retireIfEmpty(registration)
+    }
+    return failure
+  }
+
+  private func registration(for descriptor: Int32) -> FileRegistration {
+    if let known = byDescriptor[descriptor] { return known }
+    let registration: FileRegistration
+    if let unused = free.popLast() {
+      registration = unused
+    } else {
+      registration = FileRegistration(index: registrations.count + Poller.firstFile)
+      registrations.append(registration)
+    }
+    registration.lock.withLock { registration.begin(descriptor) }
+    byDescriptor[descriptor] = registration
+    return registration
+  }
+
+  /// Call under both locks.
+  private func retireIfEmpty(_ registration: FileRegistration) {
+    guard registration.isEmpty else { return }
+    byDescriptor[registration.descriptor] = nil
+    registration.end()
+    free.append(registration)
+  }
+
+  func remove(_ watch: FileWatch) {
+    lock.lock()
+    defer { lock.unlock() }
+    switch watch.road {
+    case .kernel:
+      guard let registration = watch.registration, let poller = EventLoop.shared.pollerIfAny else { break }
+      registration.lock.lock()
+      registration.detach(watch)
+      if registration.isEmpty {
+        registration.leaveKernel(poller)
+        retireIfEmpty(registration)
+      }
+      registration.lock.unlock()
+    case .sampled:
+      sampled.removeAll { $0 === watch }
+    case .none, .alwaysReady:
+      break
+    }
+    watch.road = .none
+    watch.isArmed = false
+  }
+
+  func rearm(_ watch: FileWatch) {
+    if rearmInKernel(watch) { return }
+    let road = lock.withLock { () -> FileWatch.Road in
+      watch.isArmed = true
+      return watch.road
+    }
+    switch road {
+    case .alwaysReady: tellAtOnce(watch)
+    case .sampled: scheduleSampling()
+    case .none, .kernel: break
+    }
+  }
+
+  /// - Returns: false when the watch goes another road.
+  private func rearmInKernel(_ watch: FileWatch) -> Bool {
+    // The registration of an installed watch changes only by `remove` and `sample`; a watch is removed
+    // from the lock's inside, so what is found under it is true.
+    guard let registration = lock.withLock({ watch.registration }) else { return false }
+    registration.lock.lock()
+    defer { registration.lock.unlock() }
+    guard watch.registration === registration, let poller = EventLoop.shared.pollerIfAny else { return true }
+    watch.isArmed = true
+    // EBADF: closed by the client before the cancel handler, an error of its own; the watch is silent.
+    _ = registration.update(in: poller)
+    return true
+  }
+
+  func road(of watch: FileWatch) -> FileWatch.Road { lock.withLock { watch.road } }
+
+  private func tellAtOnce(_ watch: FileWatch) {
+    let isDue = lock.withLock { () -> Bool in
+      defer { watch.isArmed = false }
+      return watch.isArmed && watch.road == .alwaysReady
+    }
+    if isDue { watch.tellOwner() }
+  }
+
+  /// Deals with an event from the kernel.
+  func deliver(index: Int, generation: UInt32, _ ready: Readiness, from poller: Poller) {
+    let place = index - Poller.firstFile
+    guard
+      let registration = lock.withLock({ registrations.indices.contains(place) ? registrations[place] : nil })
+    else { return }
+    registration.take(ready, generation: generation, from: poller).tell()
+  }
+
+  /// Whether anything is watched.
+  var isEmpty: Bool { lock.withLock { byDescriptor.isEmpty && sampled.isEmpty } }
+}
+
+// MARK: - Looking by hand
+
+extension WatchTable: TimerOwner {
+  func timerIsDue(_ timer: LoopTimer) { sample() }
+
+  private func scheduleSampling() {
+    let timer = lock.withLock { () -> LoopTimer in
+      if let sampler { return sampler }
+      let made = LoopTimer(owner: self)
+      sampler = made
+      return made
+    }
+    timer.set(.uptime(Clock.uptime() &+ Self.samplingInterval))
+  }
+
+  private func sample() {
+    let poller = EventLoop.shared.begin()
+    var ready: [FileWatch] = []
+    let goOn = lock.withLock { () -> Bool in
+      sampled = sampled.filter { watch in
+        guard watch.isArmed else { return true }
+        // What was wanting may be there now.
+        if poller != nil && join(watch, poller) == 0 {
+          watch.road = .kernel
+          return false
+        }
+        watch.isArmed = true
+        let interest = watch.interest.readiness
+        let found = System.call(.poll) { Int(concourse_poll_now(watch.descriptor, interest.rawValue)) }
+        if found > 0 {
+          watch.isArmed = false
+          ready.append(watch)
+        }
+        return true
+      }
+      return sampled.contains { $0.isArmed }
+    }
+    for watch in ready { watch.tellOwner() }
+    if goOn { scheduleSampling() }
+  }
+
+  private static let samplingReported = Atomic<Bool>(false)
+
+  private static func reportSampling(_ failure: Int32) {
+    // ORDERING: relaxed; only decides who prints.
+    guard !samplingReported.exchange(true, ordering: .relaxed) else { return }
+    Trap.warn(
+      "the system refuses to watch a descriptor (errno \(failure)); it is looked at every 10 ms instead")
+  }
+}
+
+// SAFETY: everything is GUARDED BY `lock`, or by the registrations' own.
+extension WatchTable: @unchecked Sendable {}

@@ -1,0 +1,98 @@
+internal import CConcourse
+internal import Glibc
+
+/// What read and write sources have in common: a watch of their descriptor.
+class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
+  // SAFETY: `source` and `watch` are GUARDED BY `lock`, the rest is constant.
+
+  let descriptor: Int32
+  private let interest: FileWatch.Interest
+  private let lock = Lock()
+  private weak var source: SourceCore?
+  private var watch: FileWatch?
+
+  init(_ descriptor: Int32, _ interest: FileWatch.Interest) {
+    self.descriptor = descriptor
+    self.interest = interest
+  }
+
+  final func install(for source: SourceCore) {
+    let watch = FileWatch(descriptor: descriptor, interest: interest, owner: self)
+    lock.withLock { (self.source, self.watch) = (source, watch) }
+    watch.install()
+  }
+
+  final func fileIsReady(_ watch: FileWatch) { lock.withLock { source }?.raise(1) }
+
+  func collect(_ pending: UInt) -> UInt? { 1 }
+
+  func rearm() { lock.withLock { watch }?.rearm() }
+
+  final func remove() {
+    let watch = lock.withLock { () -> FileWatch? in
+      defer { self.watch = nil }
+      return self.watch
+    }
+    watch?.remove()
+  }
+
+  final var isAlwaysReady: Bool { lock.withLock { watch }?.isAlwaysReady ?? false }
+}
+
+/// A write source's part: space is a yes or no.
+final class WriteBackend: FileBackend, @unchecked Sendable {
+  // SAFETY: adds nothing to the inherited state.
+
+  init(_ descriptor: Int32) { super.init(descriptor, .write) }
+}
+
+/// A read source's part: how much there is, and that its end is told without spinning.
+final class ReadBackend: FileBackend, @unchecked Sendable {
+  // SAFETY: `endIsTold` is OWNED BY the visit that runs; visits follow one another.
+
+  /// Whether the end was reported and can only be reported again.
+  private var endIsTold = false
+
+  init(_ descriptor: Int32) { super.init(descriptor, .read) }
+
+  override func collect(_ pending: UInt) -> UInt? {
+    let waiting = System.call(.deviceControl) { concourse_readable_bytes(descriptor) }
+    if waiting > 0 {
+      endIsTold = false
+      return UInt(waiting)
+    }
+    if isAlwaysReady { return collectFromFile(waiting) }
+    // Nothing to read, or a kind that cannot count: is it ready all the same?
+    let found = System.call(.poll) {
+      Int(concourse_poll_now(descriptor, Readiness.readable.rawValue))
+    }
+    guard found != 0 else { return nil }
+    if waiting < 0 { return 1 }
+    // The end of the file. A hung-up pipe stays there, whoever reads: once is enough to say so. A socket
+    // may be told again, as long as the client keeps its source.
+    if found > 0, Readiness(rawValue: UInt32(found)).contains(.hangUp), !isSocket { endIsTold = true }
+    return 0
+  }
+
+  /// Regular files and devices that cannot be polled.
+  private func collectFromFile(_ waiting: Int) -> UInt? {
+    var status = stat()
+    guard System.call(.status, { System.result(fstat(descriptor, &status)) }) == 0 else { return nil }
+    // FIONREAD counts from the position to the end in a regular file: none, or past it.
+    let isAtEnd = status.st_mode & S_IFMT == S_IFREG || isNull(status)
+    endIsTold = isAtEnd
+    return isAtEnd ? 0 : 1
+  }
+
+  override func rearm() { if !endIsTold { super.rearm() } }
+
+  private var isSocket: Bool {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+  }
+
+  private func isNull(_ status: stat) -> Bool {
+    // Device 1, 3: /dev/null.
+    status.st_mode & S_IFMT == S_IFCHR && status.st_rdev == 0x103
+  }
+}

@@ -1,0 +1,246 @@
+/// A source as the event road knows it: outlives the `DispatchSource` that users hold by as long as a
+/// poller or a visit is under way.
+///
+/// One way leads through it: a backend raises an event; the state asks for a visit; the visit runs on the
+/// target queue, collects what to report, calls the handler, and lets the backend observe on.
+final class SourceCore {
+  /// How events that the handler has not seen yet become one.
+  enum Merging {
+    case add, or, replace
+  }
+
+  let kind: SourceKind
+  let handle: UInt
+  let mask: UInt
+  let backend: SourceBackend
+  private let merging: Merging
+
+  private let lock = Lock()
+  // GUARDED BY `lock`.
+  private var state = SourceState()
+  private var target: DispatchQueue
+  private var eventHandler: SourceHandler?
+  private var registrationHandler: SourceHandler?
+  private var cancelHandler: SourceHandler?
+  /// Where the visit that is due has been submitted.
+  private var visited: DispatchQueue?
+  /// Whether events came while there was no handler: the backend then waits for one.
+  private var awaitsHandler = false
+
+  /// Merged and not yet collected.
+  private let pending = Atomic<UInt>(0)
+  /// What the handler that runs finds in `data`.
+  private let current = Atomic<UInt>(0)
+
+  init(
+    kind: SourceKind, handle: UInt, mask: UInt, merging: Merging, target: DispatchQueue?,
+    backend: SourceBackend
+  ) {
+    self.kind = kind
+    self.handle = handle
+    self.mask = mask
+    self.merging = merging
+    self.target = target ?? Runtime.globalQueue(.default)
+    self.backend = backend
+  }
+
+  // MARK: Events
+
+  /// Takes an event from the backend, from any thread.
+  func raise(_ value: UInt) {
+    // ORDERING: releasing; pairs with the acquiring exchange in `callEventHandler`: the handler sees what
+    // the raising thread did before.
+    let before: UInt
+    switch merging {
+    case .add: before = pending.wrappingAdd(value, ordering: .releasing).oldValue
+    case .or: before = pending.bitwiseOr(value, ordering: .releasing).oldValue
+    case .replace: before = pending.exchange(value, ordering: .releasing)
+    }
+    // Whoever made it more than zero asks for the visit.
+    if before == 0 { act { $0.raise() } }
+  }
+
+  /// Forgets what has been raised and not collected.
+  func discardEvents() {
+    lock.withLock {
+      state.discardEvents()
+      // ORDERING: relaxed; nothing is taken.
+      pending.store(0, ordering: .relaxed)
+    }
+  }
+
+  /// What the handler that runs is told.
+  var data: UInt {
+    // ORDERING: relaxed; defined only on the thread that runs the handler, which wrote it.
+    current.load(ordering: .relaxed)
+  }
+
+  var isCancelled: Bool { lock.withLock { state.isCancelled } }
+
+  // MARK: Life
+
+  func activate() {
+    Runtime.requireThreads("activating a source")
+    act { $0.activate() }
+  }
+  func cancel() { act { $0.cancel() } }
+  func suspend() { lock.withLock { state.suspend() } }
+
+  func resume() {
+    // A source made by the C interface's older habits is activated by its first resume.
+    let isInactive = lock.withLock { !state.isActive && state.suspensions == 0 }
+    if isInactive { return activate() }
+    act { state in
+      guard let action = state.resume() else {
+        Trap.clientBug("resume() on \(description), which is not suspended: more resumes than suspends")
+      }
+      return action
+    }
+  }
+
+  func setTarget(_ queue: DispatchQueue?) {
+    let queue = queue ?? Runtime.globalQueue(.default)
+    // The former target is released outside the lock.
+    let former = lock.withLock { () -> DispatchQueue in
+      let former = target
+      target = queue
+      return former
+    }
+    withExtendedLifetime(former) {}
+  }
+
+  /// The `DispatchSource` has gone.
+  func abandon() {
+    let last = lock.withLock { state }
+    if last.suspensions > 0 {
+      Trap.clientBug(
+        "the last reference to \(description) was released while it was suspended; resume it first")
+    }
+    if !last.isActive {
+      Trap.clientBug(
+        "the last reference to \(description) was released while it was inactive; activate it first")
+    }
+    act { $0.abandon() }
+    // Should the event handler be the one who dropped the source, it keeps itself alive until it returns.
+    dropHandlers()
+  }
+
+  var description: String {
+    "the \(kind.rawValue) source \(kind.handleName.map { "of \($0) \(handle)" } ?? "")"
+  }
+
+  // MARK: Handlers
+
+  func setEventHandler(_ handler: SourceHandler?) {
+    let rearms = lock.withLock { () -> Bool in
+      guard !state.isCancelled else { return false }
+      eventHandler = handler
+      guard handler != nil, awaitsHandler else { return false }
+      awaitsHandler = false
+      return true
+    }
+    if rearms { backend.rearm() }
+  }
+
+  func setCancelHandler(_ handler: SourceHandler?) { lock.withLock { cancelHandler = handler } }
+
+  func setRegistrationHandler(_ handler: SourceHandler?) {
+    act { state in
+      guard !state.isCancelled else { return .nothing }
+      registrationHandler = handler
+      return state.owe(registrationHandler: handler != nil)
+    }
+  }
+
+  private func dropHandlers() {
+    let dropped = lock.withLock { () -> [SourceHandler?] in
+      defer { (eventHandler, registrationHandler, cancelHandler) = (nil, nil, nil) }
+      return [eventHandler, registrationHandler, cancelHandler]
+    }
+    withExtendedLifetime(dropped) {}
+  }
+
+  // MARK: Acting
+
+  /// Changes the state and does what it asks for, outside the lock.
+  private func act(_ change: (inout SourceState) -> SourceState.Action) {
+    lock.lock()
+    var action = change(&state)
+    while true {
+      switch action {
+      case .nothing:
+        return lock.unlock()
+      case .visit:
+        return submitVisit()
+      case .install:
+        lock.unlock()
+        backend.install(for: self)
+        lock.lock()
+        action = state.installed()
+      case .remove:
+        lock.unlock()
+        backend.remove()
+        lock.lock()
+        action = state.removed()
+      }
+    }
+  }
+
+  /// Puts a visit to the target queue. Call under the lock, which it gives up.
+  private func submitVisit() {
+    let queue = target
+    visited = queue
+    let handler = state.isCancelled ? cancelHandler : eventHandler
+    lock.unlock()
+    let level = handler?.level(on: queue) ?? queue.servingLevel(.unspecified, [])
+    // A closure that captures one object and nothing else needs no memory of its own.
+    queue.submit(
+      NodeMagazine.make(.closure { [self] in visit() }, level: level, traits: handler?.traits ?? []))
+  }
+
+  /// Runs on the target queue.
+  private func visit() {
+    lock.lock()
+    if visited !== target { return submitVisit() }
+    while let step = state.takeStep() {
+      switch step {
+      case .registrationHandler:
+        let handler = registrationHandler
+        registrationHandler = nil
+        lock.unlock()
+        handler?.call()
+        lock.lock()
+      case .eventHandler:
+        let handler = eventHandler
+        awaitsHandler = handler == nil
+        lock.unlock()
+        callEventHandler(handler)
+        // The next event, if there is one, queues up behind what waits now.
+        return act { $0.endVisit() }
+      case .cancelHandler:
+        let handler = cancelHandler
+        lock.unlock()
+        dropHandlers()
+        handler?.call()
+        lock.lock()
+      }
+    }
+    lock.unlock()
+  }
+
+  private func callEventHandler(_ handler: SourceHandler?) {
+    // ORDERING: acquiring; pairs with `raise`.
+    let raised = pending.exchange(0, ordering: .acquiring)
+    guard raised != 0 else { return }
+    // Without a handler, events are consumed and the backend rests until there is one.
+    guard let handler else { return }
+    guard let value = backend.collect(raised) else { return backend.rearm() }
+    // ORDERING: relaxed; for this thread.
+    current.store(value, ordering: .relaxed)
+    handler.call()
+    backend.rearm()
+  }
+}
+
+// SAFETY: the guards above.
+extension SourceCore: @unchecked Sendable {}
