@@ -129,7 +129,8 @@ final class EventLoop {
     return seat.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
   }
 
-  private func leaveSeat() {
+  /// Gives the place up.
+  func leaveSeat() {
     // ORDERING: relaxed; a count to compare.
     workerPolls.wrappingAdd(1, ordering: .relaxed)
     // ORDERING: releasing; pairs with `takeSeat`.

@@ -176,21 +176,32 @@ extension Band {
     // given this worker up, it has already taken it out of `active`.
     let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .acquiringAndReleasing)
     if before == WorkerRecord.Status.stuck { counters.apply(.init(active: 1)) }
+    // Events are for workers of normal priority. One of them waits there, and is woken last for other work.
+    let polls = nice == 0 && EventLoop.shared.takeSeat()
     idleLock.withLock {
-      idle.append(worker)
+      // ORDERING: relaxed; under the lock.
+      worker.pointee.isPolling.store(polls, ordering: .relaxed)
+      idle.insert(worker, at: polls ? 0 : idle.count)
       counters.apply(.init(active: -1, searching: searching ? -1 : 0, parked: 1))
     }
     // Announced; now look once more. Work put in before the announcement is seen here, and whoever puts
     // work in after it sees the announcement.
     if hasWorkInTotalOrder {
       if counters.snapshot.active < activeLimit {
-        if leaveIdle(worker, retire: false) { return true }
+        if leaveIdle(worker, retire: false) {
+          if polls { EventLoop.shared.leaveSeat() }
+          return true
+        }
       } else {
         // No room: whoever put the work in may have relied on this worker's search, so somebody must see to
         // it that the active ones get on.
         monitor._withUnsafeGuaranteedRef { $0.watch() }
       }
     }
+    return polls ? waitForEvents(worker) : waitToBeWoken(worker)
+  }
+
+  private func waitToBeWoken(_ worker: WorkerPointer) -> Bool {
     if worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {
       worker.pointee.event.reset()
       return true
@@ -200,6 +211,27 @@ extension Band {
     _ = worker.pointee.event.park(until: .never)
     worker.pointee.event.reset()
     return true
+  }
+
+  /// Waits in the kernel for events, and deals with them as an active worker: what they make runnable is
+  /// what this worker does next.
+  private func waitForEvents(_ worker: WorkerPointer) -> Bool {
+    var stays = true
+    EventLoop.shared.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
+      if leaveIdle(worker, retire: !hasEvents) {
+        stays = hasEvents
+        // Nobody has asked whether there is room for one more.
+        // ORDERING: relaxed; the worker's own.
+        worker.pointee.cameBack.store(true, ordering: .relaxed)
+      } else {
+        // Somebody has taken this worker off the idle list.
+        _ = worker.pointee.event.park(until: .never)
+        worker.pointee.event.reset()
+      }
+      // ORDERING: releasing; as in `park`.
+      if stays { worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing) }
+    }
+    return stays
   }
 
   /// Takes a worker off the idle list, unless somebody who wakes it has done so.

@@ -96,8 +96,11 @@ final class Band {
     }
     if let worker = idle.popLast() {
       counters.apply(.init(active: 1, searching: 1, parked: -1))
+      // ORDERING: relaxed; under the lock.
+      let isPolling = worker.pointee.isPolling.load(ordering: .relaxed)
       idleLock.unlock()
       worker.pointee.event.signal()
+      if isPolling { EventLoop.shared.interrupt() }
       return
     }
     guard PoolSize.mayGrow(band: now.threads, isStarving: isStarving) else {

@@ -27,6 +27,9 @@ struct WorkerRecord: ~Copyable {
   /// Wakes the worker when it is parked.
   let event = ThreadEvent()
 
+  /// Whether the worker, being parked, waits for events instead of on `event`. GUARDED BY `idleLock`.
+  let isPolling = Atomic<Bool>(false)
+
   // The rest is atomic only so that a field can be written without claiming the whole record; relaxed.
 
   /// There may be one active worker too many: this one was replaced while it waited, or the processors

@@ -1,9 +1,14 @@
-/// The model has no event loop: nothing in it submits with a delay, and no worker waits for events.
+/// The event loop as the pool knows it: a place where one worker may wait, and be called away from.
 final class EventLoop: Sendable {
   static let shared = EventLoop()
 
-  /// Only a delayed submission from a lowered thread asks for this.
   func startThread() { Trap.runtimeBug("the model has no event loop") }
+  func takeSeat() -> Bool { false }
+  func leaveSeat() {}
+  func interrupt() { Trap.runtimeBug("the model has no event loop") }
+  func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void) {
+    Trap.runtimeBug("the model has no event loop")
+  }
 }
 
 /// A delayed submission of a work item, of which there are none here.
