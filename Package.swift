@@ -17,6 +17,8 @@ let package = Package(
     // Unit, stress and crash tests of the engine; their folders mirror Sources.
     .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseRuntime", "Concourse"]),
 
+    .testTarget(name: "ConcourseTests", dependencies: ["Concourse"]),
+
     // One program, two runtimes: both targets compile the very same folder (a symbolic link), once
     // against Concourse and once against the toolchain's Dispatch.
     .testTarget(

@@ -1,12 +1,13 @@
 /// A work item's submission that waits for its time, and that cancelling the item calls off.
 final class DelayedItem: LoopTimer, @unchecked Sendable {
-  private let item: DispatchWorkItem
+  // SAFETY: everything is constant. The item is kept alive by the node until that is submitted, and not
+  // touched afterwards; holding it here could make a polling thread the one that destroys it.
+  private let item: Unmanaged<DispatchWorkItem>
   private let queue: DispatchQueue
   private let node: NodePointer
 
-  // SAFETY: everything is constant; the work item's own rules cover its use from the loop's threads.
   init(_ item: DispatchWorkItem, for queue: DispatchQueue) {
-    self.item = item
+    self.item = .passUnretained(item)
     self.queue = queue
     node = item.makeNode(for: queue, group: nil)
     super.init(owner: nil)
@@ -14,7 +15,8 @@ final class DelayedItem: LoopTimer, @unchecked Sendable {
 
   /// Lets the item be submitted at `deadline`; at once, to be skipped, if it has been cancelled already.
   func begin(_ deadline: Deadline) {
-    if !item.beginDelay(self, { set(deadline) }) { queue.submit(node) }
+    let hasBegun = item._withUnsafeGuaranteedRef { $0.beginDelay(self) { set(deadline) } }
+    if !hasBegun { queue.submit(node) }
   }
 
   /// The item has been cancelled: submits it now, since being skipped completes it for those who wait.
@@ -23,7 +25,7 @@ final class DelayedItem: LoopTimer, @unchecked Sendable {
   }
 
   override func fire() {
-    item.endDelay(self)
+    item._withUnsafeGuaranteedRef { $0.endDelay(self) }
     queue.submit(node)
   }
 }

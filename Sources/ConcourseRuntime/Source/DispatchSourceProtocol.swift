@@ -124,3 +124,8 @@ extension DispatchSourceProtocol {
 
 /// The conformances of all kinds: which protocol a factory returns says what a source is.
 extension DispatchSource: DispatchSourceProtocol {}
+
+extension DispatchSourceProtocol {
+  /// Calls `observer` once when the source has been cancelled, before its cancel handler; at once if it has.
+  package func whenCancelled(_ observer: @escaping () -> Void) { core.setEndObserver(observer) }
+}

@@ -22,6 +22,8 @@ final class SourceCore {
   private var eventHandler: SourceHandler?
   private var registrationHandler: SourceHandler?
   private var cancelHandler: SourceHandler?
+  /// Called before the cancel handler: ends a sequence of the source's events.
+  private var endObserver: (() -> Void)?
   /// Where the visit that is due has been submitted.
   private var visited: DispatchQueue?
   /// Whether events came while there was no handler: the backend then waits for one.
@@ -152,12 +154,21 @@ final class SourceCore {
     }
   }
 
-  private func dropHandlers() {
-    let dropped = lock.withLock { () -> [SourceHandler?] in
-      defer { (eventHandler, registrationHandler, cancelHandler) = (nil, nil, nil) }
-      return [eventHandler, registrationHandler, cancelHandler]
+  func setEndObserver(_ observer: @escaping () -> Void) {
+    let isOver = lock.withLock { () -> Bool in
+      if !state.isCancelled { endObserver = observer }
+      return state.isCancelled
     }
-    withExtendedLifetime(dropped) {}
+    if isOver { observer() }
+  }
+
+  private func dropHandlers() {
+    let (dropped, observer) = lock.withLock { () -> ([SourceHandler?], (() -> Void)?) in
+      defer { (eventHandler, registrationHandler, cancelHandler, endObserver) = (nil, nil, nil, nil) }
+      return ([eventHandler, registrationHandler, cancelHandler], endObserver)
+    }
+    // Outside the lock: what the handlers captured may run code of its own when it goes.
+    withExtendedLifetime(dropped) { observer?() }
   }
 
   // MARK: Acting
