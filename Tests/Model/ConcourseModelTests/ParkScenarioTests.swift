@@ -24,6 +24,39 @@ extension ModelSuite {
       expectComplete(Model.explore("post against sleep", bound: 2) { Self.postAgainstSleep() })
     }
 
+    /// Items posted against a worker that waits for events, and events that come meanwhile.
+    private static func postAgainstPolling(posts: Int, events: Int) {
+      Model.setProcessors(1)
+      let log = Model.Log<String>()
+      let queue = DispatchQueue.global()
+      EventLoop.shared.open { queue.async { log.append("event") } }
+      Model.thread("outside") { for _ in 0..<events { EventLoop.shared.happen() } }
+      Model.thread("client") { for _ in 0..<posts { queue.async { log.append("post") } } }
+      Model.run()
+      Model.check(log.entries.filter { $0 == "post" }.count == posts, "only \(log.entries) ran")
+      Model.check(log.entries.filter { $0 == "event" }.count == events, "only \(log.entries) ran")
+    }
+
+    @Test func postAgainstPolling() {
+      expectComplete(
+        Model.explore("two posts against polling", bound: 2) {
+          Self.postAgainstPolling(posts: 2, events: 0)
+        })
+      expectComplete(
+        Model.explore("a post and an event against polling", bound: 1) {
+          Self.postAgainstPolling(posts: 1, events: 1)
+        })
+    }
+
+    @Test func aMissingInterruptionIsFound() throws {
+      let result = Model.explore("two posts against polling, nobody called away", bound: 2) {
+        ModelFaults.dropsInterruptions = true
+        Self.postAgainstPolling(posts: 2, events: 0)
+      }
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .check && failure.message.contains("ran"), "\(failure)")
+    }
+
     @Test func aMissingRecheckIsFound() throws {
       func scenario() {
         // The worker's look at the lists, after it has announced that it sleeps, sees what it saw before.

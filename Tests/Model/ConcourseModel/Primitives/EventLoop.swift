@@ -1,17 +1,90 @@
-/// The event loop as the pool knows it: a place where one worker may wait, and be called away from.
-final class EventLoop: Sendable {
-  static let shared = EventLoop()
+/// The event loop as the pool knows it, and a kernel in one word: what has happened and nobody has
+/// collected. Closed unless a scenario opens it.
+///
+/// As in the engine, one worker may wait here, and the loop's own thread does always; whoever collects
+/// takes everything, also an interruption that was meant for the other.
+final class EventLoop {
+  // SAFETY: read and written on the exploring thread only; explorations run one at a time.
+  nonisolated(unsafe) private(set) static var shared = EventLoop()
 
-  func startThread() { Trap.runtimeBug("the model has no event loop") }
-  func takeSeat() -> Bool { false }
-  func leaveSeat() {}
-  func interrupt() { Trap.runtimeBug("the model has no event loop") }
-  func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void) {
-    Trap.runtimeBug("the model has no event loop")
+  /// Each execution begins with a closed loop.
+  static func beginAfresh() { shared = EventLoop() }
+
+  private var isOpen = false
+  private let seat = Atomic<UInt32>(0)
+  /// Interruptions in the low half, events in the high half.
+  private let ready = Atomic<UInt32>(0)
+  private static let event: UInt32 = 0x10000
+  /// What an event does.
+  private var onEvent: () -> Void = {}
+
+  /// Lets workers wait here for events, each of which calls `handler` on the thread that collects it.
+  func open(_ handler: @escaping () -> Void) {
+    isOpen = true
+    onEvent = handler
+    Model.background("event thread") { [self] in
+      while true { collect { interruptions in passOn(interruptions) } }
+    }
   }
+
+  /// Something happens outside.
+  func happen() { post(Self.event) }
+
+  func interrupt() {
+    if !ModelFaults.dropsInterruptions { post(1) }
+  }
+
+  private func post(_ what: UInt32) {
+    // ORDERING: sequentially consistent, as everything in the model.
+    ready.wrappingAdd(what, ordering: .sequentiallyConsistent)
+    Futex.wake(ready, count: 1)
+  }
+
+  private func collect(_ afterWait: (UInt32) -> Void) {
+    while true {
+      // ORDERING: as above.
+      let found = ready.exchange(0, ordering: .sequentiallyConsistent)
+      guard found != 0 else {
+        _ = Futex.wait(ready, expected: 0)
+        continue
+      }
+      afterWait(found & (Self.event - 1))
+      for _ in 0..<found / Self.event { onEvent() }
+      return
+    }
+  }
+
+  private func passOn(_ interruptions: UInt32) {
+    // ORDERING: as above.
+    guard interruptions > 0, seat.load(ordering: .sequentiallyConsistent) == 1 else { return }
+    interrupt()
+    // The nap that leaves it to the worker.
+    Processor.pause()
+  }
+
+  // MARK: What the pool calls
+
+  func takeSeat() -> Bool {
+    // ORDERING: as above.
+    isOpen && seat.compareExchange(expected: 0, desired: 1, ordering: .sequentiallyConsistent).exchanged
+  }
+
+  func leaveSeat() {
+    // ORDERING: as above.
+    seat.store(0, ordering: .sequentiallyConsistent)
+  }
+
+  func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void) {
+    collect { _ in
+      leaveSeat()
+      beforeEvents(true)
+    }
+  }
+
+  func startThread() { Trap.runtimeBug("the model's event thread is the scenario's") }
 }
 
 /// A delayed submission of a work item, of which there are none here.
 final class DelayedItem: Sendable {
-  func callOff() { Trap.runtimeBug("the model has no event loop") }
+  func callOff() { Trap.runtimeBug("nothing is delayed in the model") }
 }

@@ -20,6 +20,7 @@ extension Runtime {
   ///
   /// Frees what the engine makes once per process and never gives back; here there are thousands.
   static func beginAfresh() {
+    EventLoop.beginAfresh()
     guard let last = stored else { return }
     for band in last.bands {
       // ORDERING: relaxed; nobody runs between executions.

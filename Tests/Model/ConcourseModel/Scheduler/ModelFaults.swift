@@ -20,7 +20,12 @@ enum ModelFaults {
   /// announcement, as it would without a fence.
   nonisolated(unsafe) static var staleLoadsIn: String?
 
+  // SAFETY: as above.
+  /// A worker that waits for events is not called away from them.
+  nonisolated(unsafe) static var dropsInterruptions = false
+
   static func disarm() {
+    dropsInterruptions = false
     futexSleepsRegardless = false
     dropsWakes = false
     refusesThreads = false
