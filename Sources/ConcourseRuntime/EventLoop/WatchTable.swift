@@ -25,7 +25,7 @@ final class WatchTable {
     switch failure {
     case 0:
       watch.road = .kernel
-    case EPERM:
+    case EPERM where !Self.canBlock(watch.descriptor):
       watch.road = .alwaysReady
       watch.isArmed = true
     case EBADF:
@@ -45,6 +45,14 @@ final class WatchTable {
     case .none, .kernel: break
     }
     return failure == EBADF ? EBADF : 0
+  }
+
+  /// Whether a descriptor is of a kind that can be waited for, so that the kernel's refusal is not for its
+  /// nature but a sandbox's.
+  private static func canBlock(_ descriptor: Int32) -> Bool {
+    var status = stat()
+    guard System.call(.status, { System.result(fstat(descriptor, &status)) }) == 0 else { return false }
+    return [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
   }
 
   /// Puts a watch into the registration of its descriptor. Call under the lock.

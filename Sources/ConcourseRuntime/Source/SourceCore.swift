@@ -128,7 +128,7 @@ final class SourceCore {
   }
 
   var description: String {
-    "the \(kind.rawValue) source \(kind.handleName.map { "of \($0) \(handle)" } ?? "")"
+    "the \(kind.rawValue) source" + (kind.handleName.map { " of \($0) \(handle)" } ?? "")
   }
 
   // MARK: Handlers

@@ -1,0 +1,129 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Crash {
+  @Suite("Sources used wrongly")
+  struct SourceCrashTests {
+    @Test("S95 a read source of descriptor -1, and a write source")
+    func descriptor() async {
+      let read = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        _ = DispatchSource.makeReadSource(fileDescriptor: -1)
+      }
+      read.says("a read source was made for descriptor -1, which is none")
+      let write = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        _ = DispatchSource.makeWriteSource(fileDescriptor: -2)
+      }
+      write.says("a write source was made for descriptor -2, which is none")
+    }
+
+    @Test("S95 a signal that is none, and one that nothing can observe")
+    func signals() async {
+      let zero = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        _ = DispatchSource.makeSignalSource(signal: 0)
+      }
+      zero.says("a signal source was made for signal 0, which cannot be observed")
+      let beyond = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        _ = DispatchSource.makeSignalSource(signal: 65)
+      }
+      beyond.says("a signal source was made for signal 65, which cannot be observed")
+      let kill = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        _ = DispatchSource.makeSignalSource(signal: SIGKILL)
+      }
+      kill.says("a signal source was made for signal 9, which cannot be observed")
+    }
+
+    @Test("S95 timer flags that do not exist")
+    func timerFlags() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        _ = DispatchSource.makeTimerSource(flags: .init(rawValue: 6))
+      }
+      end.says("makeTimerSource(flags:) with unknown bits 0x6")
+    }
+
+    @Test("S93 intervals and leeways that make no sense")
+    func intervals() async {
+      let negative = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchSource.makeTimerSource().schedule(deadline: .now(), repeating: .milliseconds(-1))
+      }
+      negative.says("schedule(…) with the interval milliseconds(-1): it must not be negative or NaN")
+      let nan = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchSource.makeTimerSource().schedule(wallDeadline: .now(), repeating: .nan)
+      }
+      nan.says("schedule(…) with the interval nan s: it must not be negative or NaN")
+      let leeway = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchSource.makeTimerSource().schedule(deadline: .now(), leeway: .seconds(-3))
+      }
+      leeway.says("schedule(…) with the leeway seconds(-3): it must not be negative")
+    }
+
+    @Test("S91, S107 programming what is no timer, and merging into what takes no data")
+    func wrongKind() async {
+      let timer = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let source = DispatchSource.makeUserDataAddSource()
+        (source as! DispatchSource).schedule(deadline: .now())
+      }
+      timer.says("schedule(…) on the user data add source, which is no timer")
+      let data = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let source = DispatchSource.makeUserDataAddSource()
+        (source as! DispatchSource).or(data: 1)
+      }
+      data.says("data for a user data or source was merged into the user data add source")
+    }
+
+    @Test("S29 more resumes than suspends")
+    func overResume() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let source = DispatchSource.makeReadSource(fileDescriptor: 0)
+        source.resume()
+        source.resume()
+      }
+      end.says(
+        "resume() on the read source of descriptor 0, which is not suspended: more resumes than suspends")
+    }
+
+    @Test("S100 the last reference to an inactive or suspended source")
+    func dropped() async {
+      let inactive = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        _ = DispatchSource.makeTimerSource()
+      }
+      inactive.says("was released while it was inactive; activate it first")
+      let suspended = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let source = DispatchSource.makeSignalSource(signal: SIGUSR2)
+        source.activate()
+        source.suspend()
+      }
+      suspended.says("the signal source of signal 12 was released while it was suspended; resume it first")
+    }
+
+    @Test("S148 activation in a forked child, which has no threads", .enabled(if: !Sanitizer.isThread))
+    func forked() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        let source = DispatchSource.makeTimerSource()
+        source.schedule(deadline: .now())
+        let threads = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async { threads.signal() }
+        precondition(comes(threads))
+        let child = fork()
+        if child == 0 { source.activate() }
+        var status: Int32 = 0
+        waitpid(child, &status, 0)
+        // SIGILL, without a core's bit.
+        precondition(status & 0x7f == SIGILL)
+        source.activate()
+        source.cancel()
+      }
+      end.says("activating a source in a forked child process, which has no worker threads")
+    }
+
+    @Test("a type of the client's own that says it is a source")
+    func foreign() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        struct Foreign: DispatchSourceProtocol {}
+        Foreign().cancel()
+      }
+      end.says("Foreign conforms to DispatchSourceProtocol by itself; only DispatchSource can")
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  /// What the system refuses on the event road, by script: work goes on, and nothing spins or is lost.
+  @Suite("Faults of the event road", .serialized)
+  struct EventFaultTests {
+    /// A pipe with a read source that counts the bytes it reads.
+    private final class Reader: @unchecked Sendable {
+      // SAFETY: constant but for `count`, which has its own lock.
+      let reader: Int32
+      let writer: Int32
+      let source: any DispatchSourceRead
+      let count = Shared(0)
+      let progress = DispatchSemaphore(value: 0)
+      let closed = DispatchSemaphore(value: 0)
+
+      init() {
+        var ends: [Int32] = [0, 0]
+        precondition(pipe(&ends) == 0)
+        (reader, writer) = (ends[0], ends[1])
+        source = DispatchSource.makeReadSource(fileDescriptor: reader)
+        let (descriptor, count, progress, closed) = (reader, count, progress, closed)
+        source.setEventHandler {
+          var bytes = [UInt8](repeating: 0, count: 64)
+          let got = read(descriptor, &bytes, bytes.count)
+          count.change { $0 += got }
+          progress.signal()
+        }
+        source.setCancelHandler {
+          close(descriptor)
+          closed.signal()
+        }
+      }
+
+      func send(_ bytes: Int) {
+        let text = [UInt8](repeating: 7, count: bytes)
+        precondition(write(writer, text, bytes) == bytes)
+      }
+
+      func end() {
+        source.cancel()
+        #expect(comes(closed))
+        close(writer)
+      }
+    }
+
+    @Test(
+      "trap 6, 19: no room in the kernel's table: the descriptor is looked at by hand, and watched later",
+      arguments: [ENOMEM, ENOSPC, EMFILE])
+    func noRoom(failure: Int32) {
+      defer { SystemScript.clear() }
+      let pipe = Reader()
+      SystemScript.refuse(.epollControl, with: failure, times: 3)
+      pipe.source.activate()
+      for round in 1...5 {
+        pipe.send(3)
+        #expect(comes(pipe.progress))
+        #expect(pipe.count.value == 3 * round)
+      }
+      #expect(SystemScript.count(.epollControl) > 3, "the kernel was asked again")
+      pipe.end()
+    }
+
+    @Test("trap 5: a pipe that a sandbox forbids to watch is looked at by hand")
+    func refused() {
+      defer { SystemScript.clear() }
+      let pipe = Reader()
+      SystemScript.refuse(.epollControl, with: EPERM, times: 2)
+      pipe.send(4)
+      pipe.source.activate()
+      #expect(comes(pipe.progress))
+      #expect(pipe.count.value == 4)
+      pipe.end()
+    }
+
+    @Test("trap 6: a descriptor that is closed already is silent, and is cancelled as any other")
+    func closedAlready() {
+      let number = dup(0)
+      close(number)
+      let cancelled = DispatchSemaphore(value: 0)
+      let source = DispatchSource.makeReadSource(fileDescriptor: number)
+      source.setEventHandler { Issue.record("an event of a closed descriptor") }
+      source.setCancelHandler { cancelled.signal() }
+      source.activate()
+      source.cancel()
+      #expect(comes(cancelled))
+    }
+
+    @Test("EINTR: signals that interrupt calls are not seen by anybody")
+    func interrupted() {
+      defer { SystemScript.clear() }
+      let pipe = Reader()
+      for call in [SystemCall.epollControl, .epollWait, .deviceControl, .poll] {
+        SystemScript.refuse(call, with: EINTR, times: 5)
+      }
+      pipe.source.activate()
+      for round in 1...5 {
+        pipe.send(2)
+        #expect(comes(pipe.progress))
+        #expect(pipe.count.value == 2 * round)
+      }
+      pipe.end()
+    }
+
+    @Test("a storm of false alarms: no handler is called for nothing, and what comes then is told")
+    func falseAlarms() {
+      defer { SystemScript.clear() }
+      let pipe = Reader()
+      // As if another reader had been faster, a hundred times.
+      SystemScript.refuse(.deviceControl, with: EAGAIN, times: 100)
+      pipe.source.activate()
+      pipe.send(5)
+      #expect(comes(pipe.progress))
+      #expect(pipe.count.value == 5)
+      pipe.end()
+    }
+
+    @Test("the kernel's timer cannot be set: the next change sets it")
+    func timerRefused() {
+      defer { SystemScript.clear() }
+      SystemScript.refuse(.timerSet, with: ENOMEM, times: 1)
+      let fired = DispatchSemaphore(value: 0)
+      let queue = DispatchQueue(label: "timers")
+      queue.asyncAfter(deadline: .now() + .milliseconds(20)) { fired.signal() }
+      queue.asyncAfter(deadline: .now() + .milliseconds(1)) { fired.signal() }
+      #expect(comes(fired))
+      #expect(comes(fired))
+    }
+
+    @Test("no descriptor for signals: the source is silent and says so")
+    func noSignalDescriptor() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        SystemScript.refuse(.eventCreate, with: EMFILE)
+        let source = DispatchSource.makeSignalSource(signal: SIGUSR2)
+        let cancelled = DispatchSemaphore(value: 0)
+        source.setCancelHandler { cancelled.signal() }
+        source.activate()
+        source.cancel()
+        precondition(cancelled.wait(timeout: .now() + 10) == .success)
+      }
+      let spoken = String(decoding: end?.standardErrorContent ?? [], as: UTF8.self)
+      #expect(spoken.contains("signal 12 cannot be observed (errno 24); its source stays silent"))
+    }
+
+    @Test("trap 19: no descriptors at all: pipes, timers and cancel handlers go on")
+    func noDescriptors() async {
+      await #expect(processExitsWith: .success) {
+        for call in [SystemCall.epollCreate, .timerCreate, .eventCreate] {
+          SystemScript.refuse(call, with: EMFILE)
+        }
+        let pipe = Reader()
+        pipe.source.activate()
+        for round in 1...3 {
+          pipe.send(1)
+          precondition(pipe.progress.wait(timeout: .now() + 10) == .success)
+          precondition(pipe.count.value == round)
+        }
+        // There are descriptors again: the kernel takes over.
+        SystemScript.clear()
+        for round in 4...6 {
+          pipe.send(1)
+          precondition(pipe.progress.wait(timeout: .now() + 10) == .success)
+          precondition(pipe.count.value == round)
+        }
+        let fired = DispatchSemaphore(value: 0)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(2)) { fired.signal() }
+        precondition(fired.wait(timeout: .now() + 10) == .success)
+        pipe.end()
+      }
+    }
+  }
+}
