@@ -1,7 +1,8 @@
 /// A work item's submission that waits for its time, and that cancelling the item calls off.
+// SAFETY: everything is constant.
 final class DelayedItem: LoopTimer, @unchecked Sendable {
-  // SAFETY: everything is constant. The item is kept alive by the node until that is submitted, and not
-  // touched afterwards; holding it here could make a polling thread the one that destroys it.
+  /// Kept alive by the node until that is submitted, and not touched afterwards. Holding it here could make
+  /// a polling thread the one that destroys it.
   private let item: Unmanaged<DispatchWorkItem>
   private let queue: DispatchQueue
   private let node: NodePointer

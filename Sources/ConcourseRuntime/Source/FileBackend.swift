@@ -2,9 +2,8 @@ internal import CConcourse
 internal import Glibc
 
 /// What read and write sources have in common: a watch of their descriptor.
+// SAFETY: `source` and `watch` are GUARDED BY `lock`, the rest is constant.
 class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
-  // SAFETY: `source` and `watch` are GUARDED BY `lock`, the rest is constant.
-
   let descriptor: Int32
   private let interest: FileWatch.Interest
   private let lock = Lock()
@@ -40,16 +39,14 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
 }
 
 /// A write source's part: space is a yes or no.
+// SAFETY: adds nothing to the inherited state.
 final class WriteBackend: FileBackend, @unchecked Sendable {
-  // SAFETY: adds nothing to the inherited state.
-
   init(_ descriptor: Int32) { super.init(descriptor, .write) }
 }
 
 /// A read source's part: how much there is, and that its end is told without spinning.
+// SAFETY: `endIsTold` is OWNED BY the visit that runs; visits follow one another.
 final class ReadBackend: FileBackend, @unchecked Sendable {
-  // SAFETY: `endIsTold` is OWNED BY the visit that runs; visits follow one another.
-
   /// Whether the end was reported and can only be reported again.
   private var endIsTold = false
 

@@ -50,9 +50,9 @@ final class SourceCore {
 
   /// Takes an event from the backend, from any thread.
   func raise(_ value: UInt) {
-    // ORDERING: releasing; pairs with the acquiring exchange in `callEventHandler`: the handler sees what
-    // the raising thread did before.
     let before: UInt
+    // ORDERING: releasing, all three; they pair with the acquiring exchange in `callEventHandler`: the
+    // handler sees what the raising thread did before.
     switch merging {
     case .add: before = pending.wrappingAdd(value, ordering: .releasing).oldValue
     case .or: before = pending.bitwiseOr(value, ordering: .releasing).oldValue
