@@ -31,8 +31,42 @@ run_tests() {
     echo "> no test ran"
     run_failed=1
   fi
+  if [ "$run_failed" -ne 0 ]; then describe_failure "$log" "$status" "$*" >>"$logs/failures"; fi
   passed=$((passed + run_passed))
   failed=$((failed + run_failed))
+}
+
+# describe_failure FILE STATUS COMMAND: prints what the output of one `swift test` says about what went wrong:
+# the failed tests with their issues, and of a run that did not come to its end the tests it was at. `finish`
+# repeats this, so that the end of a log tells what failed.
+describe_failure() {
+  echo "$3 (exit status $2)"
+  awk '
+    function forget(line) {
+      sub(/.*Test (case .* to )?/, "", line)
+      sub(/ (with [0-9]+ test cases )?(passed after|failed after|skipped).*/, "", line)
+      delete running[line]
+    }
+    / Test run with .* (passed|failed) after / { ended = 1; next }
+    / Suite .* (passed|failed) after / || / started\.$/ && / (Suite|run) / { next }
+    / Test .* started\.$/ && !/ Test case / {
+      line = $0; sub(/.* Test /, "", line); sub(/ started\.$/, "", line); running[line] = ++starts; next
+    }
+    / recorded an issue/ || / Test .* failed after / || /Test Case .* (failed) \(/ ||
+      /^SUMMARY: [A-Za-z]*Sanitizer/ || /(^|: )(fatal )?error: / || /Fatal error: / {
+      if (!told[$0]++ && shown++ < 30) print "  " substr($0, 1, 400)
+      detail = 4
+    }
+    / Test .* (passed after|failed after|skipped)/ && !/ Test case / { forget($0) }
+    /↳/ && detail-- > 0 { if (!told[$0]++ && shown++ < 30) print "    " substr($0, 1, 400) }
+    END {
+      if (ended) exit
+      print "  not at its end; the tests started last of those without a result:"
+      for (name in running) order[running[name]] = name
+      for (start = starts; start > 0 && listed < 10; start--) {
+        if (start in order) { print "    " order[start]; listed++ }
+      }
+    }' "$1"
 }
 
 # count_tests FILE: prints how many tests passed and failed in the output of one `swift test`.
@@ -56,8 +90,10 @@ count_tests() {
     }' "$1"
 }
 
-# The last line of a script that runs tests, and its exit status.
+# What went wrong once more, then the counts, which are the last line of a script that runs tests, and its
+# exit status. The "! " is how `.ci/run` finds the former in a step's output.
 finish() {
+  if [ -s "$logs/failures" ]; then sed -n 's/^/! /; 1,40p' "$logs/failures"; fi
   echo "$passed passed, $failed failed"
   [ "$failed" -eq 0 ]
 }

@@ -187,3 +187,28 @@ int concourse_poll_now(int descriptor, uint32_t interest) {
   int count = poll(&question, 1, 0);
   return count < 0 ? -errno : question.revents;
 }
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONCOURSE_HAS_LEAK_CHECKER 1
+#endif
+#endif
+
+#ifdef CONCOURSE_HAS_LEAK_CHECKER
+void __lsan_register_root_region(const void *start, size_t size);
+void __lsan_unregister_root_region(const void *start, size_t size);
+#endif
+
+void concourse_note_pointers(void *start, size_t size, bool holds) {
+#ifdef CONCOURSE_HAS_LEAK_CHECKER
+  if (holds) {
+    __lsan_register_root_region(start, size);
+  } else {
+    __lsan_unregister_root_region(start, size);
+  }
+#else
+  (void)start;
+  (void)size;
+  (void)holds;
+#endif
+}

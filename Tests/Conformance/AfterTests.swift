@@ -32,18 +32,27 @@ extension Conformance {
 
     @Test("S81 different deadlines fire in deadline order whatever the submission order")
     func deadlineOrder() {
-      let start = DispatchTime.now() + .milliseconds(100)
-      let order = Shared([Int]())
-      let group = DispatchGroup()
-      for rank in [5, 2, 9, 0, 7, 3, 8, 1, 6, 4] {
-        group.enter()
-        queue.asyncAfter(deadline: start + .milliseconds(rank * 25)) {
-          order.change { $0.append(rank) }
-          group.leave()
+      // Only deadlines that are all set before the first of them comes have one order: with luck at once.
+      for attempt in 0..<5 {
+        let start = DispatchTime.now() + .milliseconds(100 << attempt)
+        let order = Shared([Int]())
+        let group = DispatchGroup()
+        for rank in [5, 2, 9, 0, 7, 3, 8, 1, 6, 4] {
+          group.enter()
+          queue.asyncAfter(deadline: start + .milliseconds(rank * 25)) {
+            order.change { $0.append(rank) }
+            group.leave()
+          }
+        }
+        let inTime = DispatchTime.now() < start
+        #expect(group.empties())
+        #expect(order.value.sorted() == Array(0..<10))
+        if inTime {
+          #expect(order.value == Array(0..<10))
+          return
         }
       }
-      #expect(group.empties())
-      #expect(order.value == Array(0..<10))
+      Issue.record("the machine was too busy to set ten timers within a second")
     }
 
     @Test("S82 a deadline of now or in the past submits at once, on either clock")
@@ -103,11 +112,14 @@ extension Conformance {
       let ran = Shared(false)
       let done = DispatchSemaphore(value: 0)
       let item = DispatchWorkItem { ran.set(true) }
+      // However late this thread comes to cancel, the items have not started.
+      queue.suspend()
       queue.asyncAfter(deadline: .now() + .milliseconds(10), execute: item)
       let wallItem = DispatchWorkItem { ran.set(true) }
       queue.asyncAfter(wallDeadline: .now() + .milliseconds(10), execute: wallItem)
       item.cancel()
       wallItem.cancel()
+      queue.resume()
       queue.asyncAfter(deadline: .now() + .milliseconds(60)) { done.signal() }
       #expect(done.comes())
       #expect(!ran.value)

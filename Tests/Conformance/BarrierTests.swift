@@ -160,7 +160,7 @@ extension Conformance {
             queue.sync(flags: .barrier) {
               writer.set(true)
               table.change { $0[thread] = round }
-              for _ in 0..<20 { sched_yield() }
+              for _ in 0..<3 { sched_yield() }
               writer.set(false)
             }
           } else {

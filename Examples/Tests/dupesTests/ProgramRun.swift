@@ -18,10 +18,11 @@ struct ProgramRun {
 
   /// - Parameters:
   ///   - command: the words before the arguments; the program itself unless told.
-  ///   - whenErrorsAppear: called once with the process, at its first bytes on standard error.
+  ///   - text: what `then` waits for on standard error.
+  ///   - then: called once with the process, when `text` is there.
   init(
     _ arguments: [Bytes], through command: [String] = [ProgramRun.program], in tree: TemporaryTree,
-    whenErrorsAppear: (pid_t) -> Void = { _ in }
+    whenErrorsContain text: String = "", then: (pid_t) -> Void = { _ in }
   ) {
     // Standard output goes to a file and standard error to a named pipe: one pipe to read cannot deadlock,
     // and no program that another test starts meanwhile can inherit an end of a pipe opened by name.
@@ -70,26 +71,32 @@ struct ProgramRun {
 
     // The program has opened its end by now, so from here on reading may wait for it.
     #expect(fcntl(pipe, F_SETFL, 0) == 0)
-    let errors = ProgramRun.readAll(pipe) { whenErrorsAppear(process) }
+    let errors = ProgramRun.readAll(pipe, whenThereIs: text) { then(process) }
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0 && errno == EINTR {}
     // A shell's way to tell a death by signal, which no test expects.
     self.status = status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
     self.errors = String(decoding: errors, as: UTF8.self)
     let file = open(outside.path("output"), O_RDONLY | O_CLOEXEC)
-    output = ProgramRun.readAll(file) {}
+    output = ProgramRun.readAll(file)
     close(file)
   }
 
-  private static func readAll(_ descriptor: Int32, atFirst: () -> Void) -> Bytes {
+  private static func readAll(
+    _ descriptor: Int32, whenThereIs text: String = "", then: () -> Void = {}
+  ) -> Bytes {
     var all: Bytes = []
+    var isThere = false
     var buffer = Bytes(repeating: 0, count: 65536)
     while true {
       let count = read(descriptor, &buffer, buffer.count)
       if count < 0 && errno == EINTR { continue }
       guard count > 0 else { return all }
-      if all.isEmpty { atFirst() }
       all += buffer[..<count]
+      if !isThere && String(decoding: all, as: UTF8.self).contains(text) {
+        isThere = true
+        then()
+      }
     }
   }
 }

@@ -96,6 +96,10 @@ int concourse_at_fork_child(void (*_Nonnull child)(void));
 /// The state letter of a thread of this process ('R', 'S', 'D', …), or 0 when it cannot be read.
 char concourse_thread_state(uint32_t tid);
 
+/// Tells the leak checker, in a build that has one, to look for pointers in memory from the system
+/// (`holds`), or no more. Nothing in other builds.
+void concourse_note_pointers(void *_Nonnull start, size_t size, bool holds);
+
 /// A non-blocking, close-on-exec eventfd; -1 when the system refuses.
 int concourse_eventfd(void);
 /// Makes an eventfd readable.

@@ -1,7 +1,7 @@
 internal import CConcourse
 internal import Glibc
 
-/// The two voices in which the runtime dies: the client's bug and our own.
+/// The voices in which the runtime dies: the client's bug, our own, and want of memory.
 ///
 /// Swift drops precondition texts in release builds; these reach standard error in every build, as
 /// one line in one `write`, and then the process ends with SIGILL as the incumbent's does.
@@ -17,6 +17,12 @@ enum Trap {
   @inline(never)
   static func runtimeBug(_ message: String) -> Never {
     die("Concourse: BUG IN CONCOURSE: \(message)\n")
+  }
+
+  /// The system has no memory left for what a caller cannot do without, as when an allocation fails.
+  @inline(never)
+  static func outOfMemory(_ message: String) -> Never {
+    die("Concourse: out of memory: \(message)\n")
   }
 
   /// One line on standard error for a fault that work survives (no threads left, say).

@@ -37,11 +37,13 @@ enum Invocation {
   /// Runs an item that a concurrent queue has admitted, and gives its place back.
   static func runAdmitted(_ arrival: NodePointer) {
     let queue = arrival.pointee.admittedBy!
+    // Asked first: an item that is exchanged for an older one belongs to whoever arrives next.
+    let isTicket = arrival.pointee.traits.contains(.ticket)
     guard let node = queue._withUnsafeGuaranteedRef({ $0.itemToRun(for: arrival) }) else {
       // Kept until the resume, without a reference.
       return queue.release()
     }
-    if arrival.pointee.traits.contains(.ticket) {
+    if isTicket {
       _ = arrival.takeWork()
       NodeMagazine.recycle(arrival)
       // The ticket's reference; the item has its own.

@@ -5,6 +5,22 @@ internal import Glibc
 ///
 /// A producer allocates what a consumer frees. Doing that through malloc costs a contended lock or a
 /// remote free for every task; here it costs a lock for every `batch` tasks.
+///
+/// **Nobody touches a node after `recycle`**, so that the depot may give its memory back to the system.
+/// - A node that was in a `WorkList` has been taken out by `advance(past:)`, and the one thread besides the
+///   consumer that may hold its address is the producer whose exchange found it as the last: that producer
+///   is about to store the node's `next`, once, and then forgets it. There is at most one, since an exchange
+///   takes what it finds. Either `advance` swaps the tail from this very node to nil: then no exchange has
+///   found it, and none will. Or it sees `next` set, waiting for it if need be: then that producer's store
+///   is in the past, and the acquiring load that saw it orders it before whatever happens to the node
+///   from here on.
+/// - A producer reads nothing of its own node after the push (`DispatchQueue.append`, `forward`), and
+///   `WorkList.last` and the list's `head`, which may name nodes long gone, are compared and never followed
+///   but by the consumer, who has made `head` name the oldest node, or nothing, before it stopped.
+/// - A node that never was in a list, or was in a chain, belongs to one thread or lock at a time: held back
+///   items, notifications, timers, a worker's kept slot (exchanged, never followed by those who only look).
+/// So after the recycling thread's store to `next` only that thread, then the depot under its lock, then the
+/// next owner know the address, each ordered after the other.
 enum NodeMagazine {
   /// Nodes that travel between a thread and the depot at once.
   static let batch: UInt32 = 64
@@ -30,7 +46,8 @@ enum NodeMagazine {
     group: Unmanaged<DispatchGroup>? = nil, admittedBy: Unmanaged<DispatchQueue>? = nil
   ) -> NodePointer {
     let node = allocate()
-    // `next` stays initialised for the node's whole life: a late producer may still be about to link it.
+    // `next` is initialised already and stays so: a push stores it, and while the node is in a list others
+    // reach it.
     node.workPointer.initialize(to: consume work)
     node.pointee.traits = traits
     node.pointee.level = level
@@ -55,20 +72,9 @@ enum NodeMagazine {
   private static func refill() -> NodePointer {
     let thread = CurrentThread.state
     CurrentThread.armExitHook { NodeMagazine.giveBack(CurrentThread.state.pointee.free_count) }
-    if let chain = depot.take() {
-      thread.pointee.free_nodes = UnsafeMutableRawPointer(chain)
-      thread.pointee.free_count = batch
-    } else {
-      let nodes = NodePointer.allocate(capacity: Int(batch))
-      for index in 0..<Int(batch) {
-        // SAFETY: raw memory of the right size; only `next` is initialised, as WorkNode documents.
-        let next = index + 1 < Int(batch) ? nodes + index + 1 : nil
-        UnsafeMutableRawPointer(nodes + index).initializeMemory(
-          as: Atomic<NodePointer?>.self, to: Atomic(next))
-      }
-      thread.pointee.free_nodes = UnsafeMutableRawPointer(nodes)
-      thread.pointee.free_count = batch
-    }
+    let (first, count) = depot.take()
+    thread.pointee.free_nodes = UnsafeMutableRawPointer(first)
+    thread.pointee.free_count = count
     return allocate()
   }
 
@@ -90,38 +96,4 @@ enum NodeMagazine {
   }
 
   private static let depot = NodeDepot()
-}
-
-/// The shared stock of node batches.
-private final class NodeDepot: Sendable {
-  private let lock = Lock()
-  // SAFETY: GUARDED BY `lock`.
-  private nonisolated(unsafe) var batches: [NodePointer] = []
-  // SAFETY: GUARDED BY `lock`. Nodes of threads that exited with less than a batch.
-  private nonisolated(unsafe) var loose: NodePointer?
-  private nonisolated(unsafe) var looseCount: UInt32 = 0
-
-  /// One whole batch, or nil.
-  func take() -> NodePointer? {
-    lock.withLock { batches.popLast() }
-  }
-
-  /// Stocks a chain of `count` nodes.
-  func put(_ chain: NodePointer, count: UInt32) {
-    lock.withLock {
-      if count == NodeMagazine.batch { return batches.append(chain) }
-      var rest: NodePointer? = chain
-      while let node = rest {
-        // ORDERING: relaxed; guarded by the lock.
-        rest = node.pointee.next.load(ordering: .relaxed)
-        node.pointee.next.store(loose, ordering: .relaxed)
-        loose = node
-        looseCount += 1
-        if looseCount == NodeMagazine.batch {
-          batches.append(node)
-          (loose, looseCount) = (nil, 0)
-        }
-      }
-    }
-  }
 }

@@ -53,6 +53,8 @@ enum MainThreadLoan {
   /// Runs `body` on the main thread, and returns without waiting for it. Once in a process.
   static func run(_ body: @escaping @Sendable () -> Void) {
     self.body = body
+    // On a busy machine it may not have come to rest yet.
+    _ = awaitValue { SystemThread.isAsleep(UInt32(getpid())) ?? true }
     signal(SIGUSR1) { _ in MainThreadLoan.body!() }
     kill(getpid(), SIGUSR1)
   }

@@ -62,6 +62,12 @@ final class Tally: Sendable {
     // ORDERING: relaxed; as above.
     count.wrappingAdd(amount, ordering: .relaxed).newValue
   }
+
+  /// Makes it `number` if it is less.
+  func raise(to number: Int) {
+    // ORDERING: relaxed; as above.
+    count.max(number, ordering: .relaxed)
+  }
 }
 
 /// A plain variable, for what the queue under test is to protect. If it does not, values are wrong and the

@@ -31,7 +31,7 @@ extension Engine {
         #expect(write(output, [UInt8](repeating: 0, count: items), items) == items)
         #expect(empties(group))
         // One thread a second would take a minute.
-        #expect(spent < (Sanitizer.isOn ? 20 : 5) * 1_000_000_000)
+        #expect(spent < 20 * 1_000_000_000)
       }
     }
 
@@ -39,26 +39,30 @@ extension Engine {
     func computing() async {
       await #expect(processExitsWith: .success) {
         let inside = Tally()
-        let most = Shared(0)
+        let most = Tally()
         let group = DispatchGroup()
         for _ in 0..<400 {
           DispatchQueue.global().async(group: group) {
             let now = inside.add()
-            most.change { $0 = max($0, now) }
+            // No lock here: an item that sleeps for one is no computing item, and its worker is replaced.
+            most.raise(to: now)
             for _ in 0..<2000 { Processor.pause() }
             inside.add(-1)
           }
         }
         #expect(empties(group))
-        // A worker that is counted in for one that was taken for stuck shows for a moment.
-        #expect(most.value <= PoolSize.width + 2)
+        // A worker that is counted in for one that was taken for stuck shows for a moment; so does one added
+        // when for a tenth of a second, and then for two, the machine had no processor for any of them.
+        #expect(most.value <= PoolSize.width + 4)
       }
     }
 
     @Test("S143 never more threads than the cap, and everything still runs", .enabled(if: !Sanitizer.isOn))
     func cap() async {
       await #expect(processExitsWith: .success) {
-        PoolSize.cap = 12
+        // A band may have as many threads as there are processors, whatever the cap.
+        let cap = PoolSize.width + 10
+        PoolSize.cap = cap
         let group = DispatchGroup()
         let most = Shared(0)
         for _ in 0..<200 {
@@ -72,7 +76,7 @@ extension Engine {
         #expect(empties(group))
         #expect(most.value > PoolSize.width)
         // Room that is reserved and given back again shows for a moment.
-        #expect(most.value <= 13)
+        #expect(most.value <= cap + 1)
       }
     }
 
@@ -87,12 +91,13 @@ extension Engine {
           }
         }
         #expect(awaitValue { PoolSize.threadCount >= 32 })
+        // Before the last of them becomes idle, however late this thread hears of it.
+        let end = Clock.uptime()
         for _ in 0..<32 { goOn.signal() }
         #expect(empties(group))
-        let end = Clock.uptime()
         #expect(PoolSize.threadCount >= 32)
         // Looks once in a while, not to keep a processor from those who are to leave.
-        while PoolSize.threadCount > 0 && Clock.uptime() < end + 20_000_000_000 { usleep(50_000) }
+        while PoolSize.threadCount > 0 && Clock.uptime() < end + 40_000_000_000 { usleep(50_000) }
         #expect(PoolSize.threadCount == 0)
         #expect(Clock.uptime() - end >= 4_500_000_000)
         let back = DispatchSemaphore(value: 0)
@@ -118,10 +123,12 @@ extension Engine {
         queue.asyncAfter(deadline: .now() + 0.001) { group.leave() }
         group.enter()
         #expect(empties(group))
+        // The threads that are to be silent, before any of them has been idle for so long that it ends.
+        let threads = contextSwitches().keys
         // The watchman takes some ticks to see that nothing is left, on a busy machine some more.
         var before = contextSwitches()
         var after = before
-        for _ in 0..<10 {
+        for _ in 0..<20 {
           usleep(200_000)
           before = contextSwitches()
           usleep(1_000_000)
@@ -129,9 +136,10 @@ extension Engine {
           if before == after { break }
         }
         #expect(before == after)
-        #expect(before.keys.contains { $0.hasPrefix("concourse-watch") })
-        #expect(before.keys.contains { $0.hasPrefix("concourse-event") })
-        #expect(before.keys.contains { $0.hasPrefix("concourse-bg") })
+        for name in ["concourse-watch", "concourse-event"] {
+          #expect(before.keys.contains { $0.hasPrefix(name) })
+        }
+        #expect(threads.contains { $0.hasPrefix("concourse-bg") })
       }
     }
   }

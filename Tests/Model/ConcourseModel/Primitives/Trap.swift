@@ -8,6 +8,10 @@ enum Trap {
     end(.trap, "BUG IN CONCOURSE: \(message)")
   }
 
+  static func outOfMemory(_ message: String) -> Never {
+    end(.trap, "out of memory: \(message)")
+  }
+
   /// A fault that work survives: in the model it only shows in the trace.
   static func warn(_ message: String) {
     Scheduler.current?.remark(message)

@@ -25,7 +25,9 @@ enum Model {
   nonisolated(unsafe) static var resetHook: (() -> Void)?
 
   /// Files (as `#fileID` has them) whose atomics belong to one thread at a time.
-  static let privateFiles: [StaticString] = ["ConcourseModel/NodeMagazine.swift"]
+  static let privateFiles: [StaticString] = [
+    "ConcourseModel/NodeMagazine.swift", "ConcourseModel/NodeDepot.swift", "ConcourseModel/NodeSlab.swift",
+  ]
 
   /// The model's state is global: one exploration at a time in the whole process.
   private static let lock = Mutex(())

@@ -1,0 +1,247 @@
+/// A piece of memory from the system that holds nodes and nothing else, begins at a multiple of its size, and
+/// so can be found from each of its nodes.
+typealias NodeSlab = UnsafeMutablePointer<NodeSlabHeader>
+
+/// What stands at the beginning of a slab.
+///
+/// GUARDED BY the lock of `NodeDepot`.
+struct NodeSlabHeader {
+  /// Nodes given back, linked through their `next`.
+  fileprivate var free: NodePointer?
+  /// Nodes from this one on have never been handed out since the slab was last empty.
+  fileprivate var untouched = 0
+  /// Nodes handed out and not given back: they lie in lists, in magazines, in the depot's stock.
+  fileprivate var outstanding = 0
+  /// The neighbours in the one list that the slab is in, if it is in any (`NodeSlabs`).
+  fileprivate var previous: NodeSlab?
+  fileprivate var next: NodeSlab?
+}
+
+/// Nodes on their way from a slab to a magazine.
+enum NodeSupply {
+  /// Linked through `next`, nil at the end.
+  case chain(NodePointer, count: UInt32)
+  /// Side by side in raw memory; `opening` is their slab if they are its first and all of it is expected to be
+  /// needed.
+  case row(NodePointer, count: UInt32, opening: NodeSlab? = nil)
+
+  /// The nodes as a chain. Links rows, which touches new pages: not under the lock.
+  func linked() -> (first: NodePointer, count: UInt32) {
+    switch self {
+    case .chain(let first, let count):
+      return (first, count)
+    case .row(let first, let count, let opened):
+      if let opened { SystemMemory.populate(UnsafeMutableRawPointer(opened), NodeSlab.size) }
+      for index in 0..<Int(count) {
+        // SAFETY: raw memory of the right size; only `next` is initialised, as WorkNode documents.
+        UnsafeMutableRawPointer(first + index).initializeMemory(
+          as: Atomic<NodePointer?>.self, to: Atomic(index + 1 < Int(count) ? first + index + 1 : nil))
+      }
+      return (first, count)
+    }
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
+  /// Bytes of a slab, and what its address is a multiple of.
+  static var size: Int { 1 << 16 }
+
+  /// Nodes of a slab: as many as there is room for beside the header, in whole batches.
+  static var capacity: Int {
+    let batch = Int(NodeMagazine.batch)
+    return (size - MemoryLayout<NodeSlabHeader>.stride) / MemoryLayout<WorkNode>.stride / batch * batch
+  }
+
+  /// The slab in which `node` lies.
+  init(of node: NodePointer) {
+    // SAFETY: every node lies in a slab, whose header stands at the multiple of the size below it.
+    self = UnsafeMutableRawPointer(bitPattern: UInt(bitPattern: node) & ~UInt(Self.size - 1))!
+      .assumingMemoryBound(to: NodeSlabHeader.self)
+  }
+
+  /// A new slab in memory that nothing is in.
+  static func create(at start: UnsafeMutableRawPointer) -> NodeSlab {
+    SystemMemory.notePointers(in: start, size, true)
+    return start.initializeMemory(as: NodeSlabHeader.self, to: NodeSlabHeader())
+  }
+
+  fileprivate var isEmpty: Bool { pointee.outstanding == 0 }
+  fileprivate var isExhausted: Bool { pointee.outstanding == Self.capacity }
+
+  fileprivate func node(_ index: Int) -> NodePointer {
+    // SAFETY: within the slab; the nodes end where it ends, so that the first is aligned as the slab is.
+    (UnsafeMutableRawPointer(self) + Self.size - Self.capacity * MemoryLayout<WorkNode>.stride)
+      .assumingMemoryBound(to: WorkNode.self) + index
+  }
+
+  /// Hands out up to a batch of nodes; the slab must not be exhausted.
+  fileprivate func take() -> NodeSupply {
+    guard let first = pointee.free else {
+      let count = Swift.min(Int(NodeMagazine.batch), Self.capacity - pointee.untouched)
+      defer { pointee.untouched += count }
+      pointee.outstanding += count
+      return .row(node(pointee.untouched), count: UInt32(count))
+    }
+    var last = first
+    var count: UInt32 = 1
+    // ORDERING: relaxed here and below; guarded by the lock.
+    while count < NodeMagazine.batch, let next = last.pointee.next.load(ordering: .relaxed) {
+      last = next
+      count += 1
+    }
+    // ORDERING: relaxed; as above.
+    pointee.free = last.pointee.next.load(ordering: .relaxed)
+    last.pointee.next.store(nil, ordering: .relaxed)
+    pointee.outstanding += Int(count)
+    return .chain(first, count: count)
+  }
+
+  /// Takes back a chain of its nodes.
+  fileprivate func giveBack(_ first: NodePointer, _ last: NodePointer, count: Int) {
+    pointee.outstanding -= count
+    if isEmpty {
+      // As new, but for the pages.
+      (pointee.free, pointee.untouched) = (nil, 0)
+    } else {
+      // ORDERING: relaxed; guarded by the lock.
+      last.pointee.next.store(pointee.free, ordering: .relaxed)
+      pointee.free = first
+    }
+  }
+}
+
+/// All slabs that have nodes to give. Those that have none are known to their nodes only.
+///
+/// GUARDED BY the lock of `NodeDepot`.
+struct NodeSlabs {
+  /// Empty slabs that are kept, and as many again before the surplus goes back to the system, so that a load
+  /// that rises and falls does not ask the system for memory each time.
+  static let kept = 16
+  /// Slabs that the system is asked for at once.
+  private static let mappedAtOnce = 16
+
+  /// Slabs with some nodes out and some not.
+  private var partial = NodeSlabList()
+  /// Slabs with no node out.
+  private var empty = NodeSlabList()
+  /// Memory for slabs that do not exist yet, and how many there is room for.
+  private var unmade: UnsafeMutableRawPointer?
+  private var unmadeCount = 0
+  /// Slabs that exist, whatever list they are in.
+  private var madeCount = 0
+
+  /// Up to a batch of nodes, from slabs that are in use if they have any, so that others can become empty.
+  mutating func take() -> NodeSupply {
+    let slab = partial.first ?? openSlab()
+    let isOpening = slab.isEmpty && madeCount > Self.kept
+    let supply = slab.take()
+    if slab.isExhausted { partial.remove(slab) }
+    if isOpening, case .row(let first, let count, _) = supply {
+      // A backlog grows: one system call for all pages costs far less than a fault for each.
+      return .row(first, count: count, opening: slab)
+    }
+    return supply
+  }
+
+  /// Takes back a chain of nodes of any slabs.
+  /// - Returns: slabs that are to be released once the lock is not held.
+  mutating func giveBack(_ chain: NodePointer) -> NodeSlabList? {
+    var rest: NodePointer? = chain
+    while let first = rest {
+      let slab = NodeSlab(of: first)
+      var (last, count) = (first, 1)
+      // ORDERING: relaxed; guarded by the lock.
+      rest = last.pointee.next.load(ordering: .relaxed)
+      // Neighbours in a chain are mostly neighbours in memory.
+      while let next = rest, NodeSlab(of: next) == slab {
+        (last, count) = (next, count + 1)
+        // ORDERING: relaxed; as above.
+        rest = next.pointee.next.load(ordering: .relaxed)
+      }
+      if slab.isExhausted { partial.prepend(slab) }
+      slab.giveBack(first, last, count: count)
+      if slab.isEmpty {
+        partial.remove(slab)
+        empty.prepend(slab)
+      }
+    }
+    guard empty.count > 2 * Self.kept else { return nil }
+    madeCount -= empty.count - Self.kept
+    return empty.split(after: Self.kept)
+  }
+
+  private mutating func openSlab() -> NodeSlab {
+    let slab = empty.first ?? makeSlab()
+    if empty.first == slab { empty.remove(slab) }
+    partial.prepend(slab)
+    return slab
+  }
+
+  private mutating func makeSlab() -> NodeSlab {
+    if unmadeCount == 0 {
+      let size = Self.mappedAtOnce * NodeSlab.size
+      guard let memory = SystemMemory.map(size, alignment: NodeSlab.size) else {
+        Trap.outOfMemory("the system refused \(size) bytes for submitted items")
+      }
+      (unmade, unmadeCount) = (memory, Self.mappedAtOnce)
+    }
+    let start = unmade!
+    unmade = start + NodeSlab.size
+    unmadeCount -= 1
+    madeCount += 1
+    return .create(at: start)
+  }
+}
+
+/// Slabs linked in both directions; a slab is in one list at a time.
+struct NodeSlabList {
+  private(set) var first: NodeSlab?
+  private(set) var count = 0
+
+  mutating func prepend(_ slab: NodeSlab) {
+    (slab.pointee.previous, slab.pointee.next) = (nil, first)
+    first?.pointee.previous = slab
+    first = slab
+    count += 1
+  }
+
+  mutating func remove(_ slab: NodeSlab) {
+    let (previous, next) = (slab.pointee.previous, slab.pointee.next)
+    if let previous { previous.pointee.next = next } else { first = next }
+    next?.pointee.previous = previous
+    (slab.pointee.previous, slab.pointee.next) = (nil, nil)
+    count -= 1
+  }
+
+  /// Cuts the list behind its first `length` slabs, of which it must have more.
+  /// - Returns: the others.
+  mutating func split(after length: Int) -> NodeSlabList {
+    var last = first!
+    for _ in 1..<length { last = last.pointee.next! }
+    var others = NodeSlabList()
+    (others.first, others.count) = (last.pointee.next, count - length)
+    others.first?.pointee.previous = nil
+    last.pointee.next = nil
+    count = length
+    return others
+  }
+
+  /// Gives the memory of all slabs back to the system, neighbours in one call.
+  consuming func release() {
+    var rest = first
+    while let slab = rest {
+      var start = UnsafeMutableRawPointer(slab)
+      var end = start + NodeSlab.size
+      rest = slab.pointee.next
+      while let next = rest.map({ UnsafeMutableRawPointer($0) }), next == end || next + NodeSlab.size == start
+      {
+        (start, end) = (min(start, next), max(end, next + NodeSlab.size))
+        rest = rest!.pointee.next
+      }
+      for piece in stride(from: start, to: end, by: NodeSlab.size) {
+        SystemMemory.notePointers(in: piece, NodeSlab.size, false)
+      }
+      SystemMemory.unmap(start, end - start)
+    }
+  }
+}
