@@ -66,6 +66,11 @@ void concourse_set_roots(void *_Nonnull table);
 
 uint32_t concourse_gettid(void);
 
+/// Between these calls the thread sanitizer, where there is one, overlooks what this thread does to memory:
+/// for changes whose order follows from reference counts, which it does not see.
+void concourse_race_check_off(void);
+void concourse_race_check_on(void);
+
 /// Names the calling thread; at most 15 bytes are kept.
 void concourse_set_thread_name(const char *_Nonnull name);
 

@@ -1,0 +1,96 @@
+internal import Glibc
+
+/// The memory behind data, and how it is given back. Views and trees keep the buffers they show alive.
+///
+/// A buffer made for appending has room after its last byte. Whoever wants to show more of the buffer
+/// than has been shown so far claims that room first; bytes that have been claimed are written once, by
+/// the claimant, before anybody else can see them. So copies of some data never notice that one of them
+/// has grown in the same memory.
+final class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObject`; atomics.
+  private let deallocator: DispatchData.Deallocator
+  private let capacity: Int
+  /// How many bytes, from the start of the buffer, belong to some object.
+  private let claimed: Atomic<Int>
+
+  /// Takes over memory.
+  init(adopting bytes: UnsafeRawBufferPointer, deallocator: DispatchData.Deallocator) {
+    self.deallocator = deallocator
+    capacity = bytes.count
+    claimed = Atomic(bytes.count)
+    super.init(level: 0, start: bytes.baseAddress, count: bytes.count)
+  }
+
+  private init(memory: UnsafeMutableRawPointer, count: Int, capacity: Int) {
+    deallocator = .free
+    self.capacity = capacity
+    claimed = Atomic(count)
+    super.init(level: 0, start: memory, count: count)
+  }
+
+  deinit {
+    deallocator.release(UnsafeRawBufferPointer(start: start, count: capacity))
+  }
+
+  override var piece: DataPiece { DataPiece(owner: self, start: start, count: count) }
+
+  /// A buffer of `count` bytes that `fill` writes, with room for more up to `capacity`.
+  /// - Returns: nil when the system has no memory.
+  static func make(
+    count: Int, capacity: Int, fill: (UnsafeMutableRawPointer) -> Void
+  ) -> DataBuffer? {
+    guard let memory = malloc(capacity) else { return nil }
+    fill(memory)
+    return DataBuffer(memory: memory, count: count, capacity: capacity)
+  }
+
+  /// The one empty buffer.
+  static func makeEmpty() -> DataBuffer {
+    DataBuffer(adopting: UnsafeRawBufferPointer(start: nil, count: 0), deallocator: .free)
+  }
+
+  /// Writes `bytes` at `end`, if that is where the part of the buffer ends that anybody shows, and if
+  /// there is room.
+  func extend(from end: UnsafeRawPointer, by bytes: UnsafeRawBufferPointer) -> Bool {
+    let offset = end - start!
+    guard bytes.count <= capacity - offset else { return false }
+    // ORDERING: relaxed; a claim hands out a stretch that nobody has touched. What is written there is
+    // published with the object that shows it, by whoever passes that on.
+    guard
+      claimed.compareExchange(
+        expected: offset, desired: offset + bytes.count, ordering: .relaxed
+      ).exchanged
+    else { return false }
+    // SAFETY: a buffer with room was allocated by `make`, and the stretch is this caller's alone.
+    UnsafeMutableRawPointer(mutating: end).copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
+    return true
+  }
+}
+
+extension DispatchData.Deallocator {
+  /// Traps for a buffer that could not be given back this way.
+  func check(_ bytes: UnsafeRawBufferPointer) {
+    guard case .unmap = self, bytes.count > 0 else { return }
+    let address = UInt(bitPattern: bytes.baseAddress)
+    if address % UInt(getpagesize()) != 0 {
+      Trap.clientBug(
+        "DispatchData(bytesNoCopy:deallocator: .unmap): the buffer at 0x\(String(address, radix: 16)) "
+          + "does not begin with a page, so mmap did not return it")
+    }
+  }
+
+  /// Gives `bytes` back. Client code runs on its queue, never here.
+  func release(_ bytes: UnsafeRawBufferPointer) {
+    // SAFETY: nobody shows the buffer any more, and the client handed it over for this.
+    switch self {
+    case .free:
+      Glibc.free(UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+    case .unmap:
+      guard let base = bytes.baseAddress, bytes.count > 0 else { return }
+      if munmap(UnsafeMutableRawPointer(mutating: base), bytes.count) != 0 {
+        Trap.warn("munmap of a DispatchData's buffer of \(bytes.count) bytes failed: errno \(errno)")
+      }
+    case .custom(let queue, let block):
+      (queue ?? DispatchQueue.global()).asyncUnsafe(execute: block)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+extension DispatchData {
+  /// 0.
+  public var startIndex: DispatchData.Index { 0 }
+
+  /// `count`.
+  public var endIndex: DispatchData.Index { count }
+
+  /// The byte at a position. O(log n). Traps when the position is outside the data.
+  public subscript(index: DispatchData.Index) -> UInt8 {
+    if index < 0 || index >= count {
+      Trap.clientBug("DispatchData[\(index)]: the data has the positions 0..<\(count)")
+    }
+    // SAFETY: the position is within the region found for it.
+    if let start = object.start { return start.load(fromByteOffset: index, as: UInt8.self) }
+    let (piece, start) = object.region(at: index)
+    return piece.start!.load(fromByteOffset: index - start, as: UInt8.self)
+  }
+
+  /// The bytes of a range under the positions they have here. O(1). Traps when the range is not within the
+  /// data. See `subdata` for data of its own.
+  public subscript(bounds: Range<Int>) -> Slice<DispatchData> {
+    if bounds.lowerBound < 0 || bounds.upperBound > count {
+      Trap.clientBug("DispatchData[\(bounds)]: the data has the range 0..<\(count)")
+    }
+    return Slice(base: self, bounds: bounds)
+  }
+
+  /// One less.
+  public func index(before i: DispatchData.Index) -> DispatchData.Index { i - 1 }
+
+  /// One more.
+  public func index(after i: DispatchData.Index) -> DispatchData.Index { i + 1 }
+
+  /// The sum.
+  public func index(_ i: DispatchData.Index, offsetBy distance: Int) -> DispatchData.Index { i + distance }
+
+  /// The difference.
+  public func distance(from start: DispatchData.Index, to end: DispatchData.Index) -> Int { end - start }
+
+  /// An iterator at the first byte.
+  public func makeIterator() -> DispatchData.Iterator { DispatchDataIterator(_data: self) }
+
+  /// Calls `body` with all bytes if they are one region already, else returns nil. O(1).
+  public func withContiguousStorageIfAvailable<Result>(
+    _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
+  ) rethrows -> Result? {
+    guard object.level == 0 else { return nil }
+    defer { withExtendedLifetime(self) {} }
+    // SAFETY: memory is only ever read as bytes here, and lives as long as the object.
+    return try body(object.region.assumingMemoryBound(to: UInt8.self))
+  }
+}

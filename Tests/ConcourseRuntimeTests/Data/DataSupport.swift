@@ -1,0 +1,82 @@
+// What tests of data have in common.
+
+import Testing
+
+@testable import ConcourseRuntime
+
+/// Data with a copy of some bytes, in one region.
+func data(_ bytes: some Sequence<UInt8>) -> DispatchData {
+  Array(bytes).withUnsafeBytes { DispatchData(bytes: $0) }
+}
+
+/// Data with a copy of a text, in one region.
+func data(_ text: String) -> DispatchData { data(text.utf8) }
+
+/// Data of several regions.
+func data(regions texts: String...) -> DispatchData {
+  texts.reduce(into: .empty) { $0.append(data($1)) }
+}
+
+/// The numbers from 0 to `count`, as far as bytes can count.
+func counting(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) } }
+
+extension DispatchData {
+  /// The bytes, by way of `enumerateBytes`.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    enumerateBytes { region, position, _ in
+      #expect(position == bytes.count)
+      bytes.append(contentsOf: region)
+    }
+    return bytes
+  }
+
+  var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// The regions with their positions.
+  var regions: [String] {
+    var regions: [String] = []
+    enumerateBytes { region, position, _ in
+      regions.append("\(position):\(String(decoding: region, as: UTF8.self))")
+    }
+    return regions
+  }
+
+  /// Where the regions lie in memory.
+  var addresses: [UnsafePointer<UInt8>] {
+    var addresses: [UnsafePointer<UInt8>] = []
+    enumerateBytes { region, _, _ in addresses.append(region.baseAddress!) }
+    return addresses
+  }
+
+  /// Expects that the object is put together as its header says.
+  func expectSoundness(sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(DispatchData.faults(of: object, isRoot: true) == [], sourceLocation: sourceLocation)
+  }
+
+  private static func faults(of object: DataObject, isRoot: Bool) -> [String] {
+    guard object.level > 0 else {
+      return (object.count == 0) == (object === DataObject.empty) ? [] : ["empty, but not the empty object"]
+    }
+    let node = object.asTree
+    var faults: [String] = []
+    if node.pieces.count > DataTree.most { faults.append("\(node.pieces.count) pieces") }
+    if node.pieces.count < (isRoot ? 2 : DataTree.least) { faults.append("\(node.pieces.count) pieces") }
+    if node.pieces.reduce(0, { $0 + $1.count }) != node.count { faults.append("counts do not add up") }
+    for piece in node.pieces {
+      if piece.count == 0 { faults.append("an empty piece") }
+      if piece.owner.level != node.level - 1 { faults.append("levels \(node.level), \(piece.owner.level)") }
+      if (piece.start == nil) != (node.level > 1) { faults.append("a start at level \(node.level)") }
+      if node.level > 1 {
+        if piece.owner.count != piece.count { faults.append("a piece of another length than its node") }
+        faults += DispatchData.faults(of: piece.owner, isRoot: false)
+      }
+    }
+    return faults
+  }
+}
+
+extension Sanitizer {
+  /// Whether `malloc` refuses what no machine has. The sanitizers' one ends the process.
+  static var allowsHugeRequests: Bool { !isOn }
+}
