@@ -49,25 +49,28 @@ final class FileRegistration {
     watch.registration = nil
   }
 
-  /// What the armed watches wait for.
+  /// What the armed watches wait for, and how.
   private var wanted: Readiness {
     var wanted = Readiness()
+    var changesOnly = true
     var link = first
     while let watch = link {
-      if watch.isArmed { wanted.insert(watch.interest.readiness) }
+      if watch.isArmed {
+        wanted.insert(watch.interest.readiness)
+        if !watch.waitsForChange { changesOnly = false }
+      }
       link = watch.next
     }
-    return wanted
+    return wanted.isEmpty ? [] : wanted.union(changesOnly ? .edge : .oneShot)
   }
 
   /// Tells the kernel what is wanted now.
   /// - Returns: 0, or the errno negated.
   func update(in poller: Poller) -> Int {
-    let wanted = self.wanted
-    let interest = wanted.isEmpty ? [] : wanted.union(.oneShot)
+    let interest = wanted
     if isInKernel {
       // A registration that wants nothing has fired, or is about to be told what it wants.
-      if wanted.isEmpty { return 0 }
+      if interest.isEmpty { return 0 }
       let failure = poller.control(.modify, descriptor, interest, index: index, generation: generation)
       // The number was closed and stands for another file now.
       guard failure == -Int(ENOENT) else { return failure }
@@ -96,18 +99,20 @@ final class FileRegistration {
     lock.lock()
     defer { lock.unlock() }
     var told = Told()
+    var staysArmed = false
     guard generation == self.generation else { return told }
     let forAll = !ready.isDisjoint(with: [.error, .hangUp])
     var link = first
     while let watch = link {
       if watch.isArmed && (forAll || ready.contains(watch.interest.readiness)) {
-        watch.isArmed = false
+        if watch.waitsForChange { staysArmed = true } else { watch.isArmed = false }
         told.append(watch)
       }
       link = watch.next
     }
-    // The kernel has disarmed all of them: those that were not meant must be armed again.
-    if !wanted.isEmpty { _ = update(in: poller) }
+    // The kernel has disarmed all of them but those that wait for changes: who was not meant must be armed
+    // again.
+    if !wanted.isEmpty && !(staysArmed && wanted.contains(.edge)) { _ = update(in: poller) }
     return told
   }
 

@@ -48,6 +48,8 @@ final class FileWatch {
   // GUARDED BY the lock of `registration` while there is one, else by the table's lock.
   var road = Road.none
   var isArmed = false
+  /// Whether it is told of changes only, and stays armed.
+  var waitsForChange = false
   var next: FileWatch?
   var registration: FileRegistration?
 
@@ -64,6 +66,10 @@ final class FileWatch {
 
   /// Asks to be told again, at once if the descriptor is ready still. Without effect after `remove`.
   func rearm() { EventLoop.shared.files.rearm(self) }
+
+  /// Asks to be told of changes only, and of each of them until `rearm`: for a descriptor that stays
+  /// ready without having anything to tell.
+  func rearmForChange() { EventLoop.shared.files.rearm(self, forChange: true) }
 
   /// Ends watching: the kernel has let go of the descriptor on return.
   func remove() { EventLoop.shared.files.remove(self) }

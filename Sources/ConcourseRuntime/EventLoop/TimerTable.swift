@@ -28,8 +28,9 @@ final class TimerTable {
   }
 
   private let lock = Lock()
-  /// Held while due timers are told, so that two threads that poll cannot tell them out of order.
-  private let telling = Lock()
+  /// How many have asked for due timers to be told since somebody began to: one thread tells at a time, so
+  /// that they come in order, and whoever finds another at it leaves the rest to that one.
+  private let telling = Atomic<UInt32>(0)
   // GUARDED BY `lock`.
   private var uptime = Side(isWall: false)
   private var wall = Side(isWall: true)
@@ -54,7 +55,9 @@ final class TimerTable {
       // The heap's reference: kept if it had one.
       let payload = wasSet ? Unmanaged.passUnretained(timer) : .passRetained(timer)
       timer.isWall = window.clock == .wall
-      insert(window.chosen, isWall: timer.isWall, .timer(payload), poller)
+      // What is due already has nothing to wait for; only a window that has width asks for the time.
+      let isDue = window.latest > window.earliest && window.earliest <= (timer.isWall ? wall : uptime).now
+      insert(isDue ? window.earliest : window.chosen, isWall: timer.isWall, .timer(payload), poller)
     }
   }
 
@@ -88,8 +91,21 @@ final class TimerTable {
   /// Tells everything that is due, in the order of the times, and sets the kernel's timers for what is
   /// next.
   func tellDue(_ poller: Poller?) {
-    telling.lock()
-    defer { telling.unlock() }
+    // ORDERING: acquiring and releasing; the one who tells sees what came before the asking, and the next to
+    // tell what this one did.
+    var asked = telling.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+    guard asked == 1 else { return }
+    while true {
+      tellDueOnce(poller)
+      // ORDERING: as above; fails when somebody has asked meanwhile.
+      let (done, now) = telling.compareExchange(
+        expected: asked, desired: 0, ordering: .acquiringAndReleasing)
+      if done { return }
+      asked = now
+    }
+  }
+
+  private func tellDueOnce(_ poller: Poller?) {
     var due: [TimerHeap.Entry] = []
     lock.withLock {
       uptime.collect(into: &due, poller)

@@ -118,8 +118,10 @@ final class WatchTable {
     watch.isArmed = false
   }
 
-  func rearm(_ watch: FileWatch) {
-    if rearmInKernel(watch) { return }
+  func rearm(_ watch: FileWatch, forChange: Bool = false) {
+    if rearmInKernel(watch, forChange) { return }
+    // Nobody tells of changes on the other roads.
+    if forChange { return }
     let road = lock.withLock { () -> FileWatch.Road in
       watch.isArmed = true
       return watch.road
@@ -132,7 +134,7 @@ final class WatchTable {
   }
 
   /// - Returns: false when the watch goes another road.
-  private func rearmInKernel(_ watch: FileWatch) -> Bool {
+  private func rearmInKernel(_ watch: FileWatch, _ forChange: Bool) -> Bool {
     // The registration of an installed watch changes only by `remove` and `sample`; a watch is removed
     // from the lock's inside, so what is found under it is true.
     guard let registration = lock.withLock({ watch.registration }) else { return false }
@@ -140,6 +142,7 @@ final class WatchTable {
     defer { registration.lock.unlock() }
     guard watch.registration === registration, let poller = EventLoop.shared.pollerIfAny else { return true }
     watch.isArmed = true
+    watch.waitsForChange = forChange
     // EBADF: closed by the client before the cancel handler, an error of its own; the watch is silent.
     _ = registration.update(in: poller)
     return true

@@ -27,6 +27,9 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
 
   func rearm() { lock.withLock { watch }?.rearm() }
 
+  /// As `rearm`, for changes only.
+  final func rearmForChange() { lock.withLock { watch }?.rearmForChange() }
+
   final func remove() {
     let watch = lock.withLock { () -> FileWatch? in
       defer { self.watch = nil }
@@ -45,17 +48,26 @@ final class WriteBackend: FileBackend, @unchecked Sendable {
 }
 
 /// A read source's part: how much there is, and that its end is told without spinning.
-// SAFETY: `endIsTold` is OWNED BY the visit that runs; visits follow one another.
+// SAFETY: `next` is OWNED BY the visit that runs; visits follow one another.
 final class ReadBackend: FileBackend, @unchecked Sendable {
-  /// Whether the end was reported and can only be reported again.
-  private var endIsTold = false
+  /// What to ask for when the handler has returned.
+  private enum Next {
+    /// To be told as long as there is something.
+    case more
+    /// The end has been told and stays: to be told of a change, a new writer say.
+    case change
+    /// That has been asked for.
+    case nothing
+  }
+
+  private var next = Next.more
 
   init(_ descriptor: Int32) { super.init(descriptor, .read) }
 
   override func collect(_ pending: UInt) -> UInt? {
     let waiting = System.call(.deviceControl) { concourse_readable_bytes(descriptor) }
     if waiting > 0 {
-      endIsTold = false
+      next = .more
       return UInt(waiting)
     }
     if isAlwaysReady { return collectFromFile(waiting) }
@@ -67,7 +79,12 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     if waiting < 0 { return 1 }
     // The end of the file. A hung-up pipe stays there, whoever reads: once is enough to say so. A socket
     // may be told again, as long as the client keeps its source.
-    if found > 0, Readiness(rawValue: UInt32(found)).contains(.hangUp), !isSocket { endIsTold = true }
+    guard found > 0, Readiness(rawValue: UInt32(found)).contains(.hangUp), !isSocket else {
+      next = .more
+      return 0
+    }
+    if next == .nothing { return nil }
+    next = .change
     return 0
   }
 
@@ -77,11 +94,19 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     guard System.call(.status, { System.result(fstat(descriptor, &status)) }) == 0 else { return nil }
     // FIONREAD counts from the position to the end in a regular file: none, or past it.
     let isAtEnd = status.st_mode & S_IFMT == S_IFREG || isNull(status)
-    endIsTold = isAtEnd
+    next = isAtEnd ? .nothing : .more
     return isAtEnd ? 0 : 1
   }
 
-  override func rearm() { if !endIsTold { super.rearm() } }
+  override func rearm() {
+    switch next {
+    case .more: super.rearm()
+    case .change:
+      next = .nothing
+      rearmForChange()
+    case .nothing: break
+    }
+  }
 
   private var isSocket: Bool {
     var status = stat()

@@ -124,7 +124,7 @@ final class SourceCore {
     }
     act { $0.abandon() }
     // Should the event handler be the one who dropped the source, it keeps itself alive until it returns.
-    dropHandlers()
+    if !last.isCancelled { dropHandlers() }
   }
 
   var description: String {

@@ -90,12 +90,14 @@ struct SourceState {
     return isActive ? cancelled() : .nothing
   }
 
-  /// The last reference to an active source has gone: it stops, and no handler is called any more.
+  /// The last reference to an active source has gone: unless it was cancelled before, it stops, and no
+  /// handler is called any more.
   mutating func abandon() -> Action {
-    let mustStop = !isCancelled
+    // A cancel handler that is owed already is still called.
+    guard !isCancelled else { return .nothing }
     isCancelled = true
-    (hasEvent, owesRegistrationHandler, owesCancelHandler) = (false, false, false)
-    return mustStop && isActive ? cancelled() : .nothing
+    (hasEvent, owesRegistrationHandler) = (false, false)
+    return cancelled()
   }
 
   private mutating func cancelled() -> Action {

@@ -165,13 +165,6 @@ extension Band {
   /// left lying.
   /// - Returns: false when the thread shall end.
   private func park(_ worker: WorkerPointer, searching: Bool) -> Bool {
-    guard sleep(worker, searching: searching) else { return false }
-    // ORDERING: releasing; pairs with the monitor's acquiring look.
-    worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
-    return true
-  }
-
-  private func sleep(_ worker: WorkerPointer, searching: Bool) -> Bool {
     // ORDERING: acquiring and releasing; the partner is the monitor's compare-exchange: if it has just
     // given this worker up, it has already taken it out of `active`.
     let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .acquiringAndReleasing)
@@ -190,7 +183,7 @@ extension Band {
       if counters.snapshot.active < activeLimit {
         if leaveIdle(worker, retire: false) {
           if polls { EventLoop.shared.leaveSeat() }
-          return true
+          return resume(worker)
         }
       } else {
         // No room: whoever put the work in may have relied on this worker's search, so somebody must see to
@@ -202,14 +195,19 @@ extension Band {
   }
 
   private func waitToBeWoken(_ worker: WorkerPointer) -> Bool {
-    if worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {
-      worker.pointee.event.reset()
-      return true
+    if !worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {
+      if leaveIdle(worker, retire: true) { return false }
+      // Somebody has just taken this worker off the idle list: the signal is on its way.
+      _ = worker.pointee.event.park(until: .never)
     }
-    if leaveIdle(worker, retire: true) { return false }
-    // Somebody has just taken this worker off the idle list: the signal is on its way.
-    _ = worker.pointee.event.park(until: .never)
     worker.pointee.event.reset()
+    return resume(worker)
+  }
+
+  /// The worker is counted as active again, and says so.
+  private func resume(_ worker: WorkerPointer) -> Bool {
+    // ORDERING: releasing; pairs with the monitor's acquiring look.
+    worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
     return true
   }
 
@@ -228,9 +226,10 @@ extension Band {
         _ = worker.pointee.event.park(until: .never)
         worker.pointee.event.reset()
       }
-      // ORDERING: releasing; as in `park`.
-      if stays { worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing) }
+      if stays { _ = resume(worker) }
     }
+    // ORDERING: relaxed; as after an entry: the monitor may have given the worker up meanwhile.
+    if stays, worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
     return stays
   }
 
