@@ -1,26 +1,31 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// `dupes` is written against Concourse. With DUPES_INCUMBENT=1 in the environment the very same sources
-// are built against the Dispatch module of the Swift toolchain instead, so that the two runtimes can be
-// compared on the same job; nothing else differs between the builds (see Runtime.swift).
-let incumbent = Context.environment["DUPES_INCUMBENT"] == "1"
+// The examples are written against Concourse. With EXAMPLES_INCUMBENT=1 in the environment the very same
+// sources are built against the Dispatch module of the Swift toolchain instead, so that the two runtimes
+// can be compared on the same job; nothing else differs between the builds (see each Runtime.swift).
+let incumbent = Context.environment["EXAMPLES_INCUMBENT"] == "1"
+let runtime: [Target.Dependency] = incumbent ? [] : [.product(name: "Concourse", package: "concourse")]
+let settings: [SwiftSetting] = incumbent ? [.define("INCUMBENT")] : []
 
 let package = Package(
   name: "Examples",
-  products: [.executable(name: "dupes", targets: ["dupes"])],
+  products: [
+    .executable(name: "dupes", targets: ["dupes"]),
+    .executable(name: "echo-server", targets: ["echo-server"]),
+  ],
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],
   targets: [
-    // Everything `dupes` does, as a library, so that tests can drive one stage at a time.
-    .target(
-      name: "DupesKit",
-      dependencies: incumbent ? [] : [.product(name: "Concourse", package: "concourse")],
-      swiftSettings: incumbent ? [.define("INCUMBENT")] : []),
+    // Everything an example does is a library, so that tests can drive one part at a time.
+    .target(name: "DupesKit", dependencies: runtime, swiftSettings: settings),
     .executableTarget(name: "dupes", dependencies: ["DupesKit"]),
+    .target(name: "EchoKit", dependencies: runtime, swiftSettings: settings),
+    .executableTarget(name: "echo-server", dependencies: ["EchoKit"]),
     // Foundation's JSON parser for the tests, in a module of its own: Foundation re-exports the
     // toolchain's Dispatch, whose names clash with those of Concourse.
     .target(name: "JSONOracle", path: "Tests/JSONOracle"),
     .testTarget(name: "dupesTests", dependencies: ["DupesKit", "dupes", "JSONOracle"]),
+    .testTarget(name: "echoServerTests", dependencies: ["EchoKit", "echo-server"]),
   ],
   swiftLanguageModes: [.v6]
 )

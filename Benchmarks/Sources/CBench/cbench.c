@@ -1,11 +1,15 @@
 #define _GNU_SOURCE
 #include "cbench.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int bench_forbid_huge_pages(void) { return prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); }
+
+void bench_trim_heap(void) { malloc_trim(0); }
 
 int bench_core_count(void) {
   cpu_set_t allowed;
@@ -26,3 +30,11 @@ int bench_pin_to_core(int index) {
 }
 
 char **bench_environment(void) { return environ; }
+
+long bench_raise_descriptor_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+  struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  return (long)limit.rlim_cur;
+}

@@ -1,37 +1,9 @@
 import Glibc
 
-/// One row on every contestant that has it: the least value of all rounds for each.
-struct RowResult {
-  let row: Contestant.RowInfo
-  let limit: Limit
-  var least: [String: Reading] = [:]
-  var failures: [String] = []
-
-  var incumbent: Double? { least[Contestant.incumbentName]?.value }
-  var concourse: Double? { least[Contestant.concourseName]?.value }
-
-  /// Incumbent divided by Concourse: how many times better we are.
-  var ratio: Double? {
-    guard let incumbent, let concourse else { return nil }
-    return incumbent / concourse
-  }
-
-  /// nil where there is nothing to judge.
-  var holds: Bool? {
-    guard failures.isEmpty else { return false }
-    guard let ratio, let concourse else { return nil }
-    return switch limit {
-    case .speed(let least): ratio >= least
-    case .bytesOfIncumbent(let most): 1 / ratio <= most
-    case .bytes(let most): concourse <= most
-    case .geometricMean(let least): ratio >= least
-    }
-  }
-}
-
 extension Contestant {
   static let incumbentName = "incumbent"
   static let concourseName = "concourse"
+  static let plainCName = "C"
 }
 
 struct Comparison {
@@ -41,52 +13,55 @@ struct Comparison {
 
   func run() throws(Failure) -> [RowResult] {
     var rowsOf: [String: Set<String>] = [:]
-    var wanted: [Contestant.RowInfo] = []
+    var works: [[RowResult]] = []
     for contestant in contestants {
       let rows = try contestant.rows()
       rowsOf[contestant.name] = Set(rows.map(\.name))
       // The first contestant is a runtime; the rivals have some of its rows and no others.
-      if wanted.isEmpty { wanted = rows.filter { options.wants(row: $0.name) } }
+      guard works.isEmpty else { continue }
+      for row in rows where options.wants(row: row.name) {
+        guard let limit = limits.rows[row.name] else { throw Failure("limits.tsv: no row \(row.name)") }
+        let result = RowResult(row: row, limit: limit, limitToC: limits.toC[row.name])
+        if works.last?.first?.row.work == row.work {
+          works[works.count - 1].append(result)
+        } else {
+          works.append([result])
+        }
+      }
     }
-    guard !wanted.isEmpty else { throw Failure("no row has such a name") }
-
-    var results: [RowResult] = []
-    for row in wanted {
-      guard let limit = limits.rows[row.name] else { throw Failure("limits.tsv: no row \(row.name)") }
-      let having = contestants.filter { rowsOf[$0.name]?.contains(row.name) == true }
-      results.append(measure(row, limit, on: having))
+    guard !works.isEmpty else { throw Failure("no row has such a name") }
+    return works.flatMap { rows in
+      measure(rows, on: contestants.filter { rowsOf[$0.name]?.contains(rows[0].row.name) == true })
     }
-    return results
   }
 
   /// Takes the contestants in turn, round by round, so that what else the machine does, and how fast
-  /// it runs, meets all of them.
-  private func measure(_ row: Contestant.RowInfo, _ limit: Limit, on having: [Contestant]) -> RowResult {
-    var result = RowResult(row: row, limit: limit)
+  /// it runs, meets all of them. The rows come from the same piece of work.
+  private func measure(_ rows: [RowResult], on having: [Contestant]) -> [RowResult] {
+    var results = rows
+    let work = rows[0].row.work
     // Seconds, not nanoseconds: the row is long, and its noise small beside it.
-    let rounds = row.unit == "s" ? min(options.rounds, 2) : options.rounds
+    let rounds = rows[0].row.unit == "s" ? min(options.rounds, 2) : options.rounds
     var remaining = having
     for round in 1...rounds {
       for contestant in remaining {
-        progress("\(row.name): round \(round) of \(rounds), \(contestant.name)")
+        progress("\(work): round \(round) of \(rounds), \(contestant.name)")
         do throws(Failure) {
-          let reading = try contestant.measure(row.name, quick: options.quick)
-          if let first = result.least.first?.value,
-            first.operations != reading.operations || first.check != reading.check
-          {
-            throw Failure("\(contestant.name) did other work on \(row.name): \(reading), not \(first)")
-          }
-          if reading.value < result.least[contestant.name]?.value ?? .infinity {
-            result.least[contestant.name] = reading
+          let readings = try contestant.measure(work, quick: options.quick)
+          for index in results.indices {
+            guard let reading = readings[results[index].row.name] else {
+              throw Failure("\(contestant.program) --row \(work): no line for \(results[index].row.name)")
+            }
+            try results[index].take(reading, of: contestant)
           }
         } catch {
-          result.failures.append(error.message)
+          results[0].failures.append(error.message)
           remaining.removeAll { $0.name == contestant.name }
         }
       }
     }
     progress(nil)
-    return result
+    return results
   }
 }
 

@@ -37,17 +37,21 @@ struct JSONReport {
       "\"values\": {\(values)}",
       "\"ratio\": \(number(result.ratio))",
       "\"kind\": \(quoted(kind))",
-      "\"limit\": \(limit)",
+      "\"limit\": \(number(limit))",
       "\"holds\": \(result.holds.map { String($0) } ?? "null")",
+      "\"ratioToC\": \(number(result.ratio(to: Contestant.plainCName)))",
+      "\"limitToC\": \(number(result.limitToC))",
     ]
     return "{" + fields.joined(separator: ", ") + "}"
   }
 
-  private func describe(_ limit: Limit) -> (kind: String, limit: Double) {
+  private func describe(_ limit: Limit) -> (kind: String, limit: Double?) {
     switch limit {
     case .speed(let least): ("speed", least)
-    case .bytesOfIncumbent(let most): ("incumbent", most)
-    case .bytes(let most): ("bytes", most)
+    case .apart(let least): ("apart", least)
+    case .partOfIncumbent(let most): ("incumbent", most)
+    case .most(let most): ("most", most)
+    case .report: ("report", nil)
     case .geometricMean(let least): ("mean", least)
     }
   }

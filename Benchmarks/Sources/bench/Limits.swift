@@ -1,33 +1,43 @@
 /// What is expected of a row; the numbers are in limits.tsv.
 enum Limit: Equatable {
   case speed(atLeast: Double)
-  case bytesOfIncumbent(atMost: Double)
-  case bytes(atMost: Double)
+  case apart(atLeast: Double)
+  case partOfIncumbent(atMost: Double)
+  case most(Double)
+  case report
   case geometricMean(atLeast: Double)
 
-  var isMemory: Bool {
+  var isSpeed: Bool {
     switch self {
-    case .bytesOfIncumbent, .bytes: true
-    case .speed, .geometricMean: false
+    case .speed, .apart: true
+    case .partOfIncumbent, .most, .report, .geometricMean: false
     }
   }
 }
 
 struct Limits {
   private(set) var rows: [String: Limit] = [:]
+  /// What plain C's value divided by ours comes to at least.
+  private(set) var toC: [String: Double] = [:]
   private(set) var geometricMean: Double
 
   init(text: String) throws(Failure) {
     var mean: Double?
     for line in text.split(separator: "\n") where !line.hasPrefix("#") {
       let fields = line.split(separator: "\t").map(String.init)
+      if fields.count == 2, fields[1] == "report" {
+        rows[fields[0]] = .report
+        continue
+      }
       guard fields.count == 3, let number = Double(fields[2]) else {
         throw Failure("limits.tsv: cannot read: \(line)")
       }
       switch fields[1] {
       case "speed": rows[fields[0]] = .speed(atLeast: number)
-      case "incumbent": rows[fields[0]] = .bytesOfIncumbent(atMost: number)
-      case "bytes": rows[fields[0]] = .bytes(atMost: number)
+      case "apart": rows[fields[0]] = .apart(atLeast: number)
+      case "incumbent": rows[fields[0]] = .partOfIncumbent(atMost: number)
+      case "most": rows[fields[0]] = .most(number)
+      case "C": toC[fields[0]] = number
       case "mean": mean = number
       default: throw Failure("limits.tsv: unknown kind: \(line)")
       }

@@ -24,14 +24,16 @@ enum Main {
     let runtimes = [Contestant.incumbentName, Contestant.concourseName]
       .filter { options.only == nil || options.only?.rawValue == $0 }
       .map { Contestant(name: $0, program: "\(folder)/bench-\($0)") }
-    let rivals = try options.rivals.map(buildRivals) ?? []
+    // Plain C was built with us and takes part wherever there is something to compare.
+    let plainC = Contestant(name: Contestant.plainCName, program: "\(folder)/rival-c")
+    let rivals = (options.only == nil ? [plainC] : []) + (try options.rivals.map(buildRivals) ?? [])
 
     let results = try Comparison(contestants: runtimes + rivals, limits: limits, options: options).run()
     let summary = Summary(results, limits, complete: options.rows.isEmpty)
     if options.json {
       print(JSONReport(results: results, summary: summary, limits: limits, options: options).text)
     } else {
-      let names = rivals.map(\.name)
+      let names = rivals.map(\.name).filter { name in results.contains { $0.least[name] != nil } }
       print(
         Report(results: results, summary: summary, limits: limits, options: options, rivals: names).text)
     }

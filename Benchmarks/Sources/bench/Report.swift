@@ -9,11 +9,13 @@ struct Report {
 
   var text: String {
     var parts: [String] = []
-    let speed = results.filter { !$0.limit.isMemory }
-    if !speed.isEmpty { parts.append(comparison(speed)) }
-    if summary.smallest != nil { parts.append(overall) }
-    let memory = results.filter { $0.limit.isMemory }
-    if !memory.isEmpty { parts.append(comparison(memory)) }
+    for (section, title) in [(.speed, "speed"), (.memory, "memory"), (.behaviour, "behaviour")]
+      as [(RowResult.Section, String)]
+    {
+      let rows = results.filter { $0.section == section }
+      if !rows.isEmpty { parts.append(comparison(rows, title)) }
+      if section == .speed, summary.smallest != nil { parts.append(overall) }
+    }
     if !rivals.isEmpty { parts.append(rivalTable) }
     if !summary.failures.isEmpty {
       parts.append("FAILED:\n" + summary.failures.map { "  " + $0 }.joined(separator: "\n"))
@@ -22,21 +24,19 @@ struct Report {
     return parts.joined(separator: "\n\n")
   }
 
-  private func comparison(_ rows: [RowResult]) -> String {
-    let isMemory = rows[0].limit.isMemory
+  private func comparison(_ rows: [RowResult], _ title: String) -> String {
     if let only = options.only {
       return table(
-        [[isMemory ? "memory" : "speed", only.rawValue]]
+        [[title, only.rawValue]]
           + rows.map { [$0.row.name, cell($0.least[only.rawValue]?.value, $0.row.unit)] })
     }
-    let head = [isMemory ? "memory" : "speed", "incumbent", "Concourse", "ratio", "expected", ""]
     return table(
-      [head]
+      [[title, "incumbent", "Concourse", "ratio", "expected", ""]]
         + rows.map { result in
           [
             result.row.name, cell(result.incumbent, result.row.unit),
             cell(result.concourse, result.row.unit),
-            result.ratio.map { fixed($0, 2) } ?? "-", expectation(of: result.limit),
+            result.ratio.map { fixed($0, 2) } ?? "-", expectation(of: result),
             result.failures.isEmpty ? verdict(result.holds) : "FAILED",
           ]
         })
@@ -61,6 +61,7 @@ struct Report {
     let shared = results.filter { result in rivals.contains { result.least[$0] != nil } }
     let head =
       ["rivals", "incumbent", "Concourse"] + rivals.flatMap { [$0, "\($0) / Concourse"] }
+      + ["expected of C", ""]
     return table(
       [head]
         + shared.map { result in
@@ -69,10 +70,12 @@ struct Report {
             cell(result.concourse, result.row.unit),
           ]
             + rivals.flatMap { rival -> [String] in
-              let value = result.least[rival]?.value
-              let ratio = value.flatMap { value in result.concourse.map { value / $0 } }
-              return [cell(value, result.row.unit), ratio.map { fixed($0, 2) } ?? "-"]
+              [
+                cell(result.least[rival]?.value, result.row.unit),
+                result.ratio(to: rival).map { fixed($0, 2) } ?? "-",
+              ]
             }
+            + [result.limitToC.map { ">= \(short($0))" } ?? "", verdict(result.holdsToC)]
         })
   }
 
@@ -83,16 +86,17 @@ struct Report {
   private func verdict(_ holds: Bool?) -> String {
     switch holds {
     case true?: "ok"
-    case false?: "BELOW"
+    case false?: "MISSED"
     case nil: ""
     }
   }
 
-  private func expectation(of limit: Limit) -> String {
-    switch limit {
-    case .speed(let least), .geometricMean(let least): ">= \(short(least))"
-    case .bytesOfIncumbent(let most): "<= \(short(most)) of it"
-    case .bytes(let most): "<= \(short(most)) bytes"
+  private func expectation(of result: RowResult) -> String {
+    switch result.limit {
+    case .speed(let least), .apart(let least), .geometricMean(let least): ">= \(short(least))"
+    case .partOfIncumbent(let most): "<= \(short(most)) of it"
+    case .most(let most): "<= \(short(most)) \(result.row.unit)"
+    case .report: ""
     }
   }
 }

@@ -6,13 +6,16 @@ struct Summary {
   let geometricMean: Double?
   let geometricMeanHolds: Bool?
   let failures: [String]
-  /// Names of rows below their limit, and "geometric-mean".
+  /// Names of rows beyond their limit, and "geometric-mean".
   let missed: [String]
 
   /// - Parameter complete: all rows were measured; the mean of some of them is not judged.
   init(_ results: [RowResult], _ limits: Limits, complete: Bool) {
-    let speed = results.filter { !$0.limit.isMemory && $0.ratio != nil }
-    smallest = speed.min { ($0.ratio ?? 0) < ($1.ratio ?? 0) }
+    smallest = results.filter { $0.section == .speed && $0.ratio != nil }
+      .min { ($0.ratio ?? 0) < ($1.ratio ?? 0) }
+    let speed = results.filter { result in
+      if case .speed = result.limit { result.ratio != nil } else { false }
+    }
     if speed.isEmpty {
       geometricMean = nil
     } else {
@@ -22,6 +25,7 @@ struct Summary {
     failures = results.flatMap(\.failures)
     missed =
       results.filter { $0.holds == false }.map(\.row.name)
+      + results.filter { $0.holdsToC == false }.map { $0.row.name + " (against C)" }
       + (geometricMeanHolds == false ? ["geometric-mean"] : [])
   }
 }

@@ -13,7 +13,8 @@ func fixed(_ value: Double, _ digits: Int) -> String {
 
 /// Three digits that matter, no more.
 func short(_ value: Double) -> String {
-  fixed(value, value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3)
+  if value == 0 { return "0" }
+  return fixed(value, value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3)
 }
 
 /// A value of a row with its unit.

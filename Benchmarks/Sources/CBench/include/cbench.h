@@ -1,7 +1,9 @@
 #ifndef CBENCH_H
 #define CBENCH_H
 
-// What the benchmarks need and Swift cannot say.
+#include <stdint.h>
+
+// What the benchmarks need and Swift cannot say, and what every contestant must do in the same words.
 
 // Costs nothing and does nothing, but the compiler must assume that it uses `value` and touches
 // memory: a loop around it cannot be removed, and a result handed to it cannot be computed away.
@@ -12,6 +14,9 @@ static inline void bench_opaque(long value) { __asm__ volatile("" : : "r"(value)
 // Returns 0 when the kernel agreed.
 int bench_forbid_huge_pages(void);
 
+// Hands the allocator's free pages back to the kernel, so that what stays resident is in use.
+void bench_trim_heap(void);
+
 // How many cores the calling thread may use.
 int bench_core_count(void);
 
@@ -21,5 +26,38 @@ int bench_pin_to_core(int index);
 
 // The environment for a child process. (Swift 6 refuses the global variable itself.)
 char *_Nullable *_Nonnull bench_environment(void);
+
+// Raises the soft limit of open descriptors to the hard one. Returns the limit then in force.
+long bench_raise_descriptor_limit(void);
+
+// Echo rows: the listening socket and the clients are the same for all contestants.
+
+// A listening TCP socket on the loopback interface, non-blocking; its port goes to `port`. -1: errno.
+int bench_listen(int *_Nonnull port);
+
+// The next connection, non-blocking and without delay for small messages; -1 and EAGAIN: none waits.
+int bench_accept(int listener);
+
+// Starts the program echo-load, which lies beside the calling program, and waits for its end. It opens
+// the connections and makes `passes` + 1 passes of `trips` round trips each, the first as a warm-up.
+// The nanoseconds of the quickest pass go to `nanoseconds`, all bytes that came back (and were
+// compared) to `bytes`. Returns 0; -1 if anything was wrong, which is then on standard error.
+int bench_run_echo_load(
+    int port, int connections, long trips, int passes, long *_Nonnull nanoseconds, long *_Nonnull bytes);
+
+// File rows.
+
+// A file without a name in TMPDIR (or /tmp), full of data that differ from page to page, in the page
+// cache and written back. It is gone once it is closed. Returns a descriptor at offset 0; -1: errno.
+int bench_make_cached_file(long bytes);
+
+// Adds up one byte of each 512 of `count` bytes that stand at `offset` of a file: cheap beside copying
+// them, but wrong as soon as a page is missing, doubled or in the wrong place.
+static inline uint64_t bench_sample(const uint8_t *_Nonnull bytes, long count, long offset) {
+  uint64_t sum = 0;
+  for (long at = (512 - offset % 512) % 512; at < count; at += 512)
+    sum += (uint64_t)(bytes[at] + 1) * (uint64_t)((offset + at) / 512 + 1);
+  return sum;
+}
 
 #endif

@@ -18,11 +18,18 @@ enum Main {
       }
     }
     if list {
-      for row in Row.all { print("\(row.name)\t\(row.unit.rawValue)\t\(row.question)") }
+      for row in Row.all {
+        for figure in row.figures {
+          print("\(figure.name)\t\(figure.unit.rawValue)\t\(figure.question)\t\(row.name)")
+        }
+      }
     } else if let name {
       guard let row = Row.all.first(where: { $0.name == name }) else { fail("no row named \(name)") }
-      let result = row.measure(scale)
-      print("\(row.name) \(result.value) \(result.operations) \(result.check)")
+      let results = row.measure(scale)
+      verify(results.count, equals: row.figures.count, "a measurement for each figure")
+      for (figure, result) in zip(row.figures, results) {
+        print("\(figure.name) \(result.value) \(result.operations) \(result.check)")
+      }
     } else {
       usage()
     }

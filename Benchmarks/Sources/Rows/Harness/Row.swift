@@ -8,20 +8,43 @@ struct Row: Sendable {
     case seconds = "s"
     /// Bytes of private resident memory for one object.
     case bytes = "bytes"
+    /// Context switches of all threads together.
+    case switches = "switches"
   }
 
-  let name: String
-  let unit: Unit
-  let question: String
-  let measure: @Sendable (Scale) -> Measurement
+  /// One of the numbers that a row finds out; reported and judged by itself.
+  struct Figure: Sendable {
+    let name: String
+    let unit: Unit
+    let question: String
 
+    init(_ name: String, _ unit: Unit, _ question: String) {
+      self.name = name
+      self.unit = unit
+      self.question = question
+    }
+  }
+
+  /// What to call it when it is to be measured.
+  let name: String
+  let figures: [Figure]
+  /// Returns a measurement for each figure, in their order.
+  let measure: @Sendable (Scale) -> [Measurement]
+
+  /// A row with a single figure, of the same name.
   init(
     _ name: String, _ unit: Unit, _ question: String,
     measure: @escaping @Sendable (Scale) -> Measurement
   ) {
     self.name = name
-    self.unit = unit
-    self.question = question
+    figures = [Figure(name, unit, question)]
+    self.measure = { [measure($0)] }
+  }
+
+  /// A row that finds out several numbers by the same work.
+  init(_ name: String, _ figures: [Figure], measure: @escaping @Sendable (Scale) -> [Measurement]) {
+    self.name = name
+    self.figures = figures
     self.measure = measure
   }
 }

@@ -12,21 +12,28 @@ func waitUntilOtherThreadsSleep() {
 }
 
 private func otherThreadsSleep() -> Bool {
+  for thread in otherThreads() {
+    // A thread that ends between the listing and the reading is not awake either.
+    guard let stat = readSmallFile("/proc/self/task/\(thread)/stat") else { continue }
+    if state(inStat: stat) != UInt8(ascii: "S") { return false }
+  }
+  return true
+}
+
+/// The ids of all threads but the main one, on which rows run and whose id is the process's.
+func otherThreads() -> [String] {
   guard let folder = opendir("/proc/self/task") else { fail("cannot open /proc/self/task") }
   defer { closedir(folder) }
-  // Rows run on the main thread, whose id is the process's.
   let ours = String(getpid())
+  var threads: [String] = []
   while let entry = readdir(folder) {
     // SAFETY: the entry is valid until the next readdir; its name ends with a zero byte.
     let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
       String(decoding: bytes.prefix(while: { $0 != 0 }), as: UTF8.self)
     }
-    if name.hasPrefix(".") || name == ours { continue }
-    // A thread that ends between the listing and the reading is not awake either.
-    guard let stat = readSmallFile("/proc/self/task/\(name)/stat") else { continue }
-    if state(inStat: stat) != UInt8(ascii: "S") { return false }
+    if !name.hasPrefix("."), name != ours { threads.append(name) }
   }
-  return true
+  return threads
 }
 
 /// The state letter follows the thread's name, which is in parentheses and may hold some itself.

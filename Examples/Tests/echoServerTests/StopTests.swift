@@ -1,0 +1,82 @@
+import EchoKit
+import Glibc
+import Testing
+
+/// The ways in which a server ends.
+@Suite(.timeLimit(.minutes(2))) struct StopTests {
+  @Test func whatWasReceivedIsEchoedFirst() async throws {
+    let running = try RunningServer()
+    let client = try running.client()
+    try client.expectEcho(of: message(10))
+    // All of it is on the server's side when `send` returns, whether the server has looked at it or not.
+    try client.send(message(100_000))
+    running.server.stop(grace: 20) {}
+    #expect(try client.receive(200_000) == message(100_000))
+    try await running.wait("the connection is closed") { $0.open == 0 }
+    #expect(running.server.statistics.cutOff == 0)
+  }
+
+  @Test func pendingOutputOfAPausedConnectionLeavesFirst() async throws {
+    let running = try RunningServer()
+    let client = try running.client(receiveBuffer: 4096)
+    let bytes = message(64 << 20)
+    var sent = 0
+    try await running.wait("the server pauses") { statistics in
+      if sent < bytes.count { sent += client.sendWhatFits(bytes[sent...]) }
+      return statistics.pauses > 0
+    }
+    running.server.stop(grace: 20) {}
+    #expect(try client.receive(sent + 1) == Array(bytes[..<sent]))
+    try await running.wait("the connection is closed") { $0.open == 0 }
+    #expect(running.server.statistics.cutOff == 0)
+    #expect(running.server.statistics.bytes == sent)
+  }
+
+  @Test func idleClientsSeeTheEnd() async throws {
+    let running = try RunningServer()
+    let clients = try (0..<20).map { _ in try running.client() }
+    for client in clients { try client.expectEcho(of: message(10)) }
+    await running.stop()
+    for client in clients { #expect(try client.receive(1) == []) }
+    #expect(throws: EchoClient.Refused.self) { try running.client() }
+  }
+
+  @Test func whoDoesNotReadIsCutOffWhenTheGraceIsOver() async throws {
+    let running = try RunningServer()
+    let client = try running.client(receiveBuffer: 4096)
+    let bytes = message(64 << 20)
+    var sent = 0
+    try await running.wait("the server pauses") { statistics in
+      if sent < bytes.count { sent += client.sendWhatFits(bytes[sent...]) }
+      return statistics.pauses > 0
+    }
+    await running.stop(grace: 0)
+    let statistics = running.server.statistics
+    #expect(statistics.cutOff == 1)
+    #expect(statistics.open == 0)
+    withExtendedLifetime(client) {}
+  }
+
+  @Test func aServerThatServedNobody() async throws {
+    let running = try RunningServer()
+    await running.stop()
+    #expect(running.server.statistics.accepted == 0)
+    #expect(running.reports.all == [])
+  }
+
+  /// Servers come and go with clients in the middle of something.
+  @Test func manyTimes() async throws {
+    for _ in 0..<50 {
+      let running = try RunningServer()
+      let clients = try (0..<5).map { _ in try running.client() }
+      // Accepted, that is: who still waits at the door when the server stops finds it closed.
+      for client in clients { try client.expectEcho(of: message(10)) }
+      for (seed, client) in clients.enumerated() { try client.send(message(3_000, seed: seed)) }
+      await running.stop()
+      for (seed, client) in clients.enumerated() {
+        #expect(try client.receive(4_000) == message(3_000, seed: seed))
+      }
+      #expect(running.server.statistics.open == 0)
+    }
+  }
+}
