@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "linux_sources.h"
+
 /// Everything the engine keeps per thread. Only the thread itself touches it.
 struct concourse_thread {
   /// The innermost running item's `Frame`, or NULL outside items.

@@ -1,5 +1,5 @@
-/// Where the control group of this process is to be found in the file system, as far as the processor is
-/// concerned.
+/// Where the control group of this process is to be found in the file system, as far as one controller is
+/// concerned: the processor's or the memory's.
 ///
 /// There are two kinds of trees. In version 2 all controllers share one tree. In version 1 each controller
 /// may have its own. A machine can have both (a hybrid), and then a controller belongs to one of them; the
@@ -27,17 +27,21 @@ struct CgroupTree {
   // MARK: Looking it up
 
   /// The tree of the calling thread, nil if there is none or it cannot be seen.
-  static func ofThisProcess(root: String) -> CgroupTree? {
+  /// - Parameters:
+  ///   - controller: its name in version 1.
+  ///   - root: put before every path, for tests.
+  static func ofThisProcess(controller: String = "cpu", root: String) -> CgroupTree? {
     // The files of `self` are those of the main thread, which may have ended while others go on: then its
     // `mountinfo` cannot be opened. `thread-self` is missing in kernels before 3.17.
-    find(root: root, process: "/proc/thread-self") ?? find(root: root, process: "/proc/self")
+    find(controller, root: root, process: "/proc/thread-self")
+      ?? find(controller, root: root, process: "/proc/self")
   }
 
-  private static func find(root: String, process: String) -> CgroupTree? {
-    guard let group = membership(in: Array((root + process + "/cgroup").utf8)) else { return nil }
+  private static func find(_ controller: String, root: String, process: String) -> CgroupTree? {
+    guard let group = membership(controller, in: Array((root + process + "/cgroup").utf8)) else { return nil }
     var best: Mount?
     forEachLine(of: Array((root + process + "/mountinfo").utf8)) { line in
-      guard let mount = Mount(line: line, version: group.version, path: group.path) else { return true }
+      guard let mount = Mount(line: line, controller, group.version, path: group.path) else { return true }
       // A tree can be mounted several times, in part; the part with the fewest levels missing counts.
       if best.map({ mount.missing < $0.missing }) ?? true { best = mount }
       return mount.missing > 0
@@ -47,8 +51,9 @@ struct CgroupTree {
     }
   }
 
-  /// Which tree limits our processor time, and the path of our group in it.
-  private static func membership(in file: [UInt8]) -> (version: Version, path: [UInt8])? {
+  /// Which tree has the controller, and the path of our group in it.
+  private static func membership(_ controller: String, in file: [UInt8]) -> (version: Version, path: [UInt8])?
+  {
     var found: (version: Version, path: [UInt8])?
     forEachLine(of: file) { line in
       // The path may contain colons itself.
@@ -56,7 +61,7 @@ struct CgroupTree {
       guard fields.count == 3 else { return true }
       if fields[1].isEmpty {
         found = (.two, Array(fields[2]))
-      } else if fields[1].hasItem("cpu") {
+      } else if fields[1].hasItem(controller) {
         found = (.one, Array(fields[2]))
         return false
       }
@@ -76,7 +81,7 @@ struct CgroupTree {
     let missing: Int
 
     /// Nil if the line describes another kind of mount, or a part of the tree without our group.
-    init?(line: [UInt8], version: Version, path: [UInt8]) {
+    init?(line: [UInt8], _ controller: String, _ version: Version, path: [UInt8]) {
       // Identifier, parent, device, root, mount point, options, any number of tags, a dash, type, source,
       // options of the file system.
       let fields = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
@@ -85,7 +90,7 @@ struct CgroupTree {
       else { return nil }
       switch version {
       case .one:
-        guard fields[dash + 1].elementsEqual("cgroup".utf8), fields[dash + 3].hasItem("cpu") else {
+        guard fields[dash + 1].elementsEqual("cgroup".utf8), fields[dash + 3].hasItem(controller) else {
           return nil
         }
       case .two:

@@ -1,0 +1,91 @@
+public import typealias Glibc.pid_t
+
+extension DispatchSource {
+  /// What a process source can report. Matching C constants: `DISPATCH_PROC_EXIT` and so on.
+  public struct ProcessEvent: OptionSet, RawRepresentable, Sendable {
+    /// The bits, as in C.
+    public let rawValue: UInt
+
+    /// The events with these bits.
+    public init(rawValue: UInt) { self.rawValue = rawValue }
+
+    /// The process has ended; if it is a child, it can be reaped now.
+    public static let exit = ProcessEvent(rawValue: 0x8000_0000)
+    /// The process has made another by `fork`, `vfork`, `posix_spawn` or their like.
+    public static let fork = ProcessEvent(rawValue: 0x4000_0000)
+    /// The process has become another program by `exec`.
+    public static let exec = ProcessEvent(rawValue: 0x2000_0000)
+    /// A signal was delivered to the process. Linux tells nobody: a source cannot be made for it.
+    public static let signal = ProcessEvent(rawValue: 0x0800_0000)
+    /// All of them; more than Linux can observe, so intersect it with `observable`.
+    public static let all: ProcessEvent = [.exit, .fork, .exec, .signal]
+
+    /// What can be observed here and now: always `.exit`; `.fork` and `.exec` too where the kernel grants
+    /// its process events to this process, mostly to privileged ones outside of containers.
+    ///
+    /// Asking takes some system calls. Code for several systems intersects its mask with this.
+    public static var observable: ProcessEvent {
+      ProcessConnector.isPermitted ? [.exit, .fork, .exec] : .exit
+    }
+
+    static let names: [(UInt, String)] = [
+      (exit.rawValue, "exit"), (fork.rawValue, "fork"), (exec.rawValue, "exec"), (signal.rawValue, "signal"),
+    ]
+  }
+
+  /// Creates a source that calls its handler when something happens to a process.
+  ///
+  /// The exit is reported once, when the process has ended and, if it is a child of this one, can be
+  /// reaped; also if that was so before. A process that does not exist counts as one that has ended. The
+  /// source never reaps. The process is held from this call on: should its number be used again later,
+  /// the source does not mistake the new process for it. For other processes than children, the end is
+  /// that of their last thread.
+  ///
+  /// `.fork` and `.exec` are reported for any process, where the kernel permits it; under a flood of
+  /// processes some announcements can be lost, and then both are reported to be on the safe side.
+  ///
+  /// Where the kernel has no descriptor for a process (before 5.3, or none left), it is looked at up to
+  /// fifty times a second instead.
+  ///
+  /// Traps on an identifier below 1, on an empty mask, and on events that cannot be observed here, see
+  /// `ProcessEvent.observable`.
+  /// - Parameters:
+  ///   - identifier: the process.
+  ///   - eventMask: what to report.
+  ///   - queue: where the handlers run; nil means the default global queue.
+  /// Matching C function: `dispatch_source_create` with `DISPATCH_SOURCE_TYPE_PROC`.
+  public class func makeProcessSource(
+    identifier: pid_t, eventMask: ProcessEvent, queue: DispatchQueue? = nil
+  ) -> any DispatchSourceProcess {
+    makeProcess(identifier, eventMask, queue).orTrap()
+  }
+
+  /// As `makeProcessSource`, for callers that must not die of a refusal.
+  static func makeProcess(
+    _ identifier: pid_t, _ mask: ProcessEvent, _ queue: DispatchQueue?
+  ) -> Result<DispatchSource, SourceRefusal> {
+    ProcessBackend.make(identifier: identifier, mask: mask).map { backend in
+      DispatchSource(
+        SourceCore(
+          kind: .process, handle: UInt(identifier), mask: mask.rawValue, merging: .or, target: queue,
+          backend: backend))
+    }
+  }
+}
+
+/// A source that reports what happens to a process.
+public protocol DispatchSourceProcess: DispatchSourceProtocol {}
+
+extension DispatchSourceProcess {
+  /// The process. Matching C function: `dispatch_source_get_handle`.
+  public var handle: pid_t { pid_t(truncatingIfNeeded: core.handle) }
+
+  /// What has happened since the last call of the event handler; defined only inside it. Matching C
+  /// function: `dispatch_source_get_data`.
+  public var data: DispatchSource.ProcessEvent { .init(rawValue: core.data) }
+
+  /// The events asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
+  public var mask: DispatchSource.ProcessEvent { .init(rawValue: core.isCancelled ? 0 : core.mask) }
+}
+
+extension DispatchSource: DispatchSourceProcess {}

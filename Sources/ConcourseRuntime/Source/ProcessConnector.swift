@@ -1,0 +1,166 @@
+internal import CConcourse
+internal import Glibc
+
+/// Who is told what a process does.
+protocol ProcessListener: AnyObject, Sendable {
+  /// Called on a thread that polls. May come once more after `remove`.
+  func processChanged(_ events: DispatchSource.ProcessEvent)
+}
+
+/// The kernel's announcements of forks and execs: the one way in which Linux tells of them.
+///
+/// They come for all processes of the machine, through one socket that is open while sources need it. The
+/// kernel grants it to privileged processes in the machine's first process namespace (and, since 6.6, to
+/// some others); whether it does is found out by asking.
+final class ProcessConnector {
+  static let shared = ProcessConnector()
+
+  private let lock = Lock()
+  // GUARDED BY `lock`.
+  private var users = 0
+  private var socket: Int32 = -1
+  private var watch: FileWatch?
+  private var ear: Ear?
+  private var listeners: [pid_t: [any ProcessListener]] = [:]
+
+  /// At most so many announcements are read before other descriptors get their turn.
+  private static let batch = 256
+  /// So many announcements may precede the kernel's answer; more than fit into the socket.
+  private static let mostBeforeAnswer = 16_384
+
+  /// Whether the kernel grants announcements to this process now.
+  static var isPermitted: Bool {
+    guard shared.acquire() == 0 else { return false }
+    shared.release()
+    return true
+  }
+
+  /// Keeps the socket open until `release`, though silent without listeners.
+  /// - Returns: 0, or the errno with which the kernel refuses.
+  func acquire() -> Int32 {
+    lock.lock()
+    defer { lock.unlock() }
+    if users == 0 {
+      switch Self.open() {
+      case .success(let made): socket = made
+      case .failure(let refusal): return refusal.errno
+      }
+    }
+    users += 1
+    return 0
+  }
+
+  /// The opposite of `acquire`.
+  func release() {
+    let (watch, socket) = lock.withLock { () -> (FileWatch?, Int32) in
+      users -= 1
+      guard users == 0 else { return (nil, -1) }
+      defer { (self.watch, self.ear, self.socket) = (nil, nil, -1) }
+      return (self.watch, self.socket)
+    }
+    watch?.remove()
+    if socket >= 0 { Self.close(socket) }
+  }
+
+  /// Begins to tell `listener` of a process. Call between `acquire` and `release`.
+  func add(_ listener: any ProcessListener, for identifier: pid_t) {
+    let fresh = lock.withLock { () -> FileWatch? in
+      listeners[identifier, default: []].append(listener)
+      guard watch == nil else { return nil }
+      let ear = Ear()
+      (self.ear, watch) = (ear, FileWatch(descriptor: socket, interest: .read, owner: ear))
+      return watch
+    }
+    _ = fresh?.install()
+  }
+
+  /// Ends it.
+  func remove(_ listener: any ProcessListener, for identifier: pid_t) {
+    lock.withLock {
+      listeners[identifier]?.removeAll { $0 === listener }
+      if listeners[identifier]?.isEmpty == true { listeners[identifier] = nil }
+    }
+  }
+
+  // MARK: The socket
+
+  private struct Refusal: Error {
+    let errno: Int32
+  }
+
+  /// A socket on which the kernel has agreed to announce.
+  private static func open() -> Result<Int32, Refusal> {
+    let socket = Int32(System.call(.socket) { Int(concourse_connector_socket()) })
+    guard socket >= 0 else { return .failure(Refusal(errno: -socket)) }
+    if let refusal = listen(on: socket) {
+      close(socket)
+      return .failure(refusal)
+    }
+    return .success(socket)
+  }
+
+  private static func listen(on socket: Int32) -> Refusal? {
+    let bound = System.call(.bind) { Int(concourse_connector_bind(socket)) }
+    guard bound >= 0 else { return Refusal(errno: Int32(-bound)) }
+    let asked = System.call(.write) { Int(concourse_connector_listen(socket, false)) }
+    guard asked >= 0 else { return Refusal(errno: Int32(-asked)) }
+    // The kernel answers before the request returns, though announcements may stand before the answer.
+    // Outside of the first process namespace it does not answer at all.
+    for _ in 0..<mostBeforeAnswer {
+      var news = concourse_process_news()
+      let found = System.call(.read) { Int(concourse_connector_read(socket, &news)) }
+      if found == -Int(ENOBUFS) { continue }
+      guard found >= 0 else { return Refusal(errno: EPERM) }
+      guard found == 1, news.is_answer else { continue }
+      if news.answer != 0 { return Refusal(errno: Int32(bitPattern: news.answer)) }
+      // Best effort: old kernels pass over this request and go on announcing everything. It has no answer.
+      _ = System.call(.write) { Int(concourse_connector_listen(socket, true)) }
+      return nil
+    }
+    return Refusal(errno: EBUSY)
+  }
+
+  private static func close(_ socket: Int32) {
+    _ = System.call(.close) { System.result(Glibc.close(socket)) }
+  }
+}
+
+// MARK: - Announcements
+
+extension ProcessConnector {
+  /// Whom the loop tells that announcements have come; made and dropped with the watch. The connector lives
+  /// for ever, and would after weak references to it keep a table that leak checkers take for lost.
+  private final class Ear: FileWatchOwner {
+    func fileIsReady(_ watch: FileWatch) { ProcessConnector.shared.hear(watch) }
+  }
+
+  private func hear(_ watch: FileWatch) {
+    for _ in 0..<Self.batch {
+      guard let (events, told) = takeNext(from: watch) else { break }
+      for listener in told { listener.processChanged(events) }
+    }
+    watch.rearm()
+  }
+
+  /// The next announcement and whom it concerns, perhaps nobody; nil when there is none.
+  private func takeNext(
+    from watch: FileWatch
+  ) -> (events: DispatchSource.ProcessEvent, told: [any ProcessListener])? {
+    lock.lock()
+    defer { lock.unlock() }
+    // Once `release` has closed the socket, its number may be that of a client's.
+    guard watch === self.watch else { return nil }
+    var news = concourse_process_news()
+    let found = System.call(.read) { Int(concourse_connector_read(socket, &news)) }
+    // Some are lost and nobody knows which: everybody is told to look.
+    if found == -Int(ENOBUFS) { return ([.fork, .exec], listeners.values.flatMap { $0 }) }
+    guard found >= 0 else { return nil }
+    var events = DispatchSource.ProcessEvent()
+    if news.has_forked { events.insert(.fork) }
+    if news.has_called_exec { events.insert(.exec) }
+    return (events, events.isEmpty ? [] : listeners[news.identifier] ?? [])
+  }
+}
+
+// SAFETY: everything is GUARDED BY `lock`.
+extension ProcessConnector: @unchecked Sendable {}

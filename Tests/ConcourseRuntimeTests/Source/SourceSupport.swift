@@ -1,0 +1,221 @@
+// What tests of sources have in common.
+
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+/// What the handler of a source was told, call by call.
+final class Reports: Sendable {
+  private let calls = Shared<[UInt]>([])
+  private let came = DispatchSemaphore(value: 0)
+
+  /// To be called in the event handler, with its data.
+  func note(_ data: UInt) {
+    calls.change { $0.append(data) }
+    came.signal()
+  }
+
+  var all: [UInt] { calls.value }
+
+  /// Everything together.
+  var union: UInt { all.reduce(0, |) }
+
+  func forget() { calls.change { $0 = [] } }
+
+  /// Waits until all of `bits` have been reported.
+  func comes(_ bits: UInt) -> Bool {
+    while union & bits != bits {
+      guard ConcourseRuntimeTests.comes(came) else { return false }
+    }
+    return true
+  }
+}
+
+/// A source that notes what it reports, on a queue of its own.
+final class WatchedSource {
+  let source: DispatchSource
+  let reports = Reports()
+  let queue = DispatchQueue(label: "watched")
+  private var isCancelled = false
+
+  init(_ source: DispatchSource) {
+    self.source = source
+    source.setTarget(queue: queue)
+    // SAFETY: unowned, since the handler would keep the source otherwise; it is cancelled before it goes.
+    source.setEventHandler { [unowned source, reports] in reports.note(source.core.data) }
+    source.activate()
+  }
+
+  /// Cancels and waits for the cancel handler.
+  func cancel() {
+    guard !isCancelled else { return }
+    isCancelled = true
+    let cancelled = DispatchSemaphore(value: 0)
+    source.setCancelHandler { cancelled.signal() }
+    source.cancel()
+    #expect(comes(cancelled))
+  }
+
+  deinit { cancel() }
+
+  /// Expects that `action` makes the source report `events`, and nothing else.
+  func expects(
+    _ events: DispatchSource.FileSystemEvent, sourceLocation: SourceLocation = #_sourceLocation,
+    _ action: () -> Void
+  ) {
+    expects(bits: events.rawValue, sourceLocation, action)
+  }
+
+  /// Likewise.
+  func expects(
+    _ events: DispatchSource.ProcessEvent, sourceLocation: SourceLocation = #_sourceLocation,
+    _ action: () -> Void
+  ) {
+    expects(bits: events.rawValue, sourceLocation, action)
+  }
+
+  /// Likewise.
+  func expects(
+    _ events: DispatchSource.MemoryPressureEvent, sourceLocation: SourceLocation = #_sourceLocation,
+    _ action: () -> Void
+  ) {
+    expects(bits: events.rawValue, sourceLocation, action)
+  }
+
+  private func expects(bits: UInt, _ sourceLocation: SourceLocation, _ action: () -> Void) {
+    reports.forget()
+    action()
+    let came = reports.comes(bits)
+    let all = reports.all.map { String($0, radix: 16) }
+    #expect(
+      came && reports.union == bits, "\(all) for \(String(bits, radix: 16))", sourceLocation: sourceLocation)
+  }
+}
+
+/// A directory that is gone after the test, with all that is in it.
+final class TemporaryDirectory {
+  let path: String
+
+  init() {
+    var template = Array("\(P_tmpdir)/concourse-source-XXXXXX".utf8CString)
+    // SAFETY: `mkdtemp` rewrites the six letters in place; the name is copied before the closure returns.
+    path = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
+  }
+
+  deinit { remove(path) }
+
+  private func remove(_ path: String) {
+    if let directory = opendir(path) {
+      while let entry = readdir(directory) {
+        // SAFETY: the entry is alive until the next call of `readdir`; the name is copied.
+        let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != "." && name != ".." { remove(path + "/" + name) }
+      }
+      closedir(directory)
+      rmdir(path)
+    } else {
+      unlink(path)
+    }
+  }
+
+  func file(_ name: String) -> String { path + "/" + name }
+
+  /// Opens a file for reading and writing, made if need be.
+  func open(_ name: String) -> Int32 {
+    let descriptor = Glibc.open(file(name), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    #expect(descriptor >= 0)
+    return descriptor
+  }
+
+  /// Makes a directory and opens it.
+  func openDirectory(_ name: String) -> Int32 {
+    mkdir(file(name), 0o700)
+    let descriptor = Glibc.open(file(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    #expect(descriptor >= 0)
+    return descriptor
+  }
+
+  /// Writes a file, with the directories around it, over what was there.
+  func write(_ name: String, _ text: String) {
+    for (index, letter) in name.enumerated() where letter == "/" {
+      mkdir(file(String(name.prefix(index))), 0o700)
+    }
+    let descriptor = Glibc.open(file(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    #expect(Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count)
+    close(descriptor)
+  }
+}
+
+/// A shell that runs a script; it reads what the test writes, and ends at the latest with this object.
+final class Child {
+  let identifier: pid_t
+  /// Connected to its standard input and output.
+  private let channel: Int32
+  private var isReaped = false
+
+  init(_ script: String) {
+    var ends: [Int32] = [0, 0]
+    #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 0)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+    var identifier: pid_t = 0
+    let arguments = ["sh", "-c", script].map { word in word.withCString { strdup($0) } } + [nil]
+    let failure = posix_spawn(&identifier, "/bin/sh", &actions, nil, arguments, environ)
+    #expect(failure == 0)
+    for argument in arguments { free(argument) }
+    posix_spawn_file_actions_destroy(&actions)
+    close(ends[1])
+    self.identifier = identifier
+    channel = ends[0]
+  }
+
+  /// A child that has ended and waits to be reaped.
+  static func zombie() -> Child {
+    let child = Child("exit 3")
+    var found = siginfo_t()
+    #expect(waitid(P_PID, id_t(child.identifier), &found, WEXITED | WNOWAIT) == 0)
+    return child
+  }
+
+  func tell(_ text: String) { #expect(write(channel, text, text.utf8.count) == text.utf8.count) }
+
+  /// Ends the child's input.
+  func finish() { shutdown(channel, Int32(SHUT_WR)) }
+
+  /// A number that the child prints.
+  func readNumber() -> Int32 {
+    var text = ""
+    var byte = UInt8(0)
+    while read(channel, &byte, 1) == 1, byte != UInt8(ascii: "\n") {
+      text.append(Character(Unicode.Scalar(byte)))
+    }
+    return Int32(text) ?? -1
+  }
+
+  /// Takes the child's exit status if it can be had at once: the exit code, or nil.
+  func reapNow() -> Int32? {
+    var status: Int32 = 0
+    guard waitpid(identifier, &status, WNOHANG) == identifier else { return nil }
+    isReaped = true
+    return (status >> 8) & 0xff
+  }
+
+  func reap() {
+    var status: Int32 = 0
+    #expect(waitpid(identifier, &status, 0) == identifier)
+    isReaped = true
+  }
+
+  deinit {
+    close(channel)
+    if !isReaped {
+      kill(identifier, SIGKILL)
+      waitpid(identifier, nil, 0)
+    }
+  }
+}
