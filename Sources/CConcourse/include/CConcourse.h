@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "concourse_ring.h"
+
 #include "linux_sources.h"
 
 /// Everything the engine keeps per thread. Only the thread itself touches it.

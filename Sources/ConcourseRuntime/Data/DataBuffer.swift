@@ -6,14 +6,15 @@ internal import Glibc
 /// than has been shown so far claims that room first; bytes that have been claimed are written once, by
 /// the claimant, before anybody else can see them. So copies of some data never notice that one of them
 /// has grown in the same memory.
-final class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObject`; atomics.
-  private let deallocator: DispatchData.Deallocator
+class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObject`; atomics.
+  /// nil if a subclass gives the memory back.
+  private let deallocator: DispatchData.Deallocator?
   private let capacity: Int
   /// How many bytes, from the start of the buffer, belong to some object.
   private let claimed: Atomic<Int>
 
   /// Takes over memory.
-  init(adopting bytes: UnsafeRawBufferPointer, deallocator: DispatchData.Deallocator) {
+  init(adopting bytes: UnsafeRawBufferPointer, deallocator: DispatchData.Deallocator?) {
     self.deallocator = deallocator
     capacity = bytes.count
     claimed = Atomic(bytes.count)
@@ -28,10 +29,10 @@ final class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `Da
   }
 
   deinit {
-    deallocator.release(UnsafeRawBufferPointer(start: start, count: capacity))
+    deallocator?.release(UnsafeRawBufferPointer(start: start, count: capacity))
   }
 
-  override var piece: DataPiece { DataPiece(owner: self, start: start, count: count) }
+  final override var piece: DataPiece { DataPiece(owner: self, start: start, count: count) }
 
   /// A buffer of `count` bytes that `fill` writes, with room for more up to `capacity`.
   /// - Returns: nil when the system has no memory.
@@ -50,7 +51,7 @@ final class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `Da
 
   /// Writes `bytes` at `end`, if that is where the part of the buffer ends that anybody shows, and if
   /// there is room.
-  func extend(from end: UnsafeRawPointer, by bytes: UnsafeRawBufferPointer) -> Bool {
+  final func extend(from end: UnsafeRawPointer, by bytes: UnsafeRawBufferPointer) -> Bool {
     let offset = end - start!
     guard bytes.count <= capacity - offset else { return false }
     // ORDERING: relaxed; a claim hands out a stretch that nobody has touched. What is written there is

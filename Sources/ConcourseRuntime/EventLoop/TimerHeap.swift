@@ -16,22 +16,21 @@ struct TimerHeap {
     let sequence: UInt64
     let payload: Payload
 
-    fileprivate static func isBefore(_ a: Entry, _ b: Entry) -> Bool {
+    static func isBefore(_ a: Entry, _ b: Entry) -> Bool {
       a.time != b.time ? a.time < b.time : a.sequence < b.sequence
     }
   }
 
   private var entries: [Entry] = []
-  private var inserted: UInt64 = 0
 
   /// The earliest time, or nil.
   var first: UInt64? { entries.first?.time }
 
+  var earliest: Entry? { entries.first }
+
   var count: Int { entries.count }
 
-  mutating func insert(_ time: UInt64, _ payload: Payload) {
-    inserted += 1
-    let entry = Entry(time: time, sequence: inserted, payload: payload)
+  mutating func insert(_ entry: Entry) {
     entries.append(entry)
     rise(entry, from: entries.count - 1)
   }

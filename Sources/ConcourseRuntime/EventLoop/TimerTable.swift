@@ -3,15 +3,15 @@ final class TimerTable {
   /// One clock's timers.
   private struct Side {
     let isWall: Bool
-    var heap = TimerHeap()
+    var queue = TimerQueue()
     /// What the kernel's timer is set to; 0 when it is not, or has fired.
     var armed: UInt64 = 0
 
     var now: UInt64 { isWall ? Clock.wall() : Clock.uptime() }
 
-    /// Sets the kernel's timer for the earliest of the heap, if it is not already.
+    /// Sets the kernel's timer for the earliest of them, if it is not already.
     mutating func arm(_ poller: Poller) {
-      let wanted = heap.first.map { max($0, 1) } ?? 0
+      let wanted = queue.first.map { max($0, 1) } ?? 0
       guard wanted != armed else { return }
       armed = poller.arm(isWall: isWall, at: wanted) ? wanted : 0
     }
@@ -20,10 +20,10 @@ final class TimerTable {
     mutating func collect(into due: inout [TimerHeap.Entry], _ poller: Poller?) {
       // The kernel's timer has fired, or the wall clock was set: either way it must be set again.
       armed = 0
-      guard heap.first != nil else { return }
+      guard queue.first != nil else { return }
       let now = self.now
-      while let entry = heap.popDue(now) { due.append(entry) }
-      if let poller, heap.first != nil { arm(poller) }
+      while let entry = queue.popDue(now) { due.append(entry) }
+      if let poller, queue.first != nil { arm(poller) }
     }
   }
 
@@ -71,15 +71,15 @@ final class TimerTable {
   /// Call under the lock. The heap's reference is the caller's then.
   private func takeOut(_ timer: LoopTimer) -> Bool {
     guard let place = timer.place else { return false }
-    if timer.isWall { wall.heap.remove(at: place) } else { uptime.heap.remove(at: place) }
+    if timer.isWall { wall.queue.remove(at: place) } else { uptime.queue.remove(at: place) }
     return true
   }
 
   /// Call under the lock, which it gives up.
   private func insert(_ time: UInt64, isWall: Bool, _ payload: TimerHeap.Payload, _ poller: Poller?) {
     func add(to side: inout Side) -> Bool {
-      side.heap.insert(time, payload)
-      guard side.heap.first == time else { return false }
+      side.queue.insert(time, payload)
+      guard side.queue.first == time else { return false }
       if let poller { side.arm(poller) }
       return true
     }
@@ -126,18 +126,18 @@ final class TimerTable {
   /// When to look next, for a thread that sleeps without the kernel's timers.
   func nextLook() -> Deadline {
     lock.withLock {
-      guard uptime.heap.first != nil || wall.heap.first != nil else { return .never }
+      guard uptime.queue.first != nil || wall.queue.first != nil else { return .never }
       // The wall clock may be set at any time: look at it every second, or sooner if it says so.
-      let untilWall = wall.heap.first.map { first -> UInt64 in
+      let untilWall = wall.queue.first.map { first -> UInt64 in
         let now = Clock.wall()
         return first <= now ? 0 : min(first - now, 1_000_000_000)
       }
-      return .uptime(min(uptime.heap.first ?? .max, untilWall.map { Clock.uptime() &+ $0 } ?? .max))
+      return .uptime(min(uptime.queue.first ?? .max, untilWall.map { Clock.uptime() &+ $0 } ?? .max))
     }
   }
 
   /// How many timers are set.
-  var count: Int { lock.withLock { uptime.heap.count + wall.heap.count } }
+  var count: Int { lock.withLock { uptime.queue.count + wall.queue.count } }
 }
 
 // SAFETY: GUARDED BY `lock`, as said above.

@@ -98,6 +98,9 @@ extension Band {
   /// Looks around for a moment before the worker parks.
   /// - Returns: whether there is something to take.
   private func search(_ worker: WorkerPointer, searching: inout Bool) -> Bool {
+    // The next event wakes a thread that waits for it; looking around would only keep it waiting.
+    // ORDERING: relaxed; the worker's own.
+    if worker.pointee.servesEvents.load(ordering: .relaxed) { return false }
     if !searching {
       // One searcher for every two active workers is enough to find work and does not crowd them.
       let now = counters.snapshot
@@ -201,6 +204,8 @@ extension Band {
       _ = worker.pointee.event.park(until: .never)
     }
     worker.pointee.event.reset()
+    // ORDERING: relaxed; the worker's own.
+    worker.pointee.servesEvents.store(false, ordering: .relaxed)
     return resume(worker)
   }
 
@@ -218,6 +223,8 @@ extension Band {
     EventLoop.shared.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
       if leaveIdle(worker, retire: !hasEvents) {
         stays = hasEvents
+        // ORDERING: relaxed; the worker's own.
+        worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
         // Nobody has asked whether there is room for one more.
         // ORDERING: relaxed; the worker's own.
         worker.pointee.cameBack.store(true, ordering: .relaxed)
@@ -225,6 +232,8 @@ extension Band {
         // Somebody has taken this worker off the idle list.
         _ = worker.pointee.event.park(until: .never)
         worker.pointee.event.reset()
+        // ORDERING: relaxed; the worker's own.
+        worker.pointee.servesEvents.store(false, ordering: .relaxed)
       }
       if stays { _ = resume(worker) }
     }

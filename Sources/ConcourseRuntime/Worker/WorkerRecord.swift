@@ -36,6 +36,9 @@ struct WorkerRecord: ~Copyable {
   /// have become fewer.
   let cameBack = Atomic<Bool>(false)
 
+  /// What the worker does now came from outside, and what comes next is likely to as well.
+  let servesEvents = Atomic<Bool>(false)
+
   /// OWNED BY the monitor: what it saw at its last look.
   let seenProgress = Atomic<UInt32>(0)
   /// OWNED BY the monitor: for how many looks in a row there was no progress.

@@ -129,7 +129,7 @@ private func delay(_ queue: DispatchQueue) -> Int32 {
 }
 
 /// Forks, runs `body` in the child, which must end it, and returns how the child ended.
-private func inForkedChild(_ body: () -> Void) -> Int32 {
+func inForkedChild(_ body: () -> Void) -> Int32 {
   // Swift hides `fork`, since what follows it is delicate, and delicate is what is tested here.
   typealias Fork = @convention(c) () -> pid_t
   // SAFETY: this is the type of the C library's `fork`.

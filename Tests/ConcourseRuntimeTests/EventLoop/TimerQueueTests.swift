@@ -2,18 +2,18 @@ import Testing
 
 @testable import ConcourseRuntime
 
-@Suite("TimerHeap")
-struct TimerHeapTests {
+@Suite("TimerQueue")
+struct TimerQueueTests {
   @Test("an empty heap has nothing due")
   func empty() {
-    var heap = TimerHeap()
+    var heap = TimerQueue()
     #expect(heap.first == nil)
     #expect(heap.popDue(.max) == nil)
   }
 
   @Test("nothing is due before its deadline")
   func due() {
-    var heap = TimerHeap()
+    var heap = TimerQueue()
     let fixture = Fixture()
     for deadline: UInt64 in [30, 10, 20] { fixture.insert(deadline, into: &heap) }
     #expect(heap.first == 10)
@@ -27,7 +27,7 @@ struct TimerHeapTests {
 
   @Test("S81 equal deadlines keep the order of insertion")
   func equal() {
-    var heap = TimerHeap()
+    var heap = TimerQueue()
     let fixture = Fixture()
     for _ in 0..<500 { fixture.insert(5, into: &heap) }
     var sequences: [UInt64] = []
@@ -39,7 +39,7 @@ struct TimerHeapTests {
   @Test("random insertions and removals give what a sorted array gives")
   func random() {
     var dice = Seed.dice()
-    var heap = TimerHeap()
+    var heap = TimerQueue()
     let fixture = Fixture()
     var sorted: [UInt64] = []
     for _ in 0..<20_000 {
@@ -63,7 +63,7 @@ private struct Fixture {
   private let queue = DispatchQueue(label: "timers")
   private let node = NodeMagazine.make(.closure {}, level: .default)
 
-  func insert(_ deadline: UInt64, into heap: inout TimerHeap) {
+  func insert(_ deadline: UInt64, into heap: inout TimerQueue) {
     heap.insert(deadline, .submission(node, .passUnretained(queue)))
   }
 }

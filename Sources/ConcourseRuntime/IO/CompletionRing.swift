@@ -1,0 +1,168 @@
+internal import CConcourse
+internal import Glibc
+
+/// Who gets the result of a request to the ring.
+protocol RingClient: AnyObject, Sendable {
+  /// The request has been carried out: the count of bytes, or the errno negated. Called once a request, on
+  /// a thread that polls, with no lock held.
+  func ringDidComplete(_ result: Int)
+}
+
+/// The process's ring: file reads and writes that the kernel carries out while no thread waits for them.
+///
+/// Completions are brought by an eventfd that the event loop watches. The kernel owns a request's memory
+/// until then; its client keeps it.
+final class CompletionRing {
+  enum Submission {
+    /// The client will be told.
+    case accepted
+    /// No room, or no ring any more: go another way.
+    case refused
+  }
+
+  private static let entries: UInt32 = 64
+
+  private let lock = Lock()
+  // GUARDED BY `lock`.
+  private var ring: concourse_ring
+  private var clients: [RingClient?]
+  private var free: [Int]
+
+  private let event: Int32
+  // SAFETY: written once by `make`, before the ring is known to anybody.
+  private nonisolated(unsafe) var watch: FileWatch?
+
+  private init(_ ring: concourse_ring, event: Int32) {
+    self.ring = ring
+    self.event = event
+    // Never more requests under way than the completion ring has room for.
+    clients = Array(repeating: nil, count: Int(ring.entries))
+    free = Array((0..<Int(ring.entries)).reversed())
+  }
+
+  /// Hands the kernel a request.
+  /// - Parameters:
+  ///   - bytes: what to write, or where to read to; valid until the client is told.
+  ///   - offset: the place in the file, or -1 for the file's own position.
+  func submit(
+    write: Bool, _ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int, offset: Int,
+    for client: RingClient
+  ) -> Submission {
+    lock.lock()
+    guard let slot = free.popLast() else {
+      lock.unlock()
+      return .refused
+    }
+    clients[slot] = client
+    concourse_ring_prepare(
+      &ring, write, descriptor, bytes, UInt32(min(count, 1 << 30)), Int64(offset), UInt64(slot))
+    let taken = System.call(.ringEnter) { Int(concourse_ring_enter(&ring)) }
+    guard taken == 1 else {
+      concourse_ring_take_back(&ring)
+      release(slot)
+      lock.unlock()
+      return .refused
+    }
+    lock.unlock()
+    return .accepted
+  }
+
+  /// Call under the lock.
+  private func takeCompletions() -> [(RingClient, Int)] {
+    var found: [(RingClient, Int)] = []
+    var token: UInt64 = 0
+    var result: Int32 = 0
+    while concourse_ring_take(&ring, &token, &result) {
+      found.append((clients[Int(token)]!, Int(result)))
+      release(Int(token))
+    }
+    return found
+  }
+
+  /// Call under the lock.
+  private func release(_ slot: Int) {
+    clients[slot] = nil
+    free.append(slot)
+  }
+}
+
+extension CompletionRing: FileWatchOwner {
+  func fileIsReady(_ watch: FileWatch) {
+    concourse_eventfd_clear(event)
+    let found = lock.withLock { takeCompletions() }
+    watch.rearm()
+    for (client, result) in found { client.ringDidComplete(result) }
+  }
+}
+
+// MARK: - The one ring of the process
+
+extension CompletionRing {
+  private enum Shared {
+    case untried
+    case made(CompletionRing)
+    /// This kernel or sandbox has none.
+    case impossible
+  }
+
+  private static let sharedLock = Lock()
+  // SAFETY: GUARDED BY `sharedLock`.
+  private nonisolated(unsafe) static var shared = Shared.untried
+
+  /// The ring, made when first asked for; nil where there is none. A ring that was refused for want of
+  /// descriptors or memory is asked for again the next time.
+  static var current: CompletionRing? {
+    sharedLock.withLock {
+      switch shared {
+      case .made(let ring): return ring
+      case .impossible: return nil
+      case .untried: break
+      }
+      let (ring, error) = make()
+      if let ring { shared = .made(ring) }
+      switch error {
+      case 0, EMFILE, ENFILE, ENOMEM, EAGAIN: break
+      default: shared = .impossible
+      }
+      return ring
+    }
+  }
+
+  /// Makes a ring that the event loop watches.
+  /// - Returns: nil and the errno if the system refuses.
+  static func make() -> (ring: CompletionRing?, error: Int32) {
+    var ring = concourse_ring()
+    let descriptor = System.call(.ringSetup) { Int(concourse_ring_setup(&ring, entries)) }
+    guard descriptor >= 0 else { return (nil, Int32(-descriptor)) }
+    let event = System.call(.eventCreate) { System.result(concourse_eventfd()) }
+    var failure = min(event, 0)
+    if failure == 0 { failure = System.call(.map) { Int(concourse_ring_map(&ring)) } }
+    if failure == 0 {
+      failure = System.call(.ringRegister) { Int(concourse_ring_register_event(&ring, Int32(event))) }
+    }
+    if failure == 0 {
+      let made = CompletionRing(ring, event: Int32(event))
+      let watch = FileWatch(descriptor: Int32(event), interest: .read, owner: made)
+      made.watch = watch
+      // Where eventfds cannot be watched, completions would never be noticed.
+      if watch.install() == 0 && !watch.isAlwaysReady { return (made, 0) }
+      watch.remove()
+      failure = -Int(EPERM)
+    }
+    if event >= 0 { close(Int32(event)) }
+    concourse_ring_close(&ring)
+    return (nil, Int32(-failure))
+  }
+
+  /// Forgets what is known about rings, so that tests meet the first time again. A ring that exists stays
+  /// alive for whoever uses it.
+  static func forget() {
+    sharedLock.withLock {
+      if case .made(let ring) = shared { _ = Unmanaged.passRetained(ring) }
+      shared = .untried
+    }
+  }
+}
+
+// SAFETY: see the guards above.
+extension CompletionRing: @unchecked Sendable {}

@@ -1,0 +1,327 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  @Suite("The life of a channel")
+  struct ChannelTests {
+    @Test("S128 close refuses what comes later and lets finish what came before")
+    func closing() {
+      let pipe = Ends.pipe()
+      let channel = TestChannel(.stream, pipe.reader)
+      let before = channel.read(5)
+      channel.io.close()
+      #expect(channel.io.fileDescriptor == -1)
+      #expect(channel.read().finished() == [Call(true, nil, ECANCELED)])
+      #expect(channel.write([1, 2]).finished() == [Call(true, [1, 2], ECANCELED)])
+      channel.io.close()
+      #expect(!channel.isCleaned)
+      pipe.send("hello")
+      #expect(before.finished() == [Call(true, "hello")])
+      #expect(channel.cleanup() == 0)
+      channel.io.close(flags: .stop)
+    }
+
+    @Test("S128 stop ends operations early, after what they have")
+    func stopping() {
+      let pipe = Ends.pipe()
+      let channel = TestChannel(.stream, pipe.reader)
+      let queue = DispatchQueue(label: "handlers")
+      let order = Shared<[String]>([])
+      let (first, second) = (Calls(queue), Calls(queue))
+      for (name, calls) in [("first", first), ("second", second)] {
+        channel.io.read(offset: 0, length: 100, queue: queue) { done, data, error in
+          if done { order.change { $0.append(name) } }
+          calls.handler(done, data, error)
+        }
+      }
+      pipe.send("hello")
+      while !isEmpty(pipe.reader) { Processor.yield() }
+      channel.io.close(flags: .stop)
+      #expect(first.finished() == [Call(false, "hello"), Call(true, nil, ECANCELED)])
+      #expect(second.finished() == [Call(true, nil, ECANCELED)])
+      #expect(order.value == ["first", "second"])
+      #expect(channel.cleanup() == 0)
+      #expect(fcntl(pipe.reader, F_GETFL) & O_NONBLOCK == 0)
+
+      let writer = TestChannel(.stream, pipe.writer)
+      let (stuck, waiting) = (writer.write(pattern(200_000)), writer.write([7]))
+      writer.io.close(flags: .stop)
+      #expect(stuck.finished().last?.error == ECANCELED)
+      #expect(waiting.finished() == [Call(true, [7], ECANCELED)])
+      #expect(writer.cleanup() == 0)
+    }
+
+    /// Whether nothing waits to be read.
+    private func isEmpty(_ descriptor: Int32) -> Bool {
+      var look = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      return poll(&look, 1, 0) == 0
+    }
+
+    @Test("S128 stop while files are being read", arguments: FileIOTests.policies)
+    func stoppingFiles(_ policy: FilePolicy) {
+      FilePolicy.with(policy) {
+        let file = TemporaryFile()
+        #expect(ftruncate(file.descriptor, 8 << 20) == 0)
+        for round in 0..<30 {
+          let channel = TestChannel(round % 2 == 0 ? .stream : .random, file.descriptor)
+          let reads = (0..<4).map { _ in channel.read() }
+          if round % 3 == 0 { _ = reads[0].next() }
+          channel.io.close(flags: .stop)
+          for read in reads {
+            let last = read.finished().last!
+            #expect([0, ECANCELED].contains(last.error))
+            #expect(last.bytes == (last.error == 0 ? [] : nil))
+          }
+          #expect(channel.cleanup() == 0)
+        }
+      }
+    }
+
+    @Test("S129 releasing a channel closes it, after its operations")
+    func releasing() {
+      let pipe = Ends.pipe()
+      let cleaned = DispatchSemaphore(value: 0)
+      let calls = Calls()
+      do {
+        let io = DispatchIO(type: .stream, fileDescriptor: pipe.reader, queue: .global()) { error in
+          #expect(error == 0)
+          cleaned.signal()
+        }
+        io.read(offset: 0, length: 5, queue: calls.queue, ioHandler: calls.handler)
+      }
+      #expect(cleaned.wait(timeout: .now() + .milliseconds(20)) == .timedOut)
+      pipe.send("hello")
+      #expect(calls.finished() == [Call(true, "hello")])
+      #expect(comes(cleaned))
+    }
+
+    @Test("S129 the cleanup handler comes after the last call of every handler")
+    func cleanupLast() {
+      let file = TemporaryFile(pattern(100))
+      let channel = TestChannel(.stream, file.descriptor)
+      let (entered, leave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      channel.io.read(offset: 0, length: 100, queue: .global()) { _, _, _ in
+        entered.signal()
+        #expect(comes(leave))
+        #expect(!channel.isCleaned)
+      }
+      channel.io.close()
+      #expect(comes(entered))
+      #expect(!channel.isCleaned)
+      leave.signal()
+      #expect(channel.cleanup() == 0)
+    }
+
+    @Test("S130 a bad descriptor, and one without a position for a random channel")
+    func failing() {
+      let bad = TestChannel(.stream, -1)
+      #expect(bad.cleanup() == EBADF)
+      #expect(bad.read().finished() == [Call(true, nil, EBADF)])
+      #expect(bad.write([1]).finished() == [Call(true, [1], EBADF)])
+      #expect(bad.io.fileDescriptor == -1)
+      bad.io.close()
+      #expect(bad.read().finished() == [Call(true, nil, ECANCELED)])
+      let pipe = Ends.pipe()
+      let random = TestChannel(.random, pipe.reader)
+      #expect(random.cleanup() == ESPIPE)
+      #expect(random.read().finished() == [Call(true, nil, ESPIPE)])
+      let stream = TestChannel(.stream, pipe.reader)
+      #expect(TestChannel(.random, stream).cleanup() == ESPIPE)
+      stream.end()
+    }
+
+    @Test("D3 trap 17: relative paths give nil, missing ones ENOENT")
+    func paths() {
+      for path in ["relative", "", "./here"] {
+        let io = DispatchIO(type: .stream, path: path, oflag: O_RDONLY, mode: 0, queue: .global()) { _ in
+          Issue.record("the cleanup handler of a channel that is none")
+        }
+        #expect(io == nil)
+      }
+      let missing = TestChannel(.stream, path: "/nowhere/at/all", O_RDONLY)
+      #expect(missing.cleanup() == ENOENT)
+      #expect(missing.read().finished() == [Call(true, nil, ENOENT)])
+      #expect(missing.io.fileDescriptor == -1)
+      #expect(TestChannel(.stream, missing).cleanup() == ENOENT)
+      // This one is found out only when it is opened.
+      let unmakeable = TestChannel(.stream, path: "/nowhere/at/all", O_WRONLY | O_CREAT)
+      let writes = (0..<3).map { unmakeable.write([UInt8($0)]) }
+      for (number, write) in writes.enumerated() {
+        #expect(write.finished() == [Call(true, [UInt8(number)], ENOENT)])
+      }
+      #expect(unmakeable.cleanup() == ENOENT)
+      #expect(TestChannel(.stream, path: "/tmp", O_RDONLY).cleanup() == EISDIR)
+    }
+
+    @Test("S131 a path is opened by the first operation, and closed at the end")
+    func opening() {
+      let file = TemporaryFile(pattern(10))
+      let channel = TestChannel(.stream, path: file.path, O_RDONLY)
+      #expect(channel.io.fileDescriptor == -1)
+      #expect(channel.read(4).finished() == [Call(true, Array(pattern(10)[0..<4]))])
+      let descriptor = channel.io.fileDescriptor
+      #expect(descriptor >= 0)
+      #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0)
+      let identity = (status(descriptor).st_dev, status(descriptor).st_ino)
+      #expect(identity == (status(file.descriptor).st_dev, status(file.descriptor).st_ino))
+      channel.end()
+      // Nothing is open there any more, or something else.
+      #expect(fcntl(descriptor, F_GETFD) < 0 || status(descriptor).st_ino != identity.1)
+
+      let inBarrier = TestChannel(.random, path: file.path, O_RDONLY)
+      let found = Shared<[Int32]>([])
+      let done = DispatchSemaphore(value: 0)
+      inBarrier.io.barrier {
+        found.change { $0 = [inBarrier.io.fileDescriptor] }
+        done.signal()
+      }
+      #expect(comes(done))
+      #expect(found.value[0] >= 0)
+      #expect(inBarrier.io.fileDescriptor == found.value[0])
+      inBarrier.end()
+
+      TestChannel(.stream, path: file.path, O_RDONLY).end()
+    }
+
+    private func status(_ descriptor: Int32) -> stat {
+      var status = stat()
+      fstat(descriptor, &status)
+      return status
+    }
+
+    @Test("S133 channels of one descriptor share it, and are cleaned up together")
+    func sharing() {
+      let file = TemporaryFile(pattern(1000))
+      let first = TestChannel(.stream, file.descriptor)
+      let second = TestChannel(.random, first)
+      let third = TestChannel(.stream, file.descriptor)
+      #expect(second.read(10, at: 900).finished() == [Call(true, Array(pattern(1000)[900..<910]))])
+      #expect(first.read(10).finished() == [Call(true, Array(pattern(10)))])
+      #expect(third.read(10).finished() == [Call(true, Array(pattern(20)[10...]))])
+      first.io.close()
+      #expect(TestChannel(.stream, first).cleanup() == ECANCELED)
+      third.io.close()
+      // The queue has been served after both closed, and no handler was on it.
+      first.queue.sync {}
+      #expect(!first.isCleaned && !third.isCleaned)
+      #expect(second.read(1).finished().last?.done == true)
+      second.io.close()
+      for channel in [first, second, third] { #expect(channel.cleanup() == 0) }
+
+      // From a path both are opened as one.
+      let path = TestChannel(.random, path: file.path, O_RDWR)
+      let other = TestChannel(.stream, path)
+      #expect(other.read(5).finished() == [Call(true, Array(pattern(5)))])
+      #expect(path.io.fileDescriptor == other.io.fileDescriptor)
+      path.io.close()
+      other.io.close()
+      #expect(path.cleanup() == 0)
+      #expect(other.cleanup() == 0)
+    }
+
+    @Test("S132 a barrier is alone on the descriptor, after all before it and before all behind it")
+    func barriers() {
+      let file = TemporaryFile()
+      let writer = TestChannel(.stream, file.descriptor)
+      let other = TestChannel(.random, writer)
+      let sizes = Shared<[Int]>([])
+      let done = DispatchGroup()
+      for _ in 0..<20 {
+        done.enter()
+        writer.io.write(offset: 0, data: bytesData(pattern(30_000)), queue: .global()) { last, _, error in
+          #expect(error == 0)
+          if last { done.leave() }
+        }
+        done.enter()
+        other.io.barrier {
+          dispatchPrecondition(condition: .onQueue(other.queue))
+          sizes.change { $0.append(Int(lseek(file.descriptor, 0, SEEK_END))) }
+          done.leave()
+        }
+      }
+      #expect(empties(done))
+      #expect(sizes.value == (1...20).map { $0 * 30_000 })
+      writer.io.close()
+      other.io.close()
+      let after = DispatchSemaphore(value: 0)
+      other.io.barrier { after.signal() }
+      #expect(comes(after))
+    }
+
+    @Test(
+      "S132 handlers do not hold up a barrier, even one that they wait for", arguments: FileIOTests.policies)
+    func barrierAndHandler(_ policy: FilePolicy) {
+      FilePolicy.with(policy) {
+        let file = TemporaryFile()
+        #expect(ftruncate(file.descriptor, 4 << 20) == 0)
+        let channel = TestChannel(.stream, file.descriptor)
+        let (barrier, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let calls = Tally()
+        channel.io.read(offset: 0, length: .max, queue: DispatchQueue(label: "waits")) { done, _, _ in
+          // Of several calls the first waits.
+          if calls.add() == 1 { #expect(comes(barrier)) }
+          if done { ended.signal() }
+        }
+        channel.io.barrier { barrier.signal() }
+        #expect(comes(ended))
+        #expect(calls.value > 2)
+        channel.end()
+      }
+    }
+
+    @Test("a channel's target runs its barriers")
+    func target() {
+      let file = TemporaryFile()
+      let channel = TestChannel(.stream, file.descriptor)
+      let queue = DispatchQueue(label: "target")
+      channel.io.setTarget(queue: queue)
+      let done = DispatchSemaphore(value: 0)
+      channel.io.barrier {
+        dispatchPrecondition(condition: .onQueue(queue))
+        done.signal()
+      }
+      #expect(comes(done))
+      channel.io.setTarget(queue: nil)
+      #expect(channel.io.channel.queue == DispatchQueue.global())
+      channel.end()
+    }
+
+    @Test("channels come to and leave one descriptor from many threads")
+    func crowd() {
+      let file = TemporaryFile(pattern(100))
+      let pipe = Ends.pipe()
+      let group = DispatchGroup()
+      let wrong = Tally()
+      let rounds = Sanitizer.shrunk(400)
+      #expect(
+        onThreads(4) { thread in
+          for round in 0..<rounds {
+            let descriptor = round % 2 == 0 ? file.descriptor : pipe.reader
+            group.enter()
+            let io = DispatchIO(type: .stream, fileDescriptor: descriptor, queue: .global()) { error in
+              if error != 0 { wrong.add() }
+              group.leave()
+            }
+            group.enter()
+            io.read(offset: 0, length: 10, queue: .global()) { done, _, _ in if done { group.leave() } }
+            if round % 2 == 1 || thread % 2 == 0 { io.close(flags: .stop) }
+          }
+        })
+      #expect(empties(group))
+      #expect(wrong.value == 0)
+      #expect(fcntl(pipe.reader, F_GETFL) & O_NONBLOCK == 0)
+    }
+
+    @Test("types, flags and the descriptor's type have C's values")
+    func values() {
+      #expect(DispatchIO.StreamType.stream.rawValue == 0)
+      #expect(DispatchIO.StreamType(rawValue: 1) == .random)
+      #expect(DispatchIO.StreamType(rawValue: 2) == nil)
+      #expect(DispatchIO.CloseFlags.stop.rawValue == 1)
+      #expect(DispatchIO.IntervalFlags.strictInterval.rawValue == 1)
+      #expect(DispatchIO.IntervalFlags(nilLiteral: ()).isEmpty)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+@Suite("The schedule of a descriptor")
+struct DescriptorScheduleTests {
+  private final class Operation {
+    let name: String
+    init(_ name: String) { self.name = name }
+  }
+
+  private typealias Schedule = DescriptorSchedule<Operation, String>
+
+  private func started(_ schedule: inout Schedule) -> [String] {
+    var names: [String] = []
+    while let start = schedule.start() {
+      switch start {
+      case .operation(let operation): names.append(operation.name)
+      case .barrier(let name): names.append("|" + name)
+      }
+    }
+    return names
+  }
+
+  @Test("S123 streams go one after another in each direction, random operations side by side")
+  func lanes() {
+    var schedule = Schedule()
+    schedule.add(Operation("r1"), .streamRead)
+    schedule.add(Operation("r2"), .streamRead)
+    schedule.add(Operation("w1"), .streamWrite)
+    schedule.add(Operation("x1"), .random)
+    schedule.add(Operation("x2"), .random)
+    #expect(Set(started(&schedule)) == ["r1", "w1", "x1", "x2"])
+    schedule.finish(.streamWrite)
+    #expect(started(&schedule).isEmpty)
+    schedule.finish(.streamRead)
+    #expect(started(&schedule) == ["r2"])
+    schedule.finish(.streamRead)
+    schedule.finish(.random)
+    #expect(!schedule.isIdle)
+    schedule.finish(.random)
+    #expect(schedule.isIdle)
+  }
+
+  @Test("random operations run in a bounded number")
+  func width() {
+    var schedule = Schedule()
+    for number in 0..<100 { schedule.add(Operation("\(number)"), .random) }
+    var names = started(&schedule)
+    #expect(names.count == Schedule.randomWidth)
+    while names.count < 100 {
+      schedule.finish(.random)
+      names += started(&schedule)
+    }
+    #expect(names == (0..<100).map { "\($0)" })
+  }
+
+  @Test("S132 a barrier waits for all before it and holds all behind it")
+  func barriers() {
+    var schedule = Schedule()
+    schedule.add(Operation("r1"), .streamRead)
+    schedule.add(Operation("w1"), .streamWrite)
+    schedule.addBarrier("a")
+    schedule.addBarrier("b")
+    schedule.add(Operation("x1"), .random)
+    #expect(started(&schedule) == ["r1", "w1"])
+    schedule.finish(.streamRead)
+    #expect(started(&schedule).isEmpty)
+    schedule.finish(.streamWrite)
+    #expect(started(&schedule) == ["|a"])
+    #expect(!schedule.isIdle)
+    schedule.finishBarrier()
+    #expect(started(&schedule) == ["|b"])
+    schedule.finishBarrier()
+    #expect(started(&schedule) == ["x1"])
+    schedule.finish(.random)
+    #expect(schedule.isIdle)
+  }
+
+  @Test("what has not started can be withdrawn, on both sides of a barrier")
+  func withdrawal() {
+    var schedule = Schedule()
+    for name in ["r1", "r2", "keep"] { schedule.add(Operation(name), .streamRead) }
+    schedule.addBarrier("a")
+    schedule.add(Operation("r3"), .streamWrite)
+    #expect(started(&schedule) == ["r1"])
+    #expect(schedule.withdraw { $0.name.hasPrefix("r") }.map(\.name) == ["r2", "r3"])
+    schedule.finish(.streamRead)
+    #expect(started(&schedule) == ["keep"])
+    schedule.finish(.streamRead)
+    #expect(started(&schedule) == ["|a"])
+    schedule.finishBarrier()
+    #expect(schedule.isIdle)
+  }
+
+  @Test("the list of waiting operations keeps its order however long it gets")
+  func fifo() {
+    var fifo = Fifo<Int>()
+    var expected = 0
+    for number in 0..<10_000 {
+      fifo.append(number)
+      if number % 3 != 0 {
+        #expect(fifo.removeFirst() == expected)
+        expected += 1
+      }
+    }
+    #expect(fifo.count == 10_000 - expected)
+    #expect(fifo.removeAll { $0 % 2 == 0 }.count == fifo.count)
+    while !fifo.isEmpty { #expect(fifo.removeFirst() % 2 == 1) }
+  }
+}
+
+@Suite("The state of a channel")
+struct ChannelStateTests {
+  @Test("S128 closing refuses, and happens once")
+  func closing() {
+    var state = ChannelState()
+    #expect(state.admission() == .admitted)
+    #expect(state.close() == .leave)
+    #expect(state.isClosed)
+    #expect(state.admission() == .refused(125))
+    #expect(state.close() == .nothing)
+    #expect(state.fail(5) == .nothing)
+    #expect(state.admission() == .refused(125))
+  }
+
+  @Test("S130 a channel without a file refuses with the reason until it is closed")
+  func failing() {
+    var state = ChannelState()
+    #expect(state.fail(5) == .leave)
+    #expect(!state.isClosed)
+    #expect(state.admission() == .refused(5))
+    #expect(state.fail(6) == .nothing)
+    #expect(state.close() == .nothing)
+    #expect(state.admission() == .refused(125))
+  }
+}

@@ -1,0 +1,230 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  @Suite("DispatchIO when the system refuses")
+  struct IOFaultTests {
+    @Test("EINTR: the call is made again", arguments: FileIOTests.policies)
+    func interrupted(_ policy: FilePolicy) {
+      FilePolicy.with(policy) {
+        let file = TemporaryFile(pattern(2_000_000))
+        let channel = TestChannel(.stream, file.descriptor)
+        for call in [SystemCall.read, .ringEnter, .write] {
+          let calls = SystemScript.refusing(call, with: EINTR, times: 20) {
+            let calls = call == .write ? channel.write([1]) : channel.read(1_000_000)
+            #expect(calls.finished().last?.error == 0)
+            return calls
+          }
+          #expect(calls.all.last?.done == true)
+        }
+        channel.end()
+      }
+    }
+
+    @Test(
+      "EAGAIN again and again: later, not in circles, and nothing is lost", arguments: FileIOTests.policies)
+    func again(_ policy: FilePolicy) {
+      FilePolicy.with(policy) {
+        let file = TemporaryFile(pattern(100_000))
+        let channel = TestChannel(.stream, file.descriptor)
+        SystemScript.refusing(.read, with: EAGAIN, times: 12) {
+          #expect(channel.read(100_000).finished().last == Call(true, pattern(100_000)))
+        }
+        SystemScript.refusing(.write, with: EAGAIN, times: 12) {
+          #expect(channel.write([1]).finished() == [Call(true, nil)])
+        }
+        channel.end()
+        #expect(file.bytes == pattern(100_000) + [1])
+      }
+    }
+
+    @Test("EAGAIN from a descriptor that is said to be ready: tried a few times a second")
+    func storm() {
+      let pipe = Ends.pipe()
+      pipe.send("hello")
+      let channel = TestChannel(.stream, pipe.reader)
+      SystemScript.refuse(.read, with: EAGAIN)
+      let begun = Clock.uptime()
+      let calls = channel.read(5)
+      while SystemScript.count(.read) < 20 { Processor.yield() }
+      // Sixteen of them waited, each a millisecond at least.
+      #expect(Clock.uptime() - begun > 15_000_000)
+      #expect(calls.all.isEmpty)
+      SystemScript.clear()
+      #expect(calls.finished() == [Call(true, "hello")])
+      channel.end()
+    }
+
+    @Test("errors of reading and writing reach the handler", arguments: FileIOTests.policies)
+    func failing(_ policy: FilePolicy) {
+      FilePolicy.with(policy) {
+        let file = TemporaryFile(pattern(3_000_000))
+        let channel = TestChannel(.stream, file.descriptor)
+        // Without a ring, so that the calls are those that are refused.
+        SystemScript.refuse(.ringEnter, with: EBUSY)
+        SystemScript.refuse(.read, with: EIO, after: 2)
+        channel.io.setLimit(lowWater: .max)
+        channel.io.setLimit(highWater: 900_000)
+        let read = channel.read()
+        #expect(read.finished().last == Call(true, nil, EIO))
+        #expect(read.bytes == Array(pattern(3_000_000).prefix(read.bytes.count)))
+        SystemScript.refuse(.write, with: ENOSPC)
+        #expect(channel.write([1, 2]).finished() == [Call(true, [1, 2], ENOSPC)])
+        SystemScript.refuse(.read, with: ENOMEM)
+        #expect(channel.read(1).finished() == [Call(true, nil, ENOMEM)])
+        SystemScript.clear()
+        channel.end()
+      }
+    }
+
+    @Test("no descriptors for a path; refusals of the calls that set a channel up")
+    func settingUp() {
+      let file = TemporaryFile(pattern(10))
+      SystemScript.refusing(.open, with: EMFILE) {
+        let channel = TestChannel(.stream, path: file.path, O_RDONLY)
+        #expect(channel.read().finished() == [Call(true, nil, EMFILE)])
+        #expect(channel.cleanup() == EMFILE)
+      }
+      SystemScript.refusing(.status, with: ENOMEM) {
+        #expect(TestChannel(.stream, path: file.path, O_RDONLY).cleanup() == ENOMEM)
+        #expect(TestChannel(.stream, file.descriptor).cleanup() == ENOMEM)
+      }
+      SystemScript.refusing(.seek, with: EOVERFLOW) {
+        #expect(TestChannel(.random, file.descriptor).cleanup() == EOVERFLOW)
+      }
+    }
+
+    @Test(
+      "a descriptor whose flags cannot be set, and one that epoll refuses",
+      arguments: [SystemCall.control, .epollControl])
+    func flags(_ call: SystemCall) {
+      let pipe = Ends.pipe()
+      pipe.send("hello")
+      let error = call == .control ? EPERM : ENOMEM
+      SystemScript.refusing(call, with: error) {
+        let channel = TestChannel(.stream, pipe.reader)
+        #expect(channel.read(5).finished() == [Call(true, "hello")])
+        if call == .epollControl {
+          let calls = channel.read(5)
+          while SystemScript.count(.epollControl) == 0 { Processor.yield() }
+          pipe.send("again")
+          #expect(calls.finished().last?.done == true)
+          #expect(calls.bytes == Array("again".utf8))
+        }
+        channel.end()
+      }
+    }
+
+    @Test("a descriptor that its owner closes under a waiting operation")
+    func closedUnderneath() {
+      let pipe = Ends.pipe()
+      let channel = TestChannel(.stream, pipe.reader)
+      SystemScript.refuse(.read, with: EAGAIN, times: 1)
+      pipe.send("x")
+      SystemScript.refuse(.epollControl, with: EBADF)
+      let calls = channel.read(5)
+      #expect(calls.finished() == [Call(true, nil, EBADF)])
+      SystemScript.clear()
+      channel.end()
+    }
+  }
+
+  @Suite("The ring of files")
+  struct CompletionRingTests {
+    private static let refusals: [(SystemCall, Int32)] = [
+      (.ringSetup, ENOSYS), (.ringSetup, EPERM), (.ringSetup, ENOMEM), (.ringSetup, EMFILE),
+      (.eventCreate, EMFILE), (.map, ENOMEM), (.ringRegister, ENOMEM),
+    ]
+
+    @Test("without a ring, threads read; what was wanting for a time is tried again", arguments: refusals)
+    func refused(_ call: SystemCall, _ error: Int32) {
+      CompletionRing.forget()
+      defer { CompletionRing.forget() }
+      let isForGood = error == ENOSYS || error == EPERM
+      FilePolicy.with(.ring) {
+        let descriptors = openDescriptors()
+        let file = TemporaryFile(pattern(100_000))
+        let channel = TestChannel(.random, file.descriptor)
+        SystemScript.refusing(call, with: error) {
+          #expect(CompletionRing.make().error == error)
+          #expect(DispatchIO.fileBackend == .threads)
+          #expect(channel.read().finished().last == Call(true, []))
+          #expect(channel.write([1, 2]).finished() == [Call(true, nil)])
+        }
+        #expect(openDescriptors() == descriptors + 1)
+        if isForGood {
+          #expect(DispatchIO.fileBackend == .threads)
+        } else {
+          #expect(channel.read(10).finished() == [Call(true, [1, 2] + Array(pattern(10)[2...]))])
+        }
+        channel.end()
+      }
+    }
+
+    /// How many descriptors this process has.
+    private func openDescriptors() -> Int { (0..<1000).count { fcntl($0, F_GETFD) >= 0 } }
+
+    @Test("a ring that takes no request: threads", arguments: [EBUSY, ENOMEM, EPERM])
+    func full(_ error: Int32) {
+      FilePolicy.with(.ring) {
+        let file = TemporaryFile(pattern(100_000))
+        let channel = TestChannel(.random, file.descriptor)
+        SystemScript.refusing(.ringEnter, with: error, times: 3) {
+          for _ in 0..<6 { #expect(channel.read(100_000).finished() == [Call(true, pattern(100_000))]) }
+        }
+        channel.end()
+      }
+    }
+
+    @Test("the ring carries reads that the kernel cannot answer at once, if this system has one")
+    func used() {
+      guard CompletionRing.make().error == 0 else { return }
+      CompletionRing.forget()
+      FilePolicy.with(.ring) {
+        #expect(DispatchIO.fileBackend == .ring)
+        let file = TemporaryFile(pattern(500_000))
+        let channel = TestChannel(.random, file.descriptor)
+        SystemScript.refusing(.read, with: EIO) {
+          // `read` is refused, so the ring must have done it.
+          let calls = channel.read(500_000)
+          #expect(calls.finished() == [Call(true, pattern(500_000))])
+        }
+        channel.end()
+      }
+      FilePolicy.with(.threads) { #expect(DispatchIO.fileBackend == .threads) }
+    }
+
+    @Test("a pipe's worth of requests that end later, more of them than slots")
+    func late() {
+      guard let ring = CompletionRing.make().ring else { return }
+      final class Client: RingClient {
+        let results = Shared<[Int]>([])
+        let told = DispatchSemaphore(value: 0)
+        func ringDidComplete(_ result: Int) {
+          results.change { $0.append(result) }
+          told.signal()
+        }
+      }
+      let pipe = Ends.pipe()
+      let client = Client()
+      let memory = UnsafeMutableRawPointer.allocate(byteCount: 1000, alignment: 16)
+      defer { memory.deallocate() }
+      var accepted = 0
+      // Nothing is there to be read: all of these wait.
+      for number in 0..<100 {
+        switch ring.submit(write: false, pipe.reader, memory + number, 1, offset: -1, for: client) {
+        case .accepted: accepted += 1
+        case .refused: break
+        }
+      }
+      #expect(accepted == 64)
+      let text = String(repeating: "x", count: accepted)
+      pipe.send(text)
+      for _ in 0..<accepted { #expect(comes(client.told)) }
+      #expect(client.results.value == Array(repeating: 1, count: accepted))
+      _ = Unmanaged.passRetained(ring)
+    }
+  }
+}
