@@ -6,8 +6,8 @@ internal import CConcourse
 /// A worker with nothing to do waits here instead of sleeping elsewhere (`pollAsWorker`), so that what an
 /// event makes runnable runs on the very thread that the kernel woke. The loop's own thread waits here
 /// always, for the times when no worker does. The kernel wakes the one that came last, so the thread
-/// stays asleep while a worker is there; and when it finds that workers do poll, it naps before it comes
-/// back, so that under load events wait for the worker that will be back in microseconds.
+/// stays asleep while a worker is there; and while workers are active it naps before it comes back, so that
+/// under load events wait for the worker that will be here in microseconds.
 final class EventLoop {
   static let shared = EventLoop()
 
@@ -21,13 +21,11 @@ final class EventLoop {
   private let started = Atomic<Bool>(false)
   /// 1 while a worker waits here, or is on its way in or out.
   private let seat = Atomic<UInt32>(0)
-  /// Grows whenever a worker has waited here.
-  private let workerPolls = Atomic<UInt32>(0)
   /// Grows when a thread that sleeps without the kernel's event queue must look again.
   private let nudges = Atomic<UInt32>(0)
 
-  /// How long the thread leaves events to the workers: a worker whose handler takes longer than this delays
-  /// other events by no more.
+  /// How long the thread leaves events to active workers: if all of them take longer than this over what they
+  /// do, other events are late by no more.
   private static let nap: UInt64 = 1_000_000
 
   /// Sees to it that somebody waits for events: to be called before anything is put in.
@@ -95,8 +93,6 @@ final class EventLoop {
 
   private func run() -> Never {
     var warned = false
-    // ORDERING: relaxed; compared with later values only.
-    var seenPolls = workerPolls.load(ordering: .relaxed)
     while true {
       // ORDERING: acquiring; pairs with the addition in `nudge`.
       let seen = nudges.load(ordering: .acquiring)
@@ -109,14 +105,16 @@ final class EventLoop {
       }
       timers.tellDue(poller)
       poll(poller, milliseconds: -1, asWorker: false) { _ in }
-      // ORDERING: relaxed; as above.
-      if workerPolls.load(ordering: .relaxed) != seenPolls {
-        _ = Futex.wait(
-          nudges, expected: nudges.load(ordering: .relaxed), deadline: .uptime(Clock.uptime() &+ Self.nap))
-        // ORDERING: relaxed; as above.
-        seenPolls = workerPolls.load(ordering: .relaxed)
-      }
+      // Active workers come here when they have done what they have: what they find then they need not
+      // be woken for.
+      if Runtime.shared.hasActiveWorkers { takeNap() }
     }
+  }
+
+  private func takeNap() {
+    // ORDERING: relaxed; nothing depends on being woken early.
+    let seen = nudges.load(ordering: .relaxed)
+    _ = Futex.wait(nudges, expected: seen, deadline: .uptime(Clock.uptime() &+ Self.nap))
   }
 
   // MARK: Workers
@@ -131,8 +129,6 @@ final class EventLoop {
 
   /// Gives the place up.
   func leaveSeat() {
-    // ORDERING: relaxed; a count to compare.
-    workerPolls.wrappingAdd(1, ordering: .relaxed)
     // ORDERING: releasing; pairs with `takeSeat`.
     seat.store(0, ordering: .releasing)
   }
@@ -176,8 +172,7 @@ final class EventLoop {
     if seat.load(ordering: .acquiring) == 1 {
       poller.interrupt()
       // Not back at once, or this thread would get it again.
-      _ = Futex.wait(
-        nudges, expected: nudges.load(ordering: .relaxed), deadline: .uptime(Clock.uptime() &+ Self.nap))
+      takeNap()
     }
   }
 }

@@ -51,6 +51,9 @@ final class Runtime {
   /// The main queue.
   static var mainQueue: DispatchQueue { shared.mainQueue }
 
+  /// Whether workers of normal priority run something, or look for it.
+  var hasActiveWorkers: Bool { bands[0].counters.snapshot.active > 0 }
+
   /// In a forked child: no thread but the caller exists any more, so that whoever submits work must ask
   /// for one, and is told that there are none.
   static func forgetThreads() {

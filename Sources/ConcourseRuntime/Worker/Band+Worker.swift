@@ -13,7 +13,7 @@ extension Band {
         if let found = take(worker) {
           if searching {
             searching = false
-            stopSearching()
+            stopSearching(worker)
           }
           run(found, worker)
           continue
@@ -90,9 +90,18 @@ extension Band {
 
   /// The worker has found something while searching; if it was the last to search and there is more,
   /// another must search in its place.
-  private func stopSearching() {
+  ///
+  /// A handful of events with short handlers is done before another worker has woken up, and the next
+  /// handful comes all the larger: there the monitor posts what is left after a tick.
+  private func stopSearching(_ worker: WorkerPointer) {
     let now = counters.apply(.init(searching: -1))
-    if now.searching == 0 && hasWorkInTotalOrder { noteWork() }
+    guard now.searching == 0 && hasWorkInTotalOrder else { return }
+    // ORDERING: relaxed; the worker's own.
+    if worker.pointee.servesEvents.load(ordering: .relaxed) && worker.pointee.eventCost.isShort {
+      monitor._withUnsafeGuaranteedRef { $0.watch() }
+    } else {
+      noteWork()
+    }
   }
 
   /// Looks around for a moment before the worker parks.
@@ -220,11 +229,17 @@ extension Band {
   /// what this worker does next.
   private func waitForEvents(_ worker: WorkerPointer) -> Bool {
     var stays = true
+    // ORDERING: relaxed, both; the worker's own.
+    let progress = worker.pointee.progress.load(ordering: .relaxed)
+    if worker.pointee.servesEvents.load(ordering: .relaxed) {
+      worker.pointee.eventCost.end(progress: progress)
+    }
     EventLoop.shared.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
       if leaveIdle(worker, retire: !hasEvents) {
         stays = hasEvents
         // ORDERING: relaxed; the worker's own.
         worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
+        worker.pointee.eventCost.begin(progress: progress)
         // Nobody has asked whether there is room for one more.
         // ORDERING: relaxed; the worker's own.
         worker.pointee.cameBack.store(true, ordering: .relaxed)
