@@ -8,12 +8,19 @@ let incumbent = Context.environment["EXAMPLES_INCUMBENT"] == "1"
 let runtime: [Target.Dependency] = incumbent ? [] : [.product(name: "Concourse", package: "concourse")]
 let settings: [SwiftSetting] = incumbent ? [.define("INCUMBENT")] : []
 
+// `tail-many` needs file-system-object sources, which the toolchain's Dispatch does not have on Linux.
+let tailMany: [Target] = [
+  .target(name: "TailKit", dependencies: runtime),
+  .executableTarget(name: "tail-many", dependencies: ["TailKit"]),
+  .testTarget(name: "tailManyTests", dependencies: ["TailKit", "tail-many", "JSONOracle"]),
+]
+
 let package = Package(
   name: "Examples",
   products: [
     .executable(name: "dupes", targets: ["dupes"]),
     .executable(name: "echo-server", targets: ["echo-server"]),
-  ],
+  ] + (incumbent ? [] : [.executable(name: "tail-many", targets: ["tail-many"])]),
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],
   targets: [
     // Everything an example does is a library, so that tests can drive one part at a time.
@@ -26,6 +33,6 @@ let package = Package(
     .target(name: "JSONOracle", path: "Tests/JSONOracle"),
     .testTarget(name: "dupesTests", dependencies: ["DupesKit", "dupes", "JSONOracle"]),
     .testTarget(name: "echoServerTests", dependencies: ["EchoKit", "echo-server"]),
-  ],
+  ] + (incumbent ? [] : tailMany),
   swiftLanguageModes: [.v6]
 )

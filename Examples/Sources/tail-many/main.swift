@@ -1,0 +1,3 @@
+import TailKit
+
+runProgram()
