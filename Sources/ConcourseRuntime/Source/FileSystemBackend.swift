@@ -127,8 +127,9 @@ extension FileSystemBackend: SourceBackend {
     let path = "/proc/thread-self/fd/\(descriptor)"
     let failure =
       switch part {
-      case .own: hub.add(watch, path: path, isDirectory: lock.withLock { isDirectory })
-      case .parent: hub.add(watch, path: path + "/..", isDirectory: true)
+      case .own:
+        hub.add(watch, path: path, interest: InotifyHub.interest(isDirectory: lock.withLock { isDirectory }))
+      case .parent: hub.add(watch, path: path + "/..", interest: InotifyHub.interestInParent)
       }
     // `remove` may have come between, and found nothing to take back.
     if self.part(of: watch) == nil { hub.remove(watch) }

@@ -63,9 +63,12 @@ final class InotifyHub {
     return own | (isDirectory ? IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR : IN_MODIFY)
   }
 
+  /// What is asked of the directory in which an observed directory stands: that the latter has gone.
+  static let interestInParent = Int32(IN_DELETE | IN_ONLYDIR)
+
   /// Begins to tell the watch's listener of the file at `path`.
   /// - Returns: 0, or the errno.
-  func add(_ watch: InotifyWatch, path: String, isDirectory: Bool) -> Int32 {
+  func add(_ watch: InotifyWatch, path: String, interest: Int32) -> Int32 {
     lock.lock()
     let isFirst = descriptor < 0
     if isFirst {
@@ -80,7 +83,8 @@ final class InotifyHub {
     }
     let number = Int32(
       System.call(.inotifyAdd) {
-        System.result(inotify_add_watch(descriptor, path, UInt32(Self.interest(isDirectory: isDirectory))))
+        // The kernel has one watch for each file, which others may have asked for something else.
+        System.result(inotify_add_watch(descriptor, path, UInt32(interest | IN_MASK_ADD)))
       })
     if number >= 0 {
       watch.number = number
