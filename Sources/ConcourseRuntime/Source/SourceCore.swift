@@ -134,24 +134,34 @@ final class SourceCore {
   // MARK: Handlers
 
   func setEventHandler(_ handler: SourceHandler?) {
+    var other = handler
     let rearms = lock.withLock { () -> Bool in
       guard !state.isCancelled else { return false }
-      eventHandler = handler
+      swap(&eventHandler, &other)
       guard handler != nil, awaitsHandler else { return false }
       awaitsHandler = false
       return true
     }
     if rearms { backend.rearm() }
+    // The former handler goes outside the lock, here and below, since what it captured may be destroyed with
+    // it, and that is the client's code.
+    withExtendedLifetime(other) {}
   }
 
-  func setCancelHandler(_ handler: SourceHandler?) { lock.withLock { cancelHandler = handler } }
+  func setCancelHandler(_ handler: SourceHandler?) {
+    var other = handler
+    lock.withLock { swap(&cancelHandler, &other) }
+    withExtendedLifetime(other) {}
+  }
 
   func setRegistrationHandler(_ handler: SourceHandler?) {
+    var other = handler
     act { state in
       guard !state.isCancelled else { return .nothing }
-      registrationHandler = handler
+      swap(&registrationHandler, &other)
       return state.owe(registrationHandler: handler != nil)
     }
+    withExtendedLifetime(other) {}
   }
 
   func setEndObserver(_ observer: @escaping () -> Void) {
@@ -201,12 +211,20 @@ final class SourceCore {
   private func submitVisit() {
     let queue = target
     visited = queue
-    let handler = state.isCancelled ? cancelHandler : eventHandler
+    let service = service(on: queue)
     lock.unlock()
-    let level = handler?.level(on: queue) ?? queue.servingLevel(.unspecified, [])
     // A closure that captures one object and nothing else needs no memory of its own.
     queue.submit(
-      NodeMagazine.make(.closure { [self] in visit() }, level: level, traits: handler?.traits ?? []))
+      NodeMagazine.make(.closure { [self] in visit() }, level: service.level, traits: service.traits))
+  }
+
+  /// How the handler that is next wants to be served. Call under the lock: no reference to the handler may
+  /// outlive it here, or the thread that polls could be the one that destroys what the client captured.
+  private func service(on queue: DispatchQueue) -> (level: QoSLevel, traits: WorkTraits) {
+    guard let handler = state.isCancelled ? cancelHandler : eventHandler else {
+      return (queue.servingLevel(.unspecified, []), [])
+    }
+    return (handler.level(on: queue), handler.traits)
   }
 
   /// Runs on the target queue.
@@ -216,30 +234,33 @@ final class SourceCore {
     while let step = state.takeStep() {
       switch step {
       case .registrationHandler:
-        let handler = registrationHandler
-        registrationHandler = nil
+        let handler = registrationHandler.take()
         lock.unlock()
-        handler?.call()
+        call(consume handler)
         lock.lock()
       case .eventHandler:
         let handler = eventHandler
         awaitsHandler = handler == nil
         lock.unlock()
-        callEventHandler(handler)
+        callEventHandler(consume handler)
         // The next event, if there is one, queues up behind what waits now.
         return act { $0.endVisit() }
       case .cancelHandler:
         let handler = cancelHandler
         lock.unlock()
         dropHandlers()
-        handler?.call()
+        call(consume handler)
         lock.lock()
       }
     }
     lock.unlock()
   }
 
-  private func callEventHandler(_ handler: SourceHandler?) {
+  /// Calls a handler and lets go of it, which may be the end of what it captured: of the source, even.
+  @inline(never)
+  private func call(_ handler: consuming SourceHandler?) { handler?.call() }
+
+  private func callEventHandler(_ handler: consuming SourceHandler?) {
     // ORDERING: acquiring; pairs with `raise`.
     let raised = pending.exchange(0, ordering: .acquiring)
     guard raised != 0 else { return }
