@@ -37,7 +37,10 @@ final class EventLoop {
     return poller
   }
 
+  /// None in a forked child: the kernel's queue and timers are the parent's there, and what the child took
+  /// out of them or set would be gone from the parent, or wrong.
   var pollerIfAny: Poller? {
+    if Process.isForkedChild { return nil }
     // ORDERING: acquiring; pairs with the releasing store in `makePoller`.
     guard let known = pollerReference.load(ordering: .acquiring) else { return nil }
     // SAFETY: only `makePoller` stores here, a retained Poller that is never released.
@@ -48,7 +51,7 @@ final class EventLoop {
   private func makePoller() -> Poller? {
     lock.withLock {
       if let poller = pollerIfAny { return poller }
-      guard let poller = Poller() else { return nil }
+      guard !Process.isForkedChild, let poller = Poller() else { return nil }
       // ORDERING: releasing; publishes the new object.
       pollerReference.store(Unmanaged.passRetained(poller).toOpaque(), ordering: .releasing)
       nudge()

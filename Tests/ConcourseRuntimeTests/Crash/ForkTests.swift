@@ -88,6 +88,44 @@ extension Crash {
       used.says("in a forked child process, which has no worker threads")
     }
 
+    @Test("trap 20: what a child does to its copies of sources and timers does not reach its parent")
+    func sources() async {
+      await #expect(processExitsWith: .success) {
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        let (reader, writer) = (ends[0], ends[1])
+        let (read, fired) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let queue = DispatchQueue(label: "events")
+        let source = DispatchSource.makeReadSource(fileDescriptor: reader, queue: queue)
+        source.setEventHandler {
+          var bytes = [UInt8](repeating: 0, count: 16)
+          #expect(Glibc.read(reader, &bytes, 16) == 1)
+          read.signal()
+        }
+        source.activate()
+        let timer = DispatchSource.makeTimerSource(queue: queue)
+        timer.setEventHandler { fired.signal() }
+        timer.schedule(deadline: .now() + .milliseconds(500))
+        timer.activate()
+        #expect(write(writer, "x", 1) == 1)
+        #expect(comes(read))
+        // The handler has returned, and the descriptor is watched again.
+        for _ in 0..<2 { queue.sync {} }
+        let status = inForkedChild {
+          // As when they are released: without a handler to call there.
+          source.core.backend.remove()
+          for delay in [3600, 0, 3600] { timer.schedule(deadline: .now() + .seconds(delay)) }
+          _exit(3)
+        }
+        #expect(status == 3 << 8)
+        #expect(write(writer, "x", 1) == 1)
+        #expect(comes(read))
+        #expect(comes(fired))
+        source.cancel()
+        timer.cancel()
+      }
+    }
+
     @Test("S148 sync on a busy queue in the child says that there are no threads")
     func busyQueue() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
