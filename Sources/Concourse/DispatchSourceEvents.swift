@@ -10,16 +10,20 @@ public import ConcourseRuntime
 /// the iterating task is cancelled and when the loop is left; a source cancelled elsewhere ends the
 /// sequence. Its cancel handler runs in all cases. Only one iterator may be made.
 public struct DispatchSourceEvents<Element: Sendable>: AsyncSequence {
-  private let source: any DispatchSourceProtocol
-  private let read: () -> Element
+  /// Makes the source, or names one that exists.
+  private let source: () -> any DispatchSourceProtocol
+  private let read: (any DispatchSourceProtocol) -> Element
 
-  init(_ source: any DispatchSourceProtocol, _ read: @escaping () -> Element) {
+  init(
+    _ source: @escaping () -> any DispatchSourceProtocol,
+    _ read: @escaping (any DispatchSourceProtocol) -> Element
+  ) {
     self.source = source
     self.read = read
   }
 
   /// Begins to listen. Complexity: that of activating the source.
-  public func makeAsyncIterator() -> Iterator { Iterator(EventRelay(source, read)) }
+  public func makeAsyncIterator() -> Iterator { Iterator(EventRelay(source(), read)) }
 
   /// Waits for one event after the other.
   public struct Iterator: AsyncIteratorProtocol {
@@ -55,21 +59,25 @@ extension DispatchSourceEvents: @unchecked Sendable {}
 
 extension DispatchSourceProtocol {
   /// The source's events as an asynchronous sequence of what `data` said: see `DispatchSourceEvents`.
-  public var events: DispatchSourceEvents<UInt> { DispatchSourceEvents(self) { [self] in data } }
+  public var events: DispatchSourceEvents<UInt> { DispatchSourceEvents({ self }, { $0.data }) }
 }
 
 extension DispatchSource {
   /// The ticks of a timer as an asynchronous sequence: each element counts the intervals that have elapsed
   /// since the one before, more than 1 when the loop's body was slower than the timer.
   ///
-  /// The first tick comes one interval from the call of `makeAsyncIterator`'s loop, the others at whole
-  /// multiples, without drift. The timer is cancelled with the task, and when the loop is left.
+  /// The first tick comes one interval after iterating has begun, the others at whole multiples, without
+  /// drift. Each iteration has a timer of its own, which is cancelled with the task, and when the loop is left.
   /// - Parameters:
   ///   - interval: between two ticks; must be positive.
   ///   - leeway: how late a tick may be, so that timers fire together.
   public class func ticks(every interval: Duration, leeway: Duration = .zero) -> DispatchSourceEvents<UInt> {
-    let timer = makeTimerSource()
-    timer.schedule(after: interval, repeating: interval, leeway: leeway)
-    return timer.events
+    // Made by who iterates: a timer that nobody activates must not be released.
+    let source = { () -> any DispatchSourceProtocol in
+      let timer = makeTimerSource()
+      timer.schedule(after: interval, repeating: interval, leeway: leeway)
+      return timer
+    }
+    return DispatchSourceEvents(source, { $0.data })
   }
 }

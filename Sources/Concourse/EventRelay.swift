@@ -16,10 +16,10 @@ final class EventRelay<Element: Sendable> {
   private let source: any DispatchSourceProtocol
   private let state = Mutex(State.resting)
 
-  init(_ source: any DispatchSourceProtocol, _ read: @escaping () -> Element) {
+  init(_ source: any DispatchSourceProtocol, _ read: @escaping (any DispatchSourceProtocol) -> Element) {
     self.source = source
     source.suspend()
-    source.setEventHandler { [self] in deliver(read()) }
+    source.setEventHandler { [self] in deliver(read(source)) }
     source.whenCancelled { [self] in end() }
     source.activate()
   }

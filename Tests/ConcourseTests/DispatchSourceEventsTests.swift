@@ -75,6 +75,18 @@ struct DispatchSourceEventsTests {
     #expect(source.isCancelled)
   }
 
+  @Test("ticks that nobody awaits need nothing, and each iteration counts from its own beginning")
+  func ticksUnused() async {
+    let ticks = DispatchSource.ticks(every: .milliseconds(2))
+    for _ in 0..<2 {
+      for await count in ticks {
+        #expect(count >= 1)
+        break
+      }
+    }
+    _ = DispatchSource.ticks(every: .seconds(1))
+  }
+
   @Test("a sequence of a source that is cancelled already is empty")
   func alreadyCancelled() async {
     let source = DispatchSource.makeUserDataAddSource()
