@@ -18,6 +18,10 @@ protocol SourceBackend: AnyObject, Sendable {
   /// The handler has returned: go on observing.
   func rearm()
 
+  /// There is a handler again, after an event came while there was none: forgets what has happened since,
+  /// and goes on observing. Called by whoever sets the handler.
+  func restart()
+
   /// Stops observing. On return the kernel has let go; a `raise` that is under way is ignored.
   func remove()
 }
@@ -25,4 +29,5 @@ protocol SourceBackend: AnyObject, Sendable {
 extension SourceBackend {
   func collect(_ pending: UInt) -> UInt? { pending }
   func rearm() {}
+  func restart() { rearm() }
 }

@@ -142,7 +142,7 @@ final class SourceCore {
       awaitsHandler = false
       return true
     }
-    if rearms { backend.rearm() }
+    if rearms { backend.restart() }
     // The former handler goes outside the lock, here and below, since what it captured may be destroyed with
     // it, and that is the client's code.
     withExtendedLifetime(other) {}

@@ -41,6 +41,11 @@ final class TimerBackend: SourceBackend, TimerOwner {
 
   func rearm() { lock.withLock { timer?.set(schedule.window) } }
 
+  func restart() {
+    _ = collect(0)
+    rearm()
+  }
+
   func remove() {
     lock.withLock {
       timer?.cancel()
