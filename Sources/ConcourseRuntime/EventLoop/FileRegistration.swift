@@ -12,6 +12,8 @@ final class FileRegistration {
   private(set) var generation: UInt32 = 0
   private(set) var descriptor: Int32 = -1
   private(set) var isInKernel = false
+  /// Whether the kernel was told last to report changes, and so disarms nothing by itself.
+  private var staysArmed = false
   private var first: FileWatch?
 
   init(index: Int) { self.index = index }
@@ -73,7 +75,10 @@ final class FileRegistration {
       if interest.isEmpty { return 0 }
       let failure = poller.control(.modify, descriptor, interest, index: index, generation: generation)
       // The number was closed and stands for another file now.
-      guard failure == -Int(ENOENT) else { return failure }
+      guard failure == -Int(ENOENT) else {
+        if failure == 0 { staysArmed = interest.contains(.edge) }
+        return failure
+      }
       isInKernel = false
     }
     var failure = poller.control(.add, descriptor, interest, index: index, generation: generation)
@@ -82,6 +87,7 @@ final class FileRegistration {
       failure = poller.control(.modify, descriptor, interest, index: index, generation: generation)
     }
     isInKernel = failure == 0
+    staysArmed = isInKernel && interest.contains(.edge)
     return failure
   }
 
@@ -99,20 +105,19 @@ final class FileRegistration {
     lock.lock()
     defer { lock.unlock() }
     var told = Told()
-    var staysArmed = false
     guard generation == self.generation else { return told }
     let forAll = !ready.isDisjoint(with: [.error, .hangUp])
     var link = first
     while let watch = link {
       if watch.isArmed && (forAll || ready.contains(watch.interest.readiness)) {
-        if watch.waitsForChange { staysArmed = true } else { watch.isArmed = false }
+        if !watch.waitsForChange { watch.isArmed = false }
         told.append(watch)
       }
       link = watch.next
     }
-    // The kernel has disarmed all of them but those that wait for changes: who was not meant must be armed
-    // again.
-    if !wanted.isEmpty && !(staysArmed && wanted.contains(.edge)) { _ = update(in: poller) }
+    // The kernel has disarmed all of them, unless all wait for changes: who was not meant, or is to be told
+    // again, must be armed again.
+    if !staysArmed && !wanted.isEmpty { _ = update(in: poller) }
     return told
   }
 

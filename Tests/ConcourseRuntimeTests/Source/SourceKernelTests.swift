@@ -34,5 +34,55 @@ extension Engine {
       #expect(!reports.all.contains(1000))
       once.cancel()
     }
+
+    @Test("a read source that waits for a new writer still hears of it when another one of its pipe has gone")
+    func newWriter() {
+      let directory = TemporaryDirectory()
+      let name = "\(directory.path)/pipe"
+      #expect(mkfifo(name, 0o600) == 0)
+      defer { withExtendedLifetime(directory) {} }
+      let reader = open(name, O_RDONLY | O_NONBLOCK)
+      var writer = open(name, O_WRONLY | O_NONBLOCK)
+      #expect(reader >= 0 && writer >= 0)
+      let ended = DispatchSemaphore(value: 0)
+      let bytes = DispatchSemaphore(value: 0)
+      let waiting = DispatchSource.makeReadSource(
+        fileDescriptor: reader, queue: DispatchQueue(label: "waiting"))
+      waiting.setEventHandler {
+        guard waiting.data > 0 else {
+          _ = ended.signal()
+          return
+        }
+        var buffer = [UInt8](repeating: 0, count: 16)
+        #expect(read(reader, &buffer, 16) == 1)
+        bytes.signal()
+      }
+      waiting.activate()
+      close(writer)
+      #expect(comes(ended))
+      let (told, goOn, gone) = (
+        DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+      )
+      let other = DispatchSource.makeReadSource(fileDescriptor: reader, queue: DispatchQueue(label: "other"))
+      other.setEventHandler {
+        told.signal()
+        #expect(comes(goOn))
+      }
+      other.setCancelHandler { gone.signal() }
+      other.activate()
+      #expect(comes(told))
+      // It never asks for more.
+      other.cancel()
+      writer = open(name, O_WRONLY | O_NONBLOCK)
+      #expect(write(writer, "x", 1) == 1)
+      #expect(comes(bytes))
+      goOn.signal()
+      #expect(comes(gone))
+      waiting.setCancelHandler { gone.signal() }
+      waiting.cancel()
+      #expect(comes(gone))
+      close(writer)
+      close(reader)
+    }
   }
 }
