@@ -10,8 +10,14 @@
 
 static _Atomic uint64_t counts[NSIG];
 static _Atomic int report_to = -1;
-// Written before the counting handler is installed, and never while it is.
-static struct sigaction before[NSIG];
+// What was installed before the counting handler, and which of the two is the latest. Written while the counting
+// handler is not installed, though it may still run.
+static struct sigaction before[NSIG][2];
+static _Atomic unsigned in_use[NSIG];
+// Whether the counting handler has ever been installed; guarded by the caller of `concourse_signal_count`.
+static bool was_installed[NSIG];
+// Whether the earlier handler was installed over ours, so that it may chain back to us.
+static _Atomic bool may_come_back[NSIG];
 
 int concourse_signal_limit(void) { return NSIG; }
 
@@ -19,18 +25,19 @@ void concourse_signal_report_to(int descriptor) { atomic_store(&report_to, descr
 
 uint64_t concourse_signal_take(int signal) { return atomic_exchange(&counts[signal], 0); }
 
-// The signals whose earlier handler this thread is calling. The same signal cannot come in between, being
-// blocked meanwhile: who finds its bit set has been called by that handler, which chains back to us.
+// The signals whose earlier handler this thread is calling. The same signal is blocked meanwhile: who finds its bit
+// set has been called by that handler, if that is one that may chain back to us. Of one that may not, it has
+// unblocked the signal, or left by a jump.
 static __thread uint64_t chaining __attribute__((tls_model("initial-exec")));
 
 static void count_signal(int signal, siginfo_t *information, void *context) {
   uint64_t bit = (uint64_t)1 << (signal - 1);
-  if (chaining & bit) return;
+  if ((chaining & bit) && atomic_load(&may_come_back[signal])) return;
   int interrupted = errno;
   atomic_fetch_add(&counts[signal], 1);
   // A full counter leaves the descriptor readable all the same.
   (void)eventfd_write(atomic_load(&report_to), 1);
-  struct sigaction next = before[signal];
+  struct sigaction next = before[signal][atomic_load(&in_use[signal])];
   chaining |= bit;
   if (next.sa_flags & SA_SIGINFO) {
     if (next.sa_sigaction != NULL) next.sa_sigaction(signal, information, context);
@@ -46,11 +53,19 @@ int concourse_signal_count(int signal) {
   if (sigaction(signal, NULL, &present) != 0) return -errno;
   // A program that has saved and restored the disposition may have lost the flags, not the address.
   if (present.sa_sigaction != count_signal) {
-    before[signal] = present;
+    // Not over what a handler that runs may be reading.
+    unsigned unused = !atomic_load(&in_use[signal]);
+    before[signal][unused] = present;
+    atomic_store(&in_use[signal], unused);
+    // It was installed over ours, and may call it.
+    bool calls = (present.sa_flags & SA_SIGINFO) || (present.sa_handler != SIG_DFL && present.sa_handler != SIG_IGN);
+    atomic_store(&may_come_back[signal], was_installed[signal] && calls);
   } else if (present.sa_flags & SA_SIGINFO) {
     return 0;
   }
   struct sigaction counting = {.sa_sigaction = count_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
   sigemptyset(&counting.sa_mask);
-  return sigaction(signal, &counting, NULL) == 0 ? 0 : -errno;
+  if (sigaction(signal, &counting, NULL) != 0) return -errno;
+  was_installed[signal] = true;
+  return 0;
 }

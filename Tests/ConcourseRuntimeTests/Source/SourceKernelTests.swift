@@ -35,6 +35,40 @@ extension Engine {
       once.cancel()
     }
 
+    /// Calls of `handler`, which goes beyond what a closure without context may capture.
+    private static let handled = Tally()
+
+    @Test("a delivery that an earlier handler lets in while it runs is counted, and handled, as any other")
+    func letIn() {
+      // A real-time signal: nobody else uses it.
+      let signal: Int32 = 39
+      let former = Glibc.signal(signal) { signal in
+        guard SourceKernelTests.handled.add() == 1 else { return }
+        unblock(signal)
+        raise(signal)
+      }
+      let total = Shared<UInt>(0)
+      let came = DispatchSemaphore(value: 0)
+      let source = DispatchSource.makeSignalSource(signal: signal, queue: DispatchQueue(label: "signals"))
+      source.setEventHandler {
+        total.change { $0 += source.data }
+        came.signal()
+      }
+      source.activate()
+      let ended = onThreads(1) { _ in
+        unblock(signal)
+        raise(signal)
+      }
+      #expect(ended)
+      #expect(Self.handled.value == 2)
+      while total.value < 2 { guard comes(came) else { break } }
+      #expect(total.value == 2)
+      source.setCancelHandler { came.signal() }
+      source.cancel()
+      #expect(comes(came))
+      Glibc.signal(signal, former)
+    }
+
     @Test("a read source that waits for a new writer still hears of it when another one of its pipe has gone")
     func newWriter() {
       let directory = TemporaryDirectory()

@@ -93,6 +93,14 @@ final class WatchedSource {
   }
 }
 
+/// Lets the calling thread receive a signal: those that a test makes may have it blocked, as who made them.
+func unblock(_ signal: Int32) {
+  var set = sigset_t()
+  sigemptyset(&set)
+  sigaddset(&set, signal)
+  pthread_sigmask(SIG_UNBLOCK, &set, nil)
+}
+
 /// A directory that is gone after the test, with all that is in it.
 final class TemporaryDirectory {
   let path: String
