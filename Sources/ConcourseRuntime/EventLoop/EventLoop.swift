@@ -156,15 +156,18 @@ final class EventLoop {
       let count = poller.wait(events.baseAddress!, milliseconds: milliseconds)
       afterWait(count)
       var timersAreDue = false
+      var isInterrupted = false
       for event in events.prefix(count) {
         switch Poller.decode(event) {
         case .timersAreDue: timersAreDue = true
-        case .interrupted: if !asWorker { passOnInterruption(poller) }
+        case .interrupted: isInterrupted = true
         case .file(let index, let generation, let ready):
           files.deliver(index: index, generation: generation, ready, from: poller)
         }
       }
       if timersAreDue { timers.tellDue(poller) }
+      // Last, since it may take a nap.
+      if isInterrupted && !asWorker { passOnInterruption(poller) }
     }
   }
 

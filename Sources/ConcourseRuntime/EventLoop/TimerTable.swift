@@ -76,7 +76,9 @@ final class TimerTable {
   }
 
   /// Call under the lock, which it gives up.
-  private func insert(_ time: UInt64, isWall: Bool, _ payload: TimerHeap.Payload, _ poller: Poller?) {
+  private func insert(_ time: UInt64, isWall: Bool, _ payload: TimerHeap.Payload, _ known: Poller?) {
+    // One made meanwhile has been set already, without this timer, and its thread does not hear nudges.
+    let poller = known ?? EventLoop.shared.pollerIfAny
     func add(to side: inout Side) -> Bool {
       side.queue.insert(time, payload)
       guard side.queue.first == time else { return false }

@@ -235,14 +235,15 @@ extension Band {
       worker.pointee.eventCost.end(progress: progress)
     }
     EventLoop.shared.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
+      // Before a record that is retired becomes another's.
+      // ORDERING: relaxed; the worker's own.
+      worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
       if leaveIdle(worker, retire: !hasEvents) {
         stays = hasEvents
-        // ORDERING: relaxed; the worker's own.
-        worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
-        worker.pointee.eventCost.begin(progress: progress)
+        if stays { worker.pointee.eventCost.begin(progress: progress) }
         // Nobody has asked whether there is room for one more.
         // ORDERING: relaxed; the worker's own.
-        worker.pointee.cameBack.store(true, ordering: .relaxed)
+        if stays { worker.pointee.cameBack.store(true, ordering: .relaxed) }
       } else {
         // Somebody has taken this worker off the idle list.
         _ = worker.pointee.event.park(until: .never)
