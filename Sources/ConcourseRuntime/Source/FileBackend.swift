@@ -21,11 +21,16 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
     watch.install()
   }
 
-  final func fileIsReady(_ watch: FileWatch) { lock.withLock { source }?.raise(1) }
+  final func fileIsReady(_ watch: FileWatch) { raise() }
+
+  /// Asks for a visit, which looks at the descriptor.
+  final func raise() { lock.withLock { source }?.raise(1) }
 
   func collect(_ pending: UInt) -> UInt? { 1 }
 
   func rearm() { lock.withLock { watch }?.rearm() }
+
+  func restart() { rearm() }
 
   /// As `rearm`, for changes only.
   final func rearmForChange() { lock.withLock { watch }?.rearmForChange() }
@@ -107,6 +112,10 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     case .nothing: break
     }
   }
+
+  /// What came while nobody listened may have been a change that is not told again: the visit looks by itself,
+  /// and asks for what is to be asked for.
+  override func restart() { raise() }
 
   private var isSocket: Bool {
     var status = stat()

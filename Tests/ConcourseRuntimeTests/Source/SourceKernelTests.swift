@@ -69,6 +69,62 @@ extension Engine {
       Glibc.signal(signal, former)
     }
 
+    @Test("S97, S108 what a new writer writes while there is no handler is told to the next one")
+    func newWriterUnheard() {
+      let directory = TemporaryDirectory()
+      let name = "\(directory.path)/pipe"
+      #expect(mkfifo(name, 0o600) == 0)
+      defer { withExtendedLifetime(directory) {} }
+      let reader = open(name, O_RDONLY | O_NONBLOCK)
+      var writer = open(name, O_WRONLY | O_NONBLOCK)
+      #expect(reader >= 0 && writer >= 0)
+      let called = DispatchSemaphore(value: 0)
+      let queue = DispatchQueue(label: "reader")
+      let source = DispatchSource.makeReadSource(fileDescriptor: reader, queue: queue)
+      source.setEventHandler { called.signal() }
+      source.activate()
+      close(writer)
+      #expect(comes(called))
+      source.setEventHandler(handler: nil)
+      writer = open(name, O_WRONLY | O_NONBLOCK)
+      #expect(write(writer, "x", 1) == 1)
+      // The event has come and been consumed when those of another pipe have been told, and the queue is done.
+      let (others, otherWriter) = Self.pipe()
+      let other = DispatchSource.makeReadSource(fileDescriptor: others, queue: queue)
+      other.setEventHandler {
+        Self.take(others)
+        called.signal()
+      }
+      other.activate()
+      for _ in 0..<3 {
+        #expect(write(otherWriter, "x", 1) == 1)
+        #expect(comes(called))
+      }
+      queue.sync {}
+      source.setEventHandler {
+        Self.take(reader)
+        called.signal()
+      }
+      #expect(comes(called))
+      for source in [source, other] as [any DispatchSourceProtocol] {
+        source.setCancelHandler { called.signal() }
+        source.cancel()
+        #expect(comes(called))
+      }
+      for descriptor in [reader, writer, others, otherWriter] { close(descriptor) }
+    }
+
+    private static func pipe() -> (reader: Int32, writer: Int32) {
+      var ends: [Int32] = [0, 0]
+      #expect(Glibc.pipe(&ends) == 0)
+      return (ends[0], ends[1])
+    }
+
+    private static func take(_ descriptor: Int32) {
+      var bytes = [UInt8](repeating: 0, count: 16)
+      #expect(read(descriptor, &bytes, bytes.count) > 0)
+    }
+
     @Test("a read source that waits for a new writer still hears of it when another one of its pipe has gone")
     func newWriter() {
       let directory = TemporaryDirectory()
