@@ -51,6 +51,18 @@ final class FileRegistration {
     watch.registration = nil
   }
 
+  /// Takes out the armed watches.
+  func detachArmed() -> [FileWatch] {
+    var armed: [FileWatch] = []
+    var link = first
+    while let watch = link {
+      if watch.isArmed { armed.append(watch) }
+      link = watch.next
+    }
+    for watch in armed { detach(watch) }
+    return armed
+  }
+
   /// What the armed watches wait for, and how.
   private var wanted: Readiness {
     var wanted = Readiness()
@@ -117,7 +129,7 @@ final class FileRegistration {
     }
     // The kernel has disarmed all of them, unless all wait for changes: who was not meant, or is to be told
     // again, must be armed again.
-    if !staysArmed && !wanted.isEmpty { _ = update(in: poller) }
+    if !staysArmed && !wanted.isEmpty { told.failure = update(in: poller) }
     return told
   }
 
@@ -125,6 +137,8 @@ final class FileRegistration {
   struct Told {
     private var first: FileWatch?
     private var rest: [FileWatch] = []
+    /// With what the kernel refused to watch on for those that were not meant, negated; 0 if it did not.
+    var failure = 0
 
     mutating func append(_ watch: FileWatch) {
       if first == nil { first = watch } else { rest.append(watch) }

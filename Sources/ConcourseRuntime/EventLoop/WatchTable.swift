@@ -138,14 +138,34 @@ final class WatchTable {
     // The registration of an installed watch changes only by `remove` and `sample`; a watch is removed
     // from the lock's inside, so what is found under it is true.
     guard let registration = lock.withLock({ watch.registration }) else { return false }
-    registration.lock.lock()
-    defer { registration.lock.unlock() }
-    guard watch.registration === registration, let poller = EventLoop.shared.pollerIfAny else { return true }
-    watch.isArmed = true
-    watch.waitsForChange = forChange
-    // EBADF: closed by the client before the cancel handler, an error of its own; the watch is silent.
-    _ = registration.update(in: poller)
+    let failure = registration.lock.withLock { () -> Int in
+      guard watch.registration === registration, let poller = EventLoop.shared.pollerIfAny else { return 0 }
+      watch.isArmed = true
+      watch.waitsForChange = forChange
+      return registration.update(in: poller)
+    }
+    if failure != 0 { sampleInstead(registration, failure) }
     return true
+  }
+
+  /// The kernel will not tell what the armed watches of a registration wait for: they are looked at by hand.
+  private func sampleInstead(_ registration: FileRegistration, _ failure: Int) {
+    // EBADF: closed by the client before the cancel handler, an error of its own; its watches are silent.
+    if failure == -Int(EBADF) { return }
+    let isSampling = lock.withLock { () -> Bool in
+      registration.lock.lock()
+      defer { registration.lock.unlock() }
+      let stranded = registration.detachArmed()
+      for watch in stranded { watch.road = .sampled }
+      if sampled.isEmpty && !stranded.isEmpty { Self.reportSampling(Int32(-failure)) }
+      sampled += stranded
+      if !stranded.isEmpty && registration.isEmpty {
+        if let poller = EventLoop.shared.pollerIfAny { registration.leaveKernel(poller) }
+        retireIfEmpty(registration)
+      }
+      return !stranded.isEmpty
+    }
+    if isSampling { scheduleSampling() }
   }
 
   func road(of watch: FileWatch) -> FileWatch.Road { lock.withLock { watch.road } }
@@ -164,7 +184,9 @@ final class WatchTable {
     guard
       let registration = lock.withLock({ registrations.indices.contains(place) ? registrations[place] : nil })
     else { return }
-    registration.take(ready, generation: generation, from: poller).tell()
+    let told = registration.take(ready, generation: generation, from: poller)
+    if told.failure != 0 { sampleInstead(registration, told.failure) }
+    told.tell()
   }
 
   /// Whether anything is watched.

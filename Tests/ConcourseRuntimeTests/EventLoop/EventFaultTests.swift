@@ -76,6 +76,20 @@ extension Engine {
       pipe.end()
     }
 
+    @Test("a descriptor that the kernel refuses to watch on is looked at by hand", arguments: [1, 2, 3])
+    func refusedAgain(times: Int) {
+      defer { SystemScript.clear() }
+      let pipe = Reader()
+      pipe.source.activate()
+      for round in 1...10 {
+        SystemScript.refuse(.epollControl, with: ENOMEM, times: times)
+        pipe.send(1)
+        #expect(comes(pipe.progress))
+        #expect(pipe.count.value == round)
+      }
+      pipe.end()
+    }
+
     @Test("trap 6: a descriptor that is closed already is silent, and is cancelled as any other")
     func closedAlready() {
       let number = dup(0)
