@@ -39,7 +39,7 @@ extension Crash {
       end.says("DispatchData.copyBytes(to:from: 2..<7): the data has the range 0..<6")
     }
 
-    @Test("Copying more than the raw buffer holds")
+    @Test("S121 copying more than the raw buffer holds")
     func rawCopy() async {
       let count = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         var bytes = [UInt8](repeating: 0, count: 4)

@@ -30,7 +30,7 @@ extension Crash {
       end.says("of a DispatchIO channel made from a path was closed by others")
     }
 
-    @Test("operations in a forked child", .enabled(if: !Sanitizer.isThread))
+    @Test("S148 operations in a forked child", .enabled(if: !Sanitizer.isThread))
     func forked() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         let channel = TestChannel(.stream, path: "/dev/zero", O_RDONLY)

@@ -5,7 +5,7 @@ import Testing
 extension Engine {
   @Suite("DispatchData on many threads")
   struct DataConcurrencyTests {
-    @Test("Copies that grow at once take different bytes of the same buffer")
+    @Test("S115 copies that grow at once take different bytes of the same buffer")
     func growing() {
       for _ in 0..<Sanitizer.shrunk(200) {
         var shared = data(regions: "ab", "cd")

@@ -18,7 +18,7 @@ extension Engine {
       #expect(comes(done))
     }
 
-    @Test("A million appends of one byte")
+    @Test("S115 a million appends of one byte")
     func bytes() {
       onWorker { [count] in
         var grown = DispatchData.empty
@@ -30,7 +30,7 @@ extension Engine {
       }
     }
 
-    @Test("A million appends of data of one byte")
+    @Test("S115 a million appends of data of one byte")
     func appended() {
       onWorker { [count] in
         let single = (0...255).map { data([UInt8($0)]) }
@@ -47,7 +47,7 @@ extension Engine {
       }
     }
 
-    @Test("Appending and prepending with every step's result kept")
+    @Test("S115 appending and prepending with every step's result kept")
     func persistent() {
       onWorker { [count] in
         let single = (0...255).map { data([UInt8($0)]) }

@@ -6,7 +6,7 @@ import Testing
 struct DispatchDataCollectionTests {
   private let whole = data(regions: "abc", "d", "efgh")
 
-  @Test("Subscripts, positions and distances")
+  @Test("S121 subscripts, positions and distances")
   func positions() {
     #expect(whole.startIndex == 0 && whole.endIndex == 8)
     #expect((0..<8).map { whole[$0] } == Array("abcdefgh".utf8))
@@ -67,7 +67,7 @@ struct DispatchDataCollectionTests {
 
   // MARK: Copying out
 
-  @Test("Copying to raw buffers is clamped to the data")
+  @Test("S121 copying to raw buffers is clamped to the data")
   func copyRaw() {
     func target(_ body: (UnsafeMutableRawBufferPointer) -> Void) -> String {
       var bytes = [UInt8](repeating: UInt8(ascii: "."), count: 10)

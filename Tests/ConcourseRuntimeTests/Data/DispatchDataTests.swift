@@ -104,7 +104,7 @@ struct DispatchDataTests {
     #expect(both.addresses == first.addresses + second.addresses)
   }
 
-  @Test("Data may be joined with itself, over and over")
+  @Test("S115 data may be joined with itself, over and over")
   func doubled() {
     var doubled = data(regions: "ab", "c")
     for _ in 0..<10 { doubled.append(doubled) }
@@ -161,7 +161,7 @@ struct DispatchDataTests {
     DispatchData.empty.enumerateBytes { _, _, _ in Issue.record("empty data was visited") }
   }
 
-  @Test("A visit may begin anywhere")
+  @Test("S116 a visit may begin anywhere")
   func visitFrom() {
     let whole = data(regions: "abc", "d", "efgh")
     for position in 0...8 {

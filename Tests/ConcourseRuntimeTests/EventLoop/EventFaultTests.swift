@@ -76,7 +76,8 @@ extension Engine {
       pipe.end()
     }
 
-    @Test("a descriptor that the kernel refuses to watch on is looked at by hand", arguments: [1, 2, 3])
+    @Test(
+      "trap 19: a descriptor that the kernel refuses to watch on is looked at by hand", arguments: [1, 2, 3])
     func refusedAgain(times: Int) {
       defer { SystemScript.clear() }
       let pipe = Reader()
@@ -119,7 +120,7 @@ extension Engine {
       pipe.end()
     }
 
-    @Test("a storm of false alarms: no handler is called for nothing, and what comes then is told")
+    @Test("trap 4: a storm of false alarms: no handler is called for nothing, and what comes then is told")
     func falseAlarms() {
       defer { SystemScript.clear() }
       let pipe = Reader()
@@ -132,7 +133,7 @@ extension Engine {
       pipe.end()
     }
 
-    @Test("the kernel's timer cannot be set: the next change sets it")
+    @Test("trap 19: the kernel's timer cannot be set: the next change sets it")
     func timerRefused() {
       defer { SystemScript.clear() }
       SystemScript.refuse(.timerSet, with: ENOMEM, times: 1)
@@ -144,7 +145,7 @@ extension Engine {
       #expect(comes(fired))
     }
 
-    @Test("no descriptor for signals: the source is silent and says so")
+    @Test("S112, trap 19: no descriptor for signals: the source is silent and says so")
     func noSignalDescriptor() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         SystemScript.refuse(.eventCreate, with: EMFILE)

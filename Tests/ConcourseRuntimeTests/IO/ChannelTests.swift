@@ -132,7 +132,7 @@ extension Engine {
       stream.end()
     }
 
-    @Test("D3 trap 17: relative paths give nil, missing ones ENOENT")
+    @Test("S130, trap 17: relative paths give nil, missing ones ENOENT")
     func paths() {
       for path in ["relative", "", "./here"] {
         let io = DispatchIO(type: .stream, path: path, oflag: O_RDONLY, mode: 0, queue: .global()) { _ in

@@ -10,7 +10,7 @@ extension Engine {
     static let policies = [FilePolicy.automatic, .ring, .threads]
 
     @Test(
-      "S125 S126 a file from its start to its end, in pieces of at least the low-water mark",
+      "S125, S126 a file from its start to its end, in pieces of at least the low-water mark",
       arguments: policies)
     func whole(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
@@ -27,7 +27,7 @@ extension Engine {
       }
     }
 
-    @Test("S123 S126 lengths, marks and the file's position", arguments: policies)
+    @Test("S123, S126 lengths, marks and the file's position", arguments: policies)
     func lengths(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let bytes = pattern(1000)
@@ -164,7 +164,7 @@ extension Engine {
       }
     }
 
-    @Test("/dev/null and /dev/zero, which cannot be watched", arguments: policies)
+    @Test("trap 5: /dev/null and /dev/zero, which cannot be watched", arguments: policies)
     func devices(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let null = TestChannel(.stream, path: "/dev/null", O_RDWR)

@@ -24,7 +24,8 @@ extension Engine {
     }
 
     @Test(
-      "EAGAIN again and again: later, not in circles, and nothing is lost", arguments: FileIOTests.policies)
+      "trap 4: EAGAIN again and again: later, not in circles, and nothing is lost",
+      arguments: FileIOTests.policies)
     func again(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let file = TemporaryFile(pattern(100_000))
@@ -40,7 +41,7 @@ extension Engine {
       }
     }
 
-    @Test("EAGAIN from a descriptor that is said to be ready: tried a few times a second")
+    @Test("trap 4: EAGAIN from a descriptor that is said to be ready: tried a few times a second")
     func storm() {
       let pipe = Ends.pipe()
       pipe.send("hello")
@@ -57,7 +58,7 @@ extension Engine {
       channel.end()
     }
 
-    @Test("errors of reading and writing reach the handler", arguments: FileIOTests.policies)
+    @Test("S125 errors of reading and writing reach the handler", arguments: FileIOTests.policies)
     func failing(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let file = TemporaryFile(pattern(3_000_000))
@@ -79,7 +80,7 @@ extension Engine {
       }
     }
 
-    @Test("no descriptors for a path; refusals of the calls that set a channel up")
+    @Test("S130, trap 19: no descriptors for a path; refusals of the calls that set a channel up")
     func settingUp() {
       let file = TemporaryFile(pattern(10))
       SystemScript.refusing(.open, with: EMFILE) {
@@ -97,7 +98,7 @@ extension Engine {
     }
 
     @Test(
-      "a descriptor whose flags cannot be set, and one that epoll refuses",
+      "trap 19: a descriptor whose flags cannot be set, and one that epoll refuses",
       arguments: [SystemCall.control, .epollControl])
     func flags(_ call: SystemCall) {
       let pipe = Ends.pipe()
@@ -117,7 +118,7 @@ extension Engine {
       }
     }
 
-    @Test("a descriptor that its owner closes under a waiting operation")
+    @Test("trap 6: a descriptor that its owner closes under a waiting operation")
     func closedUnderneath() {
       let pipe = Ends.pipe()
       let channel = TestChannel(.stream, pipe.reader)
@@ -138,7 +139,9 @@ extension Engine {
       (.eventCreate, EMFILE), (.map, ENOMEM), (.ringRegister, ENOMEM),
     ]
 
-    @Test("without a ring, threads read; what was wanting for a time is tried again", arguments: refusals)
+    @Test(
+      "trap 19: without a ring, threads read; what was wanting for a time is tried again", arguments: refusals
+    )
     func refused(_ call: SystemCall, _ error: Int32) {
       CompletionRing.forget()
       defer { CompletionRing.forget() }
@@ -166,7 +169,7 @@ extension Engine {
     /// How many descriptors this process has.
     private func openDescriptors() -> Int { (0..<1000).count { fcntl($0, F_GETFD) >= 0 } }
 
-    @Test("a ring that takes no request: threads", arguments: [EBUSY, ENOMEM, EPERM])
+    @Test("trap 19: a ring that takes no request: threads", arguments: [EBUSY, ENOMEM, EPERM])
     func full(_ error: Int32) {
       FilePolicy.with(.ring) {
         let file = TemporaryFile(pattern(100_000))

@@ -43,7 +43,7 @@ struct OperationProgressTests {
     #expect(reading.transferred == 270)
   }
 
-  @Test("the length ends a read")
+  @Test("S123 the length ends a read")
   func length() {
     var reading = OperationProgress.read(10, .pieces)
     #expect(reading.read(bytesData([1, 2])) == nil)

@@ -6,7 +6,7 @@ import Testing
 extension Engine {
   @Suite("DispatchIO on pipes, sockets and terminals")
   struct StreamIOTests {
-    @Test("S126 S133 a pipe, as it is filled, to its end")
+    @Test("S126, S133 a pipe, as it is filled, to its end")
     func pipe() {
       let pipe = Ends.pipe()
       let channel = TestChannel(.stream, pipe.reader)
@@ -64,7 +64,7 @@ extension Engine {
       right.end()
     }
 
-    @Test("a terminal, line by line")
+    @Test("S126 a terminal, line by line")
     func terminal() {
       let terminal = Ends.terminal()
       let channel = TestChannel(.stream, terminal.reader)

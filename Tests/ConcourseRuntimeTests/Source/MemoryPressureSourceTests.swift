@@ -51,7 +51,7 @@ extension Engine {
       #expect(watched.reports.all.count == 1)
     }
 
-    @Test("Trap 19: where nothing can be read, the source is silent and can be cancelled")
+    @Test("S114, trap 19: where nothing can be read, the source is silent and can be cancelled")
     func nothingToRead() {
       let (watched, backend) = watch(TemporaryDirectory())
       #expect(!backend.isNotified)
@@ -60,7 +60,7 @@ extension Engine {
     }
 
     @Test(
-      "Trap 6: where the kernel refuses notices, memory is read",
+      "S114, trap 6: where the kernel refuses notices, memory is read",
       arguments: [
         (SystemCall.open, ENOENT), (.open, EACCES), (.write, EINVAL), (.write, EPERM), (.write, EOPNOTSUPP),
       ])
@@ -74,7 +74,7 @@ extension Engine {
       watched.expects(MemoryPressureEvent.warning) { root.write("proc/meminfo", meminfo(80)) }
     }
 
-    @Test("A file that takes the condition but is none of the kernel's is not believed")
+    @Test("S114 a file that takes the condition but is none of the kernel's is not believed")
     func ordinaryFile() {
       let root = TemporaryDirectory()
       root.write("proc/meminfo", meminfo(500))

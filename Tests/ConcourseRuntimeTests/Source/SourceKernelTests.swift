@@ -38,7 +38,8 @@ extension Engine {
     /// Calls of `handler`, which goes beyond what a closure without context may capture.
     private static let handled = Tally()
 
-    @Test("a delivery that an earlier handler lets in while it runs is counted, and handled, as any other")
+    @Test(
+      "S112 a delivery that an earlier handler lets in while it runs is counted, and handled, as any other")
     func letIn() {
       // A real-time signal: nobody else uses it.
       let signal: Int32 = 39
@@ -125,7 +126,9 @@ extension Engine {
       #expect(read(descriptor, &bytes, bytes.count) > 0)
     }
 
-    @Test("a read source that waits for a new writer still hears of it when another one of its pipe has gone")
+    @Test(
+      "S109, S111 a read source that waits for a new writer still hears of it when another one of its pipe has gone"
+    )
     func newWriter() {
       let directory = TemporaryDirectory()
       let name = "\(directory.path)/pipe"

@@ -40,7 +40,7 @@ extension Engine {
       DispatchSource.makeUserDataAddSource(queue: queue) as! DispatchSource
     }
 
-    @Test("a replaced handler's captures may use the source in their end", arguments: Kind.allCases)
+    @Test("S97 a replaced handler's captures may use the source in their end", arguments: Kind.allCases)
     private func replaced(_ kind: Kind) {
       let source = Self.makeSource(DispatchQueue(label: "handlers"))
       let ended = DispatchSemaphore(value: 0)
@@ -52,7 +52,7 @@ extension Engine {
       source.activate()
     }
 
-    @Test("a registration handler's captures may use the source in their end")
+    @Test("S98 a registration handler's captures may use the source in their end")
     func registered() {
       let queue = DispatchQueue(label: "handlers")
       let source = Self.makeSource(queue)

@@ -50,7 +50,7 @@ struct SourceStateTests {
     #expect(state.resume() == nil, "nothing is left to resume")
   }
 
-  @Test("a visit that finds the source suspended does nothing and leaves the event for the resume")
+  @Test("S96 a visit that finds the source suspended does nothing and leaves the event for the resume")
   func suspendedOnTheWay() {
     var state = registered()
     #expect(state.raise() == .visit)
@@ -105,7 +105,7 @@ struct SourceStateTests {
     #expect(state.takeStep() == .cancelHandler)
   }
 
-  @Test("cancelled while another thread installs: that thread removes")
+  @Test("S99 cancelled while another thread installs: that thread removes")
   func cancelledInstalling() {
     var state = SourceState()
     #expect(state.activate() == .install)

@@ -66,7 +66,7 @@ struct TimerScheduleTests {
     #expect(schedule.elapse(now: 1_000_009) == 1_000_000)
   }
 
-  @Test("times beyond the clock's end are never, not a trap")
+  @Test("trap 12: times beyond the clock's end are never, not a trap")
   func overflow() {
     var schedule = repeating(10, .max - 5, leeway: .max)
     #expect(schedule.window.latest == .max)
@@ -92,7 +92,7 @@ struct TimerWindowTests {
     }
   }
 
-  @Test("without width it is exactly the deadline, and the ends of the clock are no trap")
+  @Test("S92, trap 12: without width it is exactly the deadline, and the ends of the clock are no trap")
   func exact() {
     #expect(TimerWindow(.uptime(12_345)).chosen == 12_345)
     #expect(TimerWindow(.immediate).chosen == 0)

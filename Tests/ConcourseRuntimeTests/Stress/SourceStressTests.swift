@@ -100,7 +100,8 @@ extension Engine {
     }
 
     @Test(
-      "no byte is overlooked by a source that is suspended and resumed while others of its pipe come and go")
+      "S111 no byte is overlooked by a source that is suspended and resumed while others of its pipe come and go"
+    )
     func nothingIsOverlooked() {
       let (reader, writer) = Self.pipe()
       let count = Sanitizer.shrunk(2000)
@@ -259,7 +260,7 @@ extension Engine {
       #expect(comes(came))
     }
 
-    @Test("sources dropped while they fire: nothing is called afterwards that holds what is gone")
+    @Test("S101 sources dropped while they fire: nothing is called afterwards that holds what is gone")
     func dropped() {
       let rounds = Sanitizer.shrunk(400)
       let ended = onThreads(3) { thread in
