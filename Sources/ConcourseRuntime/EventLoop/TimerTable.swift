@@ -16,6 +16,9 @@ final class TimerTable {
       armed = poller.arm(isWall: isWall, at: wanted) ? wanted : 0
     }
 
+    /// Lets the kernel's timer fire now.
+    mutating func armAtOnce(_ poller: Poller) { armed = poller.arm(isWall: isWall, at: 1) ? 1 : 0 }
+
     /// Moves what is due into `due`, and sets the kernel's timer for what is next.
     mutating func collect(into due: inout [TimerHeap.Entry], _ poller: Poller?) {
       // The kernel's timer has fired, or the wall clock was set: either way it must be set again.
@@ -97,8 +100,16 @@ final class TimerTable {
     // tell what this one did.
     var asked = telling.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     guard asked == 1 else { return }
+    var rounds = 0
     while true {
       tellDueOnce(poller)
+      rounds += 1
+      if rounds == Self.mostRounds, let poller {
+        // Others go on, so that this worker comes to run what it has submitted.
+        // ORDERING: as above.
+        _ = telling.exchange(0, ordering: .acquiringAndReleasing)
+        return lock.withLock { uptime.armAtOnce(poller) }
+      }
       // ORDERING: as above; fails when somebody has asked meanwhile.
       let (done, now) = telling.compareExchange(
         expected: asked, desired: 0, ordering: .acquiringAndReleasing)
@@ -106,6 +117,9 @@ final class TimerTable {
       asked = now
     }
   }
+
+  /// How often one thread tells in a row when more and more become due.
+  private static let mostRounds = 8
 
   private func tellDueOnce(_ poller: Poller?) {
     var due: [TimerHeap.Entry] = []

@@ -80,11 +80,11 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     let found = System.call(.poll) {
       Int(concourse_poll_now(descriptor, Readiness.readable.rawValue))
     }
-    guard found != 0 else { return nil }
+    guard found > 0 else { return nil }
     if waiting < 0 { return 1 }
     // The end of the file. A hung-up pipe stays there, whoever reads: once is enough to say so. A socket
     // may be told again, as long as the client keeps its source.
-    guard found > 0, Readiness(rawValue: UInt32(found)).contains(.hangUp), !isSocket else {
+    guard Readiness(rawValue: UInt32(found)).contains(.hangUp), !isSocket else {
       next = .more
       return 0
     }

@@ -105,10 +105,7 @@ extension Crash {
         let threads = DispatchSemaphore(value: 0)
         DispatchQueue.global().async { threads.signal() }
         precondition(comes(threads))
-        let child = fork()
-        if child == 0 { source.activate() }
-        var status: Int32 = 0
-        waitpid(child, &status, 0)
+        let status = inForkedChild { source.activate() }
         // SIGILL, without a core's bit.
         precondition(status & 0x7f == SIGILL)
         source.activate()
