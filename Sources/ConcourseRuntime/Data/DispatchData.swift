@@ -141,7 +141,7 @@ public struct DispatchData: RandomAccessCollection, Sendable {
 
   @inline(never)
   static func outOfMemory(_ call: String, _ count: Int) -> Never {
-    Trap.clientBug("\(call): the system has no memory for a copy of \(count) bytes")
+    Trap.outOfMemory("\(call): the system has no memory for a copy of \(count) bytes")
   }
 }
 

@@ -30,18 +30,19 @@ final class WatchTable {
       watch.isArmed = true
     case EBADF:
       watch.road = .none
-    case let other:
+    default:
       // No descriptors, no memory, no room in the kernel's table: go on more slowly.
       watch.road = .sampled
       watch.isArmed = true
-      if sampled.isEmpty { Self.reportSampling(other) }
       sampled.append(watch)
     }
     let road = watch.road
     lock.unlock()
     switch road {
     case .alwaysReady: tellAtOnce(watch)
-    case .sampled: scheduleSampling()
+    case .sampled:
+      Self.reportSampling(failure)
+      scheduleSampling()
     case .none, .kernel: break
     }
     return failure == EBADF ? EBADF : 0
@@ -157,7 +158,6 @@ final class WatchTable {
       defer { registration.lock.unlock() }
       let stranded = registration.detachArmed()
       for watch in stranded { watch.road = .sampled }
-      if sampled.isEmpty && !stranded.isEmpty { Self.reportSampling(Int32(-failure)) }
       sampled += stranded
       if !stranded.isEmpty && registration.isEmpty {
         if let poller = EventLoop.shared.pollerIfAny { registration.leaveKernel(poller) }
@@ -165,7 +165,9 @@ final class WatchTable {
       }
       return !stranded.isEmpty
     }
-    if isSampling { scheduleSampling() }
+    guard isSampling else { return }
+    Self.reportSampling(Int32(-failure))
+    scheduleSampling()
   }
 
   func road(of watch: FileWatch) -> FileWatch.Road { lock.withLock { watch.road } }

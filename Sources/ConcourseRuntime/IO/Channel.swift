@@ -52,7 +52,14 @@ final class Channel {
   /// Where barriers run.
   var queue: DispatchQueue {
     get { lock.withLock { currentQueue } }
-    set { lock.withLock { currentQueue = newValue } }
+    set {
+      // The former queue may be the last to hold what a client keeps on it: let go of outside the lock.
+      let former = lock.withLock { () -> DispatchQueue in
+        defer { currentQueue = newValue }
+        return currentQueue
+      }
+      withExtendedLifetime(former) {}
+    }
   }
 }
 

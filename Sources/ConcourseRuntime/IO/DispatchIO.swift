@@ -13,8 +13,7 @@ public import Glibc
 /// A handler that is slower than its descriptor holds its operation back once 32 MiB wait for it.
 ///
 /// Matching C type: `dispatch_io_t`.
-public class DispatchIO: DispatchObject, @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): both are constant, and guard what they hold.
+public class DispatchIO: DispatchObject {
   final let channel: Channel
   final let entry: DescriptorEntry
 
@@ -217,3 +216,6 @@ public class DispatchIO: DispatchObject, @unchecked Sendable {
 // swift-format-ignore: TypeNamesShouldBeCapitalized
 /// A file descriptor. Matching C type: `dispatch_fd_t`.
 public typealias dispatch_fd_t = Int32
+
+// SAFETY: both stored properties are constant, and guard what they hold.
+extension DispatchIO: @unchecked Sendable {}

@@ -4,9 +4,8 @@ internal import Glibc
 ///
 /// Large buffers are kept and used again: asking the system for fresh pages, and having them cleared,
 /// costs as much as reading a cached file does.
+// SAFETY: whoever holds the value owns the memory; it goes from hand to hand.
 struct ReadBuffer: @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): whoever holds the value owns the memory; it goes from hand to hand.
-
   /// The most that is read at once.
   static let large = 1 << 20
 
@@ -49,8 +48,8 @@ struct ReadBuffer: @unchecked Sendable {
 }
 
 /// Data in one of the large buffers.
+// SAFETY: as its superclass; the address is constant.
 private final class LargeDataBuffer: DataBuffer, @unchecked Sendable {
-  // SAFETY (@unchecked Sendable): as its superclass; the address is constant.
   private let memory: UnsafeMutableRawPointer
 
   init(_ memory: UnsafeMutableRawPointer, count: Int) {

@@ -15,7 +15,7 @@ final class InotifyWatch {
 
   /// Where the kernel has it; -1 when it has let go. GUARDED BY the hub's lock.
   fileprivate(set) var number: Int32 = -1
-  fileprivate weak let listener: (any InotifyListener)?
+  fileprivate private(set) weak var listener: (any InotifyListener)?
 
   init(listener: any InotifyListener) { self.listener = listener }
 }

@@ -94,8 +94,11 @@ extension Crash {
         for _ in 0..<60 { doubled.append(doubled) }
         doubled.withUnsafeBytes { (_: UnsafePointer<UInt8>) in }
       }
-      end.says(
-        "DispatchData.withUnsafeBytes: the system has no memory for a copy of 1152921504606846976 bytes")
+      let spoken = String(decoding: end?.standardErrorContent ?? [], as: UTF8.self)
+      #expect(
+        spoken
+          == "Concourse: out of memory: DispatchData.withUnsafeBytes: the system has no memory for a copy"
+          + " of 1152921504606846976 bytes\n")
     }
   }
 }
