@@ -125,7 +125,18 @@ char concourse_thread_state(uint32_t tid) {
   return end != NULL && end[1] == ' ' ? end[2] : 0;
 }
 
-int concourse_eventfd(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+// Descriptors 0 to 2 belong to the program, also one that was started without them or has closed them: it
+// will put its own files there, over whatever stands there.
+int concourse_above_standard(int descriptor) {
+  if (descriptor < 0 || descriptor > 2) return descriptor;
+  int higher = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+  int failure = errno;
+  close(descriptor);
+  errno = failure;
+  return higher;
+}
+
+int concourse_eventfd(void) { return concourse_above_standard(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
 void concourse_eventfd_signal(int descriptor) {
   // Fails only when the counter is full, and then the descriptor is readable already.
@@ -141,7 +152,7 @@ void concourse_eventfd_clear(int descriptor) {
 }
 
 int concourse_epoll_create(void) {
-  int descriptor = epoll_create1(EPOLL_CLOEXEC);
+  int descriptor = concourse_above_standard(epoll_create1(EPOLL_CLOEXEC));
   return descriptor >= 0 ? descriptor : -errno;
 }
 
@@ -166,7 +177,8 @@ int concourse_epoll_wait(int epoll, struct concourse_event *events, int capacity
 }
 
 int concourse_timerfd_create(bool wall) {
-  int descriptor = timerfd_create(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  int descriptor =
+      concourse_above_standard(timerfd_create(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   return descriptor >= 0 ? descriptor : -errno;
 }
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "include/linux_sources.h"
+#include "include/CConcourse.h"
 
 #include <errno.h>
 #include <linux/cn_proc.h>
@@ -19,7 +19,7 @@
 
 int concourse_process_open(int32_t identifier) {
   // Close-on-exec is the kernel's default for these.
-  long descriptor = syscall(SYS_pidfd_open, identifier, 0);
+  int descriptor = concourse_above_standard((int)syscall(SYS_pidfd_open, identifier, 0));
   return descriptor >= 0 ? (int)descriptor : -errno;
 }
 
@@ -36,7 +36,8 @@ int concourse_process_look(int descriptor, int32_t identifier) {
 }
 
 int concourse_connector_socket(void) {
-  int made = socket(AF_NETLINK, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_CONNECTOR);
+  int made =
+      concourse_above_standard(socket(AF_NETLINK, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_CONNECTOR));
   if (made < 0) return -errno;
   // Room for a burst of forks. Refused: bursts are lost sooner, and that is noticed.
   int room = 1 << 20;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "concourse_ring.h"
+#include "include/CConcourse.h"
 
 #include <errno.h>
 #include <linux/io_uring.h>
@@ -20,7 +20,7 @@ int concourse_ring_setup(struct concourse_ring *ring, uint32_t entries) {
   struct io_uring_params parameters;
   memset(&parameters, 0, sizeof parameters);
   memset(ring, 0, sizeof *ring);
-  long descriptor = syscall(SYS_io_uring_setup, entries, &parameters);
+  int descriptor = concourse_above_standard((int)syscall(SYS_io_uring_setup, entries, &parameters));
   if (descriptor < 0) return -errno;
   // One mapping for both rings, no completion dropped, reads at the current position: Linux 5.6.
   uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS;

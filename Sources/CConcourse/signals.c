@@ -69,3 +69,11 @@ int concourse_signal_count(int signal) {
   was_installed[signal] = true;
   return 0;
 }
+
+void concourse_signal_unblock(uint64_t mask) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal = 1; signal < NSIG && signal <= 64; signal++)
+    if (mask >> (signal - 1) & 1) sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}

@@ -109,6 +109,9 @@ char concourse_thread_state(uint32_t tid);
 /// (`holds`), or no more. Nothing in other builds.
 void concourse_note_pointers(void *_Nonnull start, size_t size, bool holds);
 
+/// The descriptor itself, or a duplicate that is none of 0 to 2: those belong to the program. Keeps errno.
+int concourse_above_standard(int descriptor);
+
 /// A non-blocking, close-on-exec eventfd; -1 when the system refuses.
 int concourse_eventfd(void);
 /// Makes an eventfd readable.
@@ -149,6 +152,8 @@ int concourse_signal_count(int signal);
 uint64_t concourse_signal_take(int signal);
 /// The eventfd to make readable with each delivery; set before the first signal is counted.
 void concourse_signal_report_to(int descriptor);
+/// Lets the calling thread take the signals in `mask`, whose lowest bit is signal 1.
+void concourse_signal_unblock(uint64_t mask);
 /// One more than the highest signal number.
 int concourse_signal_limit(void);
 

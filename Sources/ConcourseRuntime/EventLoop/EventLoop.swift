@@ -19,6 +19,7 @@ final class EventLoop {
   private let pollerReference = Atomic<UnsafeRawPointer?>(nil)
   /// Whether the loop's thread has been asked for.
   private let started = Atomic<Bool>(false)
+  private let refusalReported = Atomic<Bool>(false)
   /// 1 while a worker waits here, or is on its way in or out.
   private let seat = Atomic<UInt32>(0)
   /// Grows when a thread that sleeps without the kernel's event queue must look again.
@@ -90,6 +91,10 @@ final class EventLoop {
     guard failure != 0 else { return }
     // ORDERING: relaxed; as in `start`.
     started.store(false, ordering: .relaxed)
+    // A worker that sleeps elsewhere must come and wait here instead.
+    Runtime.shared.bands[0].wakeOne()
+    // ORDERING: relaxed; only decides who prints.
+    guard !refusalReported.exchange(true, ordering: .relaxed) else { return }
     Trap.warn(
       "the system refused the thread for events (errno \(failure)); the next source or timer tries again")
   }
@@ -121,6 +126,12 @@ final class EventLoop {
   }
 
   // MARK: Workers
+
+  /// Whether the loop's own thread waits here, so that a worker may leave for good.
+  var hasThread: Bool {
+    // ORDERING: relaxed; a worker that stays in vain comes again.
+    started.load(ordering: .relaxed)
+  }
 
   /// Takes the workers' place here.
   /// - Returns: false when there is nothing to wait for, or another worker waits.

@@ -72,14 +72,18 @@ final class Poller: Sendable {
   /// - Parameter milliseconds: at most; without end if negative.
   /// - Returns: how many events were stored.
   func wait(_ events: UnsafeMutablePointer<concourse_event>, milliseconds: Int32) -> Int {
-    // An interruption is an answer here: the caller looks around and comes again.
-    let count =
-      SystemScript.isActive
-      ? SystemScript.run(.epollWait) { waitOnce(events, milliseconds) } : waitOnce(events, milliseconds)
-    if count >= 0 { return count }
-    switch Int32(-count) {
-    case EINTR, EAGAIN, ENOMEM: return 0
-    case let failure: Trap.runtimeBug("epoll_wait failed with errno \(failure)")
+    while true {
+      let count =
+        SystemScript.isActive
+        ? SystemScript.run(.epollWait) { waitOnce(events, milliseconds) } : waitOnce(events, milliseconds)
+      if count >= 0 { return count }
+      switch Int32(-count) {
+      // The kernel interrupts the thread that gave the ring a request in order to finish it: nothing that a
+      // worker may take for the end of its idle time, or the request would be called off with the thread.
+      case EINTR: continue
+      case EAGAIN, ENOMEM: return 0
+      case let failure: Trap.runtimeBug("epoll_wait failed with errno \(failure)")
+      }
     }
   }
 

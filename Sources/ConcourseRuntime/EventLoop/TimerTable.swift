@@ -100,11 +100,10 @@ final class TimerTable {
     // tell what this one did.
     var asked = telling.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     guard asked == 1 else { return }
-    var rounds = 0
+    var told = 0
     while true {
-      tellDueOnce(poller)
-      rounds += 1
-      if rounds == Self.mostRounds, let poller {
+      told += tellDueOnce(poller)
+      if told >= Self.mostAtOnce, let poller {
         // Others go on, so that this worker comes to run what it has submitted.
         // ORDERING: as above.
         _ = telling.exchange(0, ordering: .acquiringAndReleasing)
@@ -118,10 +117,11 @@ final class TimerTable {
     }
   }
 
-  /// How often one thread tells in a row when more and more become due.
-  private static let mostRounds = 8
+  /// How many timers one thread tells before it lets others go on, when more and more become due.
+  private static let mostAtOnce = 4096
 
-  private func tellDueOnce(_ poller: Poller?) {
+  /// - Returns: how many were due.
+  private func tellDueOnce(_ poller: Poller?) -> Int {
     var due: [TimerHeap.Entry] = []
     lock.withLock {
       uptime.collect(into: &due, poller)
@@ -137,6 +137,7 @@ final class TimerTable {
         timer.release()
       }
     }
+    return due.count
   }
 
   /// When to look next, for a thread that sleeps without the kernel's timers.

@@ -111,7 +111,7 @@ extension DispatchSourceTimer {
   /// - Parameters:
   ///   - deadline: the first time.
   ///   - interval: between the times; `.never` for once. 0 counts as a nanosecond. Negative ones trap.
-  ///   - leeway: how late calls may be. Negative ones trap.
+  ///   - leeway: how late calls may be; more than a minute counts as a minute. Negative ones trap.
   /// Matching C function: `dispatch_source_set_timer`.
   public func schedule(
     deadline: DispatchTime, repeating interval: DispatchTimeInterval = .never,
@@ -171,7 +171,8 @@ extension DispatchSourceTimer {
     }
     backend.program(
       TimerSchedule(
-        start: start, now: Clock.uptime(), interval: nanoseconds == .max ? nil : nanoseconds, leeway: allowed),
+        start: start, now: Clock.uptime(), interval: nanoseconds == .max ? nil : nanoseconds,
+        leeway: min(allowed, 60_000_000_000)),
       for: core)
   }
 }

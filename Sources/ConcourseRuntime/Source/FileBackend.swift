@@ -82,9 +82,9 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     }
     guard found > 0 else { return nil }
     if waiting < 0 { return 1 }
-    // The end of the file. A hung-up pipe stays there, whoever reads: once is enough to say so. A socket
-    // may be told again, as long as the client keeps its source.
-    guard Readiness(rawValue: UInt32(found)).contains(.hangUp), !isSocket else {
+    // The end of the file. What is hung up stays there, whoever reads: once is enough to say so. A socket
+    // whose other end has only shut down writing is told again, as long as the client keeps its source.
+    guard Readiness(rawValue: UInt32(found)).contains(.hangUp) else {
       next = .more
       return 0
     }
@@ -116,11 +116,6 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   /// What came while nobody listened may have been a change that is not told again: the visit looks by itself,
   /// and asks for what is to be asked for.
   override func restart() { raise() }
-
-  private var isSocket: Bool {
-    var status = stat()
-    return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
-  }
 
   private func isNull(_ status: stat) -> Bool {
     // Device 1, 3: /dev/null.

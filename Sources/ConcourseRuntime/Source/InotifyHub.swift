@@ -1,3 +1,4 @@
+internal import CConcourse
 internal import Glibc
 
 /// One party's interest in one file of the hub's.
@@ -74,7 +75,7 @@ final class InotifyHub {
     if isFirst {
       descriptor = Int32(
         System.call(.inotifyCreate) {
-          System.result(inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)))
+          System.result(concourse_above_standard(inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))))
         })
     }
     guard descriptor >= 0 else {

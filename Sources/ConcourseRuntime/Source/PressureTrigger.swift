@@ -27,7 +27,8 @@ struct PressureTrigger {
 
   private static func open(_ path: String, _ condition: String) -> Int32? {
     let flags = O_RDWR | O_NONBLOCK | O_CLOEXEC
-    let descriptor = Int32(System.call(.open) { System.result(Glibc.open(path, flags)) })
+    let descriptor = Int32(
+      System.call(.open) { System.result(concourse_above_standard(Glibc.open(path, flags))) })
     guard descriptor >= 0 else { return nil }
     // SAFETY: the text is alive in the closure, with the zero after it that the condition ends with.
     let written = condition.withCString { text in

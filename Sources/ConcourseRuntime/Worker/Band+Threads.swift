@@ -21,8 +21,9 @@ extension Band {
   }
 
   private func startThread() {
-    Runtime.shared.monitor.ensureStarted()
     let worker = takeRecord()
+    // The monitor second: where the system grants one thread, it must be one that works.
+    defer { Runtime.shared.monitor.ensureStarted() }
     let failure = SystemThread.spawn(
       { argument in
         let worker = argument!.assumingMemoryBound(to: WorkerRecord.self)

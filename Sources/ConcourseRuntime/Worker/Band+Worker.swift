@@ -238,8 +238,9 @@ extension Band {
       // Before a record that is retired becomes another's.
       // ORDERING: relaxed; the worker's own.
       worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
-      if leaveIdle(worker, retire: !hasEvents) {
-        stays = hasEvents
+      let retires = !hasEvents && EventLoop.shared.hasThread
+      if leaveIdle(worker, retire: retires) {
+        stays = !retires
         if stays { worker.pointee.eventCost.begin(progress: progress) }
         // Nobody has asked whether there is room for one more.
         // ORDERING: relaxed; the worker's own.

@@ -82,6 +82,7 @@ final class EventLoop {
   }
 
   func startThread() { Trap.runtimeBug("the model's event thread is the scenario's") }
+  var hasThread: Bool { isOpen }
 }
 
 /// A delayed submission of a work item, of which there are none here.
