@@ -69,6 +69,22 @@ describe_failure() {
     }' "$1"
 }
 
+# run_apart COMMAND...: the same, in a process for the engine's tests and one for each conformance suite. The engine's
+# tests refuse system calls by script, for the whole process, and two runtimes share a process's signals badly.
+# A command that selects tests itself is run as it is.
+run_apart() {
+  case " $* " in
+    *" --filter "* | *" --skip "*)
+      run_tests "$@"
+      return
+      ;;
+  esac
+  run_tests "$@" --skip ConformanceOn
+  run_tests "$@" --skip-build --filter ConformanceOnConcourse
+  # Under a sanitizer the toolchain's Dispatch is left alone.
+  [ -n "${CONCOURSE_SANITIZER:-}" ] || run_tests "$@" --skip-build --filter ConformanceOnIncumbent
+}
+
 # count_tests FILE: prints how many tests passed and failed in the output of one `swift test`.
 # Swift Testing closes with "Test run with 6 tests in 1 suite passed after …"; the skipped ones are among
 # the 6. XCTest, should there be any, tells of each case by itself. A line may begin with what a test has

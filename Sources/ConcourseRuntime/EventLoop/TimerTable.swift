@@ -7,11 +7,15 @@ final class TimerTable {
     /// What the kernel's timer is set to; 0 when it is not, or has fired.
     var armed: UInt64 = 0
 
+    /// How long after having told timers a clock rests, a fifth of what the contract allows a delay to be late.
+    private static let slack: UInt64 = 200_000
+
     var now: UInt64 { isWall ? Clock.wall() : Clock.uptime() }
 
     /// Sets the kernel's timer for the earliest of them, if it is not already.
-    mutating func arm(_ poller: Poller) {
-      let wanted = queue.first.map { max($0, 1) } ?? 0
+    /// - Parameter earliest: the time before which not to fire.
+    mutating func arm(_ poller: Poller, notBefore earliest: UInt64 = 1) {
+      let wanted = queue.first.map { max($0, earliest) } ?? 0
       guard wanted != armed else { return }
       armed = poller.arm(isWall: isWall, at: wanted) ? wanted : 0
     }
@@ -26,7 +30,9 @@ final class TimerTable {
       guard queue.first != nil else { return }
       let now = self.now
       while let entry = queue.popDue(now) { due.append(entry) }
-      if let poller, queue.first != nil { arm(poller) }
+      guard let poller, queue.first != nil else { return }
+      // A dense stream of timers would otherwise wake a thread for each of them.
+      arm(poller, notBefore: due.isEmpty ? 1 : now &+ Self.slack)
     }
   }
 
