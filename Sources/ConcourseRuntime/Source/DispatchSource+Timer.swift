@@ -5,7 +5,8 @@ extension DispatchSource {
     public let rawValue: UInt
     /// Makes flags from the C interface's bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
-    /// Honour the leeway exactly, however small. Ours always is; accepted for what it says.
+    /// Honour the leeway, however small. Ours always is, but for 200 µs among dense timers; accepted for
+    /// what it says.
     public static let strict = TimerFlags(rawValue: 1)
   }
 
@@ -36,7 +37,8 @@ extension DispatchSource {
 /// until it is scheduled again. A repeating timer fires at the start plus whole multiples of the interval,
 /// without drift. Never early; the first call is late by `leeway` at most and later ones by the smaller of
 /// `leeway` and half the interval, as far as a thread and a processor are free: within the leeway, timers
-/// fire together to spare wake-ups. Calls on a source that is no timer trap. Matching C function:
+/// fire together to spare wake-ups. Within 200 µs after other timers of its clock a timer may be late by the
+/// rest of that time. Calls on a source that is no timer trap. Matching C function:
 /// `dispatch_source_set_timer`.
 public protocol DispatchSourceTimer: DispatchSourceProtocol {
   /// See `schedule(deadline:repeating:leeway:)`; so with all requirements.
