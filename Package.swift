@@ -7,12 +7,20 @@ import PackageDescription
 let package = Package(
   name: "concourse",
   products: [
-    .library(name: "Concourse", targets: ["Concourse"])
+    .library(name: "Concourse", targets: ["Concourse"]),
+    // The drop-in `libdispatch.so`; Scripts/library builds it as it is meant to be used.
+    .library(name: "dispatch", type: .dynamic, targets: ["ConcourseABI"]),
   ],
   targets: [
     .target(name: "CConcourse"),
     .target(name: "ConcourseRuntime", dependencies: ["CConcourse"], exclude: ["Park/README.md"]),
     .target(name: "Concourse", dependencies: ["ConcourseRuntime"]),
+
+    // The C interface: `@c` functions over the same engine, and its data symbols.
+    .target(name: "CConcourseABI"),
+    .target(
+      name: "ConcourseABI", dependencies: ["ConcourseRuntime", "CConcourseABI"],
+      linkerSettings: [.linkedLibrary("BlocksRuntime")]),
 
     // Unit, stress and crash tests of the engine; their folders mirror Sources.
     .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseRuntime", "Concourse"]),

@@ -16,7 +16,7 @@ public class DispatchGroup: DispatchObject {
   }
 
   /// An empty group. O(1). Matching C function: `dispatch_group_create`.
-  public override init() { super.init() }
+  public init() { super.init(kind: .group) }
 
   /// Adds one to what is outstanding. O(1), one atomic addition. Traps when about a thousand million
   /// entries are outstanding. Matching C function: `dispatch_group_enter`.
@@ -85,7 +85,7 @@ public class DispatchGroup: DispatchObject {
     wait(until: Deadline(timeout))
   }
 
-  private final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
+  package final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
     if state.isEmpty { return .success }
     if case .immediate = deadline { return .timedOut }
     if Spin.wait(rounds: Spin.waitRounds, until: { state.isEmpty }) { return .success }

@@ -19,7 +19,7 @@ public final class DispatchOnce: Sendable {
 /// that runs the body, with one bit more once somebody sleeps on it.
 ///
 /// All ones for "done" is part of the C interface: code compiled against it looks at the word itself.
-struct OnceGate: ~Copyable {
+package struct OnceGate: ~Copyable {
   private static let done: UInt32 = .max
   private static let sleepers: UInt32 = 1 << 31
 

@@ -19,7 +19,7 @@ public class DispatchSemaphore: DispatchObject {
     }
     original = value
     self.value = Atomic(value)
-    super.init()
+    super.init(kind: .semaphore)
   }
 
   deinit {
@@ -67,7 +67,7 @@ public class DispatchSemaphore: DispatchObject {
     wait(until: Deadline(wallTimeout))
   }
 
-  private final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
+  package final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
     // ORDERING: acquiring; as in `wait()`.
     if value.wrappingSubtract(1, ordering: .acquiring).oldValue > 0 { return .success }
     return waitForGrant(deadline)

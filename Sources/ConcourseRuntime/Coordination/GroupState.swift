@@ -49,6 +49,24 @@ struct GroupState: ~Copyable {
     return after == Self.registered ? .last : .others
   }
 
+  /// As `enter`, and calls `first` if nothing was entered.
+  @inline(__always)
+  func enter(first: () -> Void) -> Bool {
+    // ORDERING: relaxed; as in `enterItem`.
+    let before = word.wrappingAdd(Self.entered, ordering: .relaxed).oldValue
+    if before & Self.enteredMask == 0 { first() }
+    return before & Self.enteredMask < Self.most
+  }
+
+  /// As `leave`, saying also whether nothing is entered any more.
+  @inline(__always)
+  func leaveEntered() -> (Leave, lastEntered: Bool) {
+    // ORDERING: acquiring and releasing; as in `leave`.
+    let (before, after) = word.wrappingSubtract(Self.entered, ordering: .acquiringAndReleasing)
+    if before & Self.enteredMask == 0 { return (.unbalanced, false) }
+    return (after == Self.registered ? .last : .others, after & Self.enteredMask == 0)
+  }
+
   /// Counts an item, and calls `first` if there was none.
   @inline(__always)
   func enterItem(first: () -> Void) -> Bool {

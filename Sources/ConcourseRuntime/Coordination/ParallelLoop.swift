@@ -28,10 +28,16 @@ final class ParallelLoop {
   /// Points to the caller's closure, on the caller's stack.
   private let body: UnsafePointer<(Range<Int>) -> Void>
   private let threads: Int
+  /// The queue whose items the iterations are, when that is no global queue. The caller holds a place on it.
+  private let queue: Unmanaged<DispatchQueue>?
 
-  private init(_ iterations: Int, participants: Int, _ body: UnsafePointer<(Range<Int>) -> Void>) {
+  private init(
+    _ iterations: Int, participants: Int, queue: Unmanaged<DispatchQueue>?,
+    _ body: UnsafePointer<(Range<Int>) -> Void>
+  ) {
     self.iterations = iterations
     threads = participants
+    self.queue = queue
     self.body = body
   }
 
@@ -48,7 +54,18 @@ final class ParallelLoop {
     }
   }
 
-  private static func run(_ iterations: Int, _ body: (Range<Int>) -> Void, _ root: RootQueue) {
+  /// The same as items of a queue that lets them overlap; the caller runs one of its items.
+  static func run(_ iterations: Int, on queue: DispatchQueue, _ body: (Range<Int>) -> Void) {
+    guard iterations > 0 else { return }
+    let level = max(Frame.current?.pointee.level ?? .unspecified, queue.level)
+    Runtime.root(at: level)._withUnsafeGuaranteedRef {
+      run(iterations, body, $0, queue: queue.kind == .global ? nil : .passUnretained(queue))
+    }
+  }
+
+  private static func run(
+    _ iterations: Int, _ body: (Range<Int>) -> Void, _ root: RootQueue, queue: Unmanaged<DispatchQueue>? = nil
+  ) {
     // The caller counts before it asks for help: helpers of helpers must not take its place.
     let participating = participants.join()
     // More helpers than free processors would only lie about in the root queue.
@@ -60,7 +77,7 @@ final class ParallelLoop {
     }
     withoutActuallyEscaping(body) { body in
       withUnsafePointer(to: body) { body in
-        let loop = ParallelLoop(iterations, participants: helpers + 1, body)
+        let loop = ParallelLoop(iterations, participants: helpers + 1, queue: queue, body)
         for _ in 0..<helpers {
           root.push(NodeMagazine.make(.closure { loop.help() }, level: root.level))
         }
@@ -108,7 +125,14 @@ final class ParallelLoop {
   /// A helper that comes when as many threads as there are processors run loops has nothing to add.
   private func help() {
     let count = Self.participants.join()
-    if count <= PoolSize.width { takePart() }
+    if count <= PoolSize.width {
+      if let queue {
+        let level = Frame.current?.pointee.level ?? .unspecified
+        Frame.run(Frame(queue: queue, parent: Frame.current, exclusive: false, level: level)) { takePart() }
+      } else {
+        takePart()
+      }
+    }
     Self.participants.leave()
   }
 

@@ -7,7 +7,7 @@
 ///
 /// An object that is referenced once belongs to one variable, which may change it in place (`append`).
 /// Nobody else can tell.
-class DataObject: @unchecked Sendable {  // SAFETY: whoever changes a field holds the only reference.
+package class DataObject: DispatchObject, @unchecked Sendable {  // SAFETY: whoever changes a field holds the only reference.
   /// How many levels of tree nodes stand above the regions; 0 for an object of one region.
   final let level: Int
   /// The first byte of an object of one region. Nil for trees and for the empty object.
@@ -19,10 +19,11 @@ class DataObject: @unchecked Sendable {  // SAFETY: whoever changes a field hold
     self.level = level
     self.start = start
     self.count = count
+    super.init(kind: .data)
   }
 
   /// The object without bytes. There is only this one.
-  static let empty: DataObject = DataBuffer.makeEmpty()
+  package static let empty: DataObject = DataBuffer.makeEmpty()
 
   /// The object as a part of others.
   var piece: DataPiece { Trap.runtimeBug("a data object of no kind") }

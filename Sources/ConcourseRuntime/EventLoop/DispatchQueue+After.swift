@@ -56,6 +56,13 @@ extension DispatchQueue {
     schedule(execute, Deadline(wallDeadline))
   }
 
+  /// As `asyncAfter`. Matching C function: `dispatch_after_f`.
+  package final func asyncFunction(
+    after deadline: Deadline, _ context: UnsafeMutableRawPointer?, _ function: ContextFunction
+  ) {
+    schedule(makeNode(context, function, barrier: false, group: nil), deadline)
+  }
+
   private final func schedule(
     _ work: consuming @escaping () -> Void, _ deadline: Deadline, _ qos: DispatchQoS,
     _ flags: DispatchWorkItemFlags
@@ -65,7 +72,7 @@ extension DispatchQueue {
     schedule(NodeMagazine.make(.closure(consume work), level: level, traits: traits), deadline)
   }
 
-  private final func schedule(_ node: NodePointer, _ deadline: Deadline) {
+  final func schedule(_ node: NodePointer, _ deadline: Deadline) {
     Runtime.requireThreads("a delayed submission")
     switch deadline {
     case .immediate: submit(node)
@@ -78,7 +85,7 @@ extension DispatchQueue {
     }
   }
 
-  private final func schedule(_ item: DispatchWorkItem, _ deadline: Deadline) {
+  package final func schedule(_ item: DispatchWorkItem, _ deadline: Deadline) {
     switch deadline {
     case .uptime, .wall:
       Runtime.requireThreads("a delayed submission")

@@ -51,6 +51,7 @@ public class DispatchIO: DispatchObject {
   init(_ channel: Channel, _ entry: DescriptorEntry) {
     self.channel = channel
     self.entry = entry
+    super.init(kind: .channel)
   }
 
   deinit { entry.close(channel, stopping: false) }

@@ -50,3 +50,12 @@ enum Trap {
     }
   }
 }
+
+/// The same voices for the C interface, which is a module of its own.
+package enum ClientBug {
+  /// The program broke the contract.
+  package static func trap(_ message: String) -> Never { Trap.clientBug(message) }
+
+  /// There is no memory left.
+  package static func outOfMemory(_ message: String) -> Never { Trap.outOfMemory(message) }
+}

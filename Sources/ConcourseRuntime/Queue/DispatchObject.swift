@@ -3,7 +3,18 @@
 ///
 /// On groups and semaphores these calls have no effect. Matching C type: `dispatch_object_t`.
 public class DispatchObject: Hashable, CustomStringConvertible {
-  init() {}
+  /// Seldom-used belongings, made when first needed: see `ObjectExtras`.
+  final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
+  @exclusivity(unchecked) package final private(set) var kind: ObjectKind
+
+  init(kind: ObjectKind) { self.kind = kind }
+
+  deinit {
+    #if DEBUG
+      kind = .gone
+    #endif
+    releaseExtras()
+  }
 
   /// Sets the queue on which this object's work runs.
   ///

@@ -20,7 +20,7 @@ public func dispatchPrecondition(
   condition: @autoclosure () -> DispatchPredicate, file: StaticString = #file, line: UInt = #line
 ) {
   let predicate = condition()
-  if !_dispatchPreconditionTest(predicate) { predicate.fail(file, line) }
+  if !_dispatchPreconditionTest(predicate) { predicate.fail("dispatchPrecondition at \(file):\(line)") }
 }
 
 /// Whether a predicate holds here. Hidden: `dispatchPrecondition` calls it.
@@ -43,7 +43,12 @@ private func isAloneOn(_ queue: DispatchQueue) -> Bool {
 }
 
 extension DispatchPredicate {
-  fileprivate func fail(_ file: StaticString, _ line: UInt) -> Never {
+  /// Traps, naming the C function that asked, unless the predicate holds.
+  package func require(_ function: StaticString) {
+    if !_dispatchPreconditionTest(self) { fail("\(function)") }
+  }
+
+  fileprivate func fail(_ asker: String) -> Never {
     let claim =
       switch self {
       case .onQueue(let queue): "to be on queue \"\(queue.label)\""
@@ -51,6 +56,6 @@ extension DispatchPredicate {
       case .notOnQueue(let queue): "not to be on queue \"\(queue.label)\""
       }
     let place = DispatchQueue.current.map { "an item of \"\($0.label)\"" } ?? "no item of any queue"
-    Trap.clientBug("dispatchPrecondition at \(file):\(line): expected \(claim), but this is \(place)")
+    Trap.clientBug("\(asker): expected \(claim), but this is \(place)")
   }
 }

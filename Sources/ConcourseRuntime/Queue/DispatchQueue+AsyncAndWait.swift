@@ -38,7 +38,8 @@ extension DispatchQueue {
         let exclusive = kind.isSerial || barrier
         let free =
           list.isEmpty
-          && (exclusive ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace())
+          && (exclusive
+            ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace(limit: UInt64(width.value)))
         if !free {
           let hasRun = withoutActuallyEscaping(body) { waitForTurn(exclusive: exclusive, frame, body: $0) }
           if hasRun { return }

@@ -5,6 +5,7 @@ extension DispatchQueue {
   /// Takes this queue's entries in order and runs them, or sends them on, until none is left, the queue
   /// is suspended, or it is handed to a waiting thread. Called where the queue's entry was reached.
   final func drain() {
+    if mayChangeTarget && lostItsWay { return enqueue(level) }
     guard case .drain = state.beginDrain(CurrentThread.id) else { return }
     let outer = Frame.current
     let frame = Frame(
@@ -26,8 +27,8 @@ extension DispatchQueue {
     var first = list.first()
     while true {
       guard let node = nextEntry(&first) else { return }
-      if node.isWaiter {
-        guard case .next(let next) = serve(waiter: node) else { return }
+      if node.isForOwner {
+        guard case .next(let next) = serve(node) else { return }
         first = next
         continue
       }
@@ -96,14 +97,14 @@ extension DispatchQueue {
     var first = list.first()
     while true {
       guard let node = nextEntry(&first) else { return }
-      let barrier = node.pointee.traits.contains(.barrier)
-      if barrier && !state.readersAreGone {
+      if let most = readersToWaitFor(node) {
         list.leave(at: node)
-        if case .released = state.releaseToReaders() { return }
+        if case .released = state.releaseToReaders(most: most) { return }
         continue
       }
-      if node.isWaiter {
-        guard case .next(let next) = serve(waiter: node) else { return }
+      let barrier = node.pointee.traits.contains(.barrier)
+      if node.isForOwner {
+        guard case .next(let next) = serve(node) else { return }
         first = next
       } else if barrier {
         Frame.setLevel(node.pointee.level)
@@ -123,19 +124,30 @@ extension DispatchQueue {
     }
   }
 
+  /// How many ordinary items may run when `node` has its turn, if there are more now.
+  @inline(__always)
+  private final func readersToWaitFor(_ node: NodePointer) -> UInt64? {
+    if node.pointee.traits.contains(.barrier) { return state.readersAreGone ? nil : 0 }
+    return isFull ? UInt64(width.value) - 1 : nil
+  }
+
   // MARK: Handing over
 
   private enum Served {
     /// The queue is still the caller's; this is now first in its list.
     case next(NodePointer?)
-    /// The queue belongs to the waiting thread.
+    /// The queue belongs to the waiting thread, or lies with its new target.
     case handedOver
   }
 
-  /// Lets the waiting thread at the head of the list have its turn.
-  private final func serve(waiter node: NodePointer) -> Served {
+  /// Lets the waiting thread at the head of the list have its turn, or changes the queue's target.
+  private final func serve(_ node: NodePointer) -> Served {
     let next = list.advance(past: node)
     if let next { list.leave(at: next) }
+    guard node.isWaiter else {
+      changeTarget(asSaidBy: node)
+      return .handedOver
+    }
     return passTurn(toWaiterIn: node, leftovers: next != nil) ? .handedOver : .next(next)
   }
 
@@ -174,9 +186,9 @@ extension DispatchQueue {
     var first = list.first()
     while true {
       guard let node = nextEntry(&first) else { return }
-      if node.pointee.traits.contains(.barrier) && !state.readersAreGone {
+      if let most = readersToWaitFor(node) {
         list.leave(at: node)
-        if case .released = state.releaseToReaders() { return }
+        if case .released = state.releaseToReaders(most: most) { return }
         continue
       }
       guard node.isWaiter else {
@@ -185,7 +197,7 @@ extension DispatchQueue {
         carryOut(state.releaseToTarget(level))
         return
       }
-      guard case .next(let next) = serve(waiter: node) else { return }
+      guard case .next(let next) = serve(node) else { return }
       first = next
     }
   }

@@ -30,7 +30,7 @@ extension DispatchQueue {
   public class var currentLabel: String { current?.label ?? "" }
 
   /// The innermost queue of the running item, or the main queue on the main thread outside items.
-  class var current: DispatchQueue? {
+  package class var current: DispatchQueue? {
     if let frame = Frame.current { return frame.pointee.queue.takeUnretainedValue() }
     return CurrentThread.isMain ? Runtime.mainQueue : nil
   }

@@ -99,19 +99,16 @@ extension DispatchQueue {
     var link = kind == .main ? Unmanaged.passUnretained(self) : target
     while let reference = link {
       let queue = reference._withUnsafeGuaranteedRef { $0 }
-      switch queue.kind {
-      case .global:
-        return true
-      case .main:
+      if queue.kind == .global { return true }
+      if queue.kind == .main {
         if CurrentThread.isMain {
           Trap.clientBug(
             "sync on queue \"\(label)\", whose items run on the main thread, from the main thread: "
               + "it would wait for itself")
         }
         return false
-      case .serial, .concurrent, .workloop:
-        queue.acquire(exclusive: queue.kind.isSerial, frame)
       }
+      queue.acquire(exclusive: queue.kind.isSerial, frame)
       link = queue.target
     }
     return true
@@ -121,14 +118,15 @@ extension DispatchQueue {
   @usableFromInline
   final func endSync(exclusive: Bool) {
     guard kind.isLane else { return }
-    let nested = state.snapshot.isNested
-    giveBack(exclusive: exclusive || kind.isSerial)
-    guard nested else { return }
-    var link = target
-    while let queue = link?.takeUnretainedValue(), queue.kind.isLane {
-      link = queue.target
-      queue.giveBack(exclusive: queue.kind.isSerial)
+    // From above down: while a queue is held its target stays.
+    if state.snapshot.isNested {
+      var link = target
+      while let queue = link?.takeUnretainedValue(), queue.kind.isLane {
+        link = queue.target
+        queue.giveBack(exclusive: queue.kind.isSerial)
+      }
     }
+    giveBack(exclusive: exclusive || kind.isSerial)
   }
 
   /// Gives back this one queue.
@@ -146,7 +144,8 @@ extension DispatchQueue {
   @inline(__always)
   private final func acquire(exclusive: Bool, _ frame: UnsafeMutablePointer<Frame>) {
     if list.isEmpty
-      && (exclusive ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace())
+      && (exclusive
+        ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace(limit: UInt64(width.value)))
     {
       return
     }

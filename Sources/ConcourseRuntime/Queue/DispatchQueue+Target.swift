@@ -1,12 +1,22 @@
 extension DispatchQueue {
   final func retarget(to queue: DispatchQueue?) {
     guard kind.isLane else { return }
-    guard state.snapshot.isInactive else {
+    let isInactive = state.snapshot.isInactive
+    guard isInactive || mayChangeTarget else {
       Trap.clientBug(
         "setTarget(queue:) on queue \"\(label)\", which is active; only a queue created with "
           + ".initiallyInactive may change its target, before activate()")
     }
     let chosen = queue ?? Runtime.globalQueue(.default)
+    requireNoCycle(through: chosen)
+    if isInactive {
+      setTarget(chosen)
+    } else {
+      retargetActive(to: chosen)
+    }
+  }
+
+  private final func requireNoCycle(through chosen: DispatchQueue) {
     var link: DispatchQueue? = chosen
     while let next = link {
       if next === self {
@@ -16,12 +26,60 @@ extension DispatchQueue {
       }
       link = next.targetQueue
     }
+  }
+
+  /// Sets the target of a queue that is inactive or owned by the caller.
+  private final func setTarget(_ chosen: DispatchQueue, keepingFormer: Bool = false) {
     let former = target
     target = .passRetained(chosen)
     if ownClass == .unspecified {
-      level = queue != nil && chosen.kind == .global ? chosen.ownClass : .unspecified
+      level = chosen.kind == .global ? chosen.ownClass : .unspecified
     }
     state.setNested(chosen.kind != .global)
-    former?.release()
+    guard let former else { return }
+    if keepingFormer {
+      let queue = former.takeRetainedValue()
+      extras.lock.withLock {
+        if !extras.formerTargets.contains(where: { $0 === queue }) { extras.formerTargets.append(queue) }
+      }
+    } else {
+      former.release()
+    }
+  }
+
+  // MARK: Active queues
+
+  // The target of an active queue changes in its turn: what was submitted before runs where it was to run. The
+  // change needs the queue alone, since whoever holds it, or a place on it, may be inside of its target.
+
+  private final func retargetActive(to chosen: DispatchQueue) {
+    if list.isEmpty && state.takeExclusively(CurrentThread.id) {
+      setTarget(chosen, keepingFormer: true)
+      if !state.releaseExclusively(CurrentThread.id) { handOn() }
+    } else {
+      submit(
+        NodeMagazine.make(
+          .retarget(chosen), level: level, traits: kind == .concurrent ? [.retarget, .barrier] : .retarget))
+    }
+  }
+
+  /// The owner has come to the node that asks for another target. The rest goes there.
+  final func changeTarget(asSaidBy node: NodePointer) {
+    guard case .retarget(let chosen) = node.takeWork() else {
+      Trap.runtimeBug("an item was taken for a change of target")
+    }
+    NodeMagazine.recycle(node)
+    setTarget(chosen, keepingFormer: true)
+    carryOut(state.releaseToTarget(level))
+  }
+
+  /// Whether an entry for this queue has been reached where the queue does not belong any more.
+  final var lostItsWay: Bool {
+    // It has had one target only.
+    guard let extras = extrasIfAny, extras.lock.withLock({ !extras.formerTargets.isEmpty }) else {
+      return false
+    }
+    return state.snapshot.isNested
+      ? Frame.current?.pointee.queue.toOpaque() != target?.toOpaque() : Frame.current != nil
   }
 }

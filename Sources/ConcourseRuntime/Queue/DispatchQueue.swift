@@ -9,29 +9,20 @@
 ///
 /// Matching C type: `dispatch_queue_t`.
 public class DispatchQueue: DispatchObject {
-  /// What the queue is, which decides how work is admitted.
-  enum Kind: UInt8 {
-    case serial, concurrent, workloop, global, main
-
-    /// Its items never overlap.
-    var isSerial: Bool { self != .concurrent && self != .global }
-    /// It keeps items itself and runs them on a target; the others are where hierarchies end.
-    var isLane: Bool { self != .global && self != .main }
-  }
-
-  @usableFromInline final let state: QueueState
-  @usableFromInline final let list = WorkList()
-  /// The queue that this one's work is put to; counted. nil only for global queues and the main queue.
-  /// OWNED BY the configuring thread while inactive, constant afterwards.
-  @exclusivity(unchecked) final var target: Unmanaged<DispatchQueue>?
-  /// Seldom-used belongings, made when first needed: see `QueueExtras`.
-  final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
-  final let kind: Kind
-  /// The level given at creation, or that of a global target named at creation; unspecified if none.
-  @exclusivity(unchecked) final var level: QoSLevel
+  /// The level given at creation, or that of a global target; unspecified if none. Changes with the target.
+  private let servedLevel: SeldomChanged<QoSLevel>
   /// What `qos` reports.
   final let ownClass: QoSLevel
   final let relativePriority: Int8
+  /// Whether its target may change while it is active: the C interface's older habit.
+  final let mayChangeTarget: Bool
+  /// How many ordinary items may run at once on a queue whose state is narrow.
+  final let width = SeldomChanged<UInt16>(1)
+  @usableFromInline final let state: QueueState
+  @usableFromInline final let list = WorkList()
+  /// The queue that this one's work is put to; counted. nil only for global queues and the main queue.
+  /// Changes while the queue is inactive, or by its owner: see `DispatchQueue+Target.swift`.
+  private let targetReference: SeldomChanged<Unmanaged<DispatchQueue>?>
 
   /// The label given at creation; empty if there was none. For debugging: it need not be unique.
   ///
@@ -39,24 +30,28 @@ public class DispatchQueue: DispatchObject {
   public final let label: String
 
   init(
-    kind: Kind, label: String, qos: DispatchQoS, attributes: Attributes, target: DispatchQueue?
+    kind: ObjectKind, label: String, qos: DispatchQoS, attributes: Attributes, target: DispatchQueue?,
+    mayChangeTarget: Bool = false
   ) {
-    self.kind = kind
     self.label = label
+    self.mayChangeTarget = mayChangeTarget
     ownClass = QoSLevel(qos.qosClass)
     relativePriority = Int8(qos.relativePriority)
-    level = ownClass
+    var level = ownClass
     var nested = !kind.isLane
     if kind.isLane {
       let chosen = target ?? Runtime.globalQueue(.default)
       nested = chosen.kind != .global
       if level == .unspecified, target != nil, chosen.kind == .global { level = chosen.ownClass }
-      self.target = .passRetained(chosen)
+      targetReference = SeldomChanged(.passRetained(chosen))
+    } else {
+      targetReference = SeldomChanged(nil)
     }
+    servedLevel = SeldomChanged(level)
     state = QueueState(
       plain: kind == .serial, nested: nested,
       inactive: attributes.contains(.initiallyInactive))
-    super.init()
+    super.init(kind: kind)
   }
 
   deinit {
@@ -69,8 +64,9 @@ public class DispatchQueue: DispatchObject {
       Trap.clientBug(
         "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
     }
-    releaseExtras()
     guard let target else { return }
+    // Before the target goes: this is where a finalizer runs.
+    extrasIfAny?.noteEnd(on: target.takeUnretainedValue())
     if last.isNested {
       // Queue upon queue: not one release inside the other.
       DeferredRelease.release(nil, target: target.takeRetainedValue())
@@ -104,6 +100,18 @@ public class DispatchQueue: DispatchObject {
   /// Matching C function: `dispatch_queue_get_qos_class`.
   public final var qos: DispatchQoS {
     DispatchQoS(qosClass: ownClass.qosClass, relativePriority: Int(relativePriority))
+  }
+
+  /// The level its items are served at, whatever their own.
+  final var level: QoSLevel {
+    @inline(__always) get { servedLevel.value }
+    set { servedLevel.value = newValue }
+  }
+
+  /// The queue that this one's work is put to, not counted.
+  final var target: Unmanaged<DispatchQueue>? {
+    @inline(__always) get { targetReference.value }
+    set { targetReference.value = newValue }
   }
 
   /// The queue this one's work is put to, or nil at the end of the hierarchy.
@@ -143,6 +151,6 @@ public class DispatchQueue: DispatchObject {
   }
 }
 
-// SAFETY: `state`, `list` and `extrasReference` are atomics or guarded by them; `target` changes only while
-// the queue is inactive, before any other thread's item can read it; everything else is immutable.
+// SAFETY: `state` and `list` are atomics or guarded by them, and so are the target and the level; everything
+// else is immutable.
 extension DispatchQueue: @unchecked Sendable {}

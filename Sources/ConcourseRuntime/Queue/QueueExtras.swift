@@ -1,7 +1,7 @@
-/// What few queues need, kept out of the queue itself so that an idle queue stays small: suspension
-/// count, specific values.
-final class QueueExtras {
-  let lock = Lock()
+internal import Glibc
+
+/// What few queues need: suspension count, specific values, former targets.
+final class QueueExtras: ObjectExtras {
   var suspensions = 0
   /// What a suspended concurrent queue keeps until the resume, and what follows it.
   var heldBack = HeldBackItems()
@@ -9,42 +9,48 @@ final class QueueExtras {
   let hasHeldBack = Atomic<Bool>(false)
   /// Values by the identity of their key; the keys' objects are kept alive with them.
   var specifics: [ObjectIdentifier: (key: AnyObject, value: Any)] = [:]
+  /// Values that C programs have attached, by the address of their key.
+  var contextValues: [UnsafeRawPointer: ContextValue] = [:]
+  /// The label as a C string, and whether it is ours to free.
+  private var cLabel: UnsafePointer<CChar>?
+  private var ownsLabel = false
+  /// Targets that the queue had while it was active: somebody may still be on the way through them.
+  var formerTargets: [DispatchQueue] = []
+
+  /// The label as a C string, made from what `label` says when first asked for.
+  func cLabel(_ label: () -> String) -> UnsafePointer<CChar> {
+    lock.withLock {
+      if let known = cLabel { return known }
+      guard let made = strdup(label()) else { Trap.outOfMemory("the label of a queue") }
+      (cLabel, ownsLabel) = (UnsafePointer(made), true)
+      return UnsafePointer(made)
+    }
+  }
+
+  /// The former label, if it was ours, stays: somebody may have asked for it.
+  func setLabel(_ label: UnsafePointer<CChar>) { lock.withLock { (cLabel, ownsLabel) = (label, false) } }
+
+  deinit {
+    if ownsLabel { free(UnsafeMutablePointer(mutating: cLabel)) }
+    // Values are released where their clean-up may take its time, not on the thread that happened to
+    // drop the queue.
+    guard !specifics.isEmpty else { return }
+    let specifics = specifics
+    Runtime.globalQueue(.default).asyncUnsafe { withExtendedLifetime(specifics) {} }
+  }
 }
 
 extension DispatchQueue {
   /// The extras, made on first use.
   final var extras: QueueExtras {
-    // ORDERING: acquiring; pairs with the releasing publication below.
-    if let known = extrasReference.load(ordering: .acquiring) {
-      // SAFETY: only this property and `releaseExtras` touch the reference; it was retained once.
-      return Unmanaged<QueueExtras>.fromOpaque(known).takeUnretainedValue()
-    }
-    let made = Unmanaged.passRetained(QueueExtras())
-    // ORDERING: releasing on success publishes the new object; acquiring on failure sees the winner's.
-    let (published, winner) = extrasReference.compareExchange(
-      expected: nil, desired: made.toOpaque(), ordering: .acquiringAndReleasing)
-    guard !published else { return made.takeUnretainedValue() }
-    made.release()
-    return Unmanaged<QueueExtras>.fromOpaque(winner!).takeUnretainedValue()
+    // SAFETY: `objectExtras` makes a queue's extras of this class.
+    unsafeDowncast(objectExtras, to: QueueExtras.self)
   }
 
   /// The extras if there are any.
   final var extrasIfAny: QueueExtras? {
-    // ORDERING: acquiring; as above.
-    guard let known = extrasReference.load(ordering: .acquiring) else { return nil }
     // SAFETY: as above.
-    return Unmanaged<QueueExtras>.fromOpaque(known).takeUnretainedValue()
-  }
-
-  final func releaseExtras() {
-    // ORDERING: relaxed; the queue is being destroyed by its only thread.
-    guard let known = extrasReference.load(ordering: .relaxed) else { return }
-    let extras = Unmanaged<QueueExtras>.fromOpaque(known)
-    // Values are released where their clean-up may take its time, not on the thread that happened to
-    // drop the queue.
-    let specifics = extras.takeUnretainedValue().specifics
-    if !specifics.isEmpty { Runtime.globalQueue(.default).asyncUnsafe { withExtendedLifetime(specifics) {} } }
-    extras.release()
+    objectExtrasIfAny.map { unsafeDowncast($0, to: QueueExtras.self) }
   }
 }
 

@@ -10,6 +10,7 @@
 /// | 55    | inactive   | not activated yet |
 /// | 56    | special    | not a plain serial queue, so not for the path inlined into clients (constant) |
 /// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
+/// | 58    | narrow     | ordinary items are limited in number: one that ends makes room for another |
 /// | 60–62 | level      | the highest QoS level noted since the last drain began |
 ///
 /// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
@@ -17,7 +18,7 @@
 ///
 /// **Invariant.** When nobody owns a queue that is neither suspended nor inactive and whose list is
 /// not empty, one of these holds: `enqueued` is set; `pending` is set and readers run, of which the
-/// last will look; or the thread that made the list non-empty is about to note that.
+/// last will look, on a narrow queue each; or the thread that made the list non-empty is about to note that.
 /// Every transition that gives up ownership keeps it, which is what the model tests explore.
 ///
 /// Nobody outside this file sees a bit.
@@ -100,7 +101,7 @@ extension QueueState {
 
   /// Gives back a queue taken exclusively if nothing has happened meanwhile.
   func releaseExclusively(_ thread: UInt32) -> Bool {
-    let free = Snapshot(bits: snapshot.bits & (Snapshot.special | Snapshot.nested))
+    let free = Snapshot(bits: snapshot.bits & (Snapshot.special | Snapshot.nested | Snapshot.narrow))
     // ORDERING: releasing; pairs with the acquiring transitions of the next holder.
     return word.compareExchange(
       expected: free.owned(by: thread).bits, desired: free.bits, ordering: .releasing
@@ -108,9 +109,11 @@ extension QueueState {
   }
 
   /// Takes one reader's place on a free concurrent queue.
-  func takeReaderPlace() -> Bool {
+  /// - Parameter limit: how many there are on a narrow queue.
+  @inline(__always)
+  func takeReaderPlace(limit: @autoclosure () -> UInt64) -> Bool {
     var seen = snapshot
-    while seen.isFree && seen.mayAddReader {
+    while seen.isFree && seen.mayAddReader && !(seen.isNarrow && seen.readers >= limit()) {
       // ORDERING: acquiring; a reader sees what the barriers before it wrote.
       let (done, original) = word.weakCompareExchange(
         expected: seen.bits, desired: seen.bits &+ Snapshot.reader, ordering: .acquiring)
@@ -223,10 +226,10 @@ extension QueueState {
     }
   }
 
-  /// The owner found an entry that must wait for the readers.
-  func releaseToReaders() -> Release {
+  /// The owner found an entry that must wait until no more than `most` readers are left.
+  func releaseToReaders(most: UInt64) -> Release {
     update { seen in
-      seen.hasReaders ? (seen.unowned().setting(Snapshot.pending), .released) : (seen, .lookAgain)
+      seen.readers > most ? (seen.unowned().setting(Snapshot.pending), .released) : (seen, .lookAgain)
     }
   }
 
@@ -250,7 +253,7 @@ extension QueueState {
 
   enum ReaderRelease {
     case done
-    /// The last reader now owns the queue and must hand it to the first in the list.
+    /// The reader now owns the queue and must hand it to the first in the list.
     case own
   }
 
@@ -258,7 +261,8 @@ extension QueueState {
   func releaseReaderPlace(_ thread: UInt32) -> ReaderRelease {
     update { seen in
       let fewer = Snapshot(bits: seen.bits &- Snapshot.reader)
-      if fewer.hasReaders || !fewer.isPending || fewer.isOwned || fewer.isEnqueued || fewer.isHeld {
+      let isLate = fewer.hasReaders && !fewer.isNarrow
+      if isLate || !fewer.isPending || fewer.isOwned || fewer.isEnqueued || fewer.isHeld {
         return (fewer, .done)
       }
       return (fewer.clearingWork().owned(by: thread), .own)
@@ -293,7 +297,14 @@ extension QueueState {
     }
   }
 
-  /// The target of an inactive queue has changed.
+  /// Ordinary items have been limited in number, or are not any more.
+  func setNarrow(_ narrow: Bool) {
+    update { seen in
+      (narrow ? seen.setting(Snapshot.narrow) : seen.clearing(Snapshot.narrow), ())
+    }
+  }
+
+  /// The target has changed.
   func setNested(_ nested: Bool) {
     update { seen in
       (nested ? seen.setting(Snapshot.nested) : seen.clearing(Snapshot.nested), ())
@@ -317,6 +328,7 @@ extension QueueState {
     fileprivate static let inactive: UInt64 = 1 << 55
     fileprivate static let special: UInt64 = 1 << 56
     fileprivate static let nested: UInt64 = 1 << 57
+    fileprivate static let narrow: UInt64 = 1 << 58
     fileprivate static let levelShift: UInt64 = 60
     fileprivate static let levelMask: UInt64 = 7 << 60
     /// Far beyond what memory holds; leaves room for racing additions below the next field.
@@ -332,12 +344,13 @@ extension QueueState {
     var isInactive: Bool { bits & Self.inactive != 0 }
     /// Suspended or inactive: nothing may start.
     var isHeld: Bool { bits & (Self.suspended | Self.inactive) != 0 }
+    var isNarrow: Bool { bits & Self.narrow != 0 }
     var isNested: Bool { bits & Self.nested != 0 }
     var level: QoSLevel { QoSLevel(rawValue: UInt8((bits & Self.levelMask) >> Self.levelShift))! }
 
     /// Nobody owns it, nothing waits in it, nothing forbids starting. Readers may run.
     fileprivate var isFree: Bool {
-      bits & ~(Self.special | Self.nested | Self.readerMask) == 0
+      bits & ~(Self.special | Self.nested | Self.narrow | Self.readerMask) == 0
     }
     fileprivate var mayAddReader: Bool { readers < Self.mostReaders }
 

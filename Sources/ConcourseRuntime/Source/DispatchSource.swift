@@ -13,9 +13,15 @@
 public class DispatchSource: DispatchObject {
   let core: SourceCore
 
-  init(_ core: SourceCore) { self.core = core }
+  init(_ core: SourceCore) {
+    self.core = core
+    super.init(kind: .source)
+  }
 
-  deinit { core.abandon() }
+  deinit {
+    objectExtrasIfAny?.noteEnd(on: core.currentTarget)
+    core.abandon()
+  }
 
   /// Sets the queue on which the handlers run, from the next call on; nil means the default global queue.
   /// Matching C function: `dispatch_set_target_queue`.

@@ -100,6 +100,8 @@ final class SourceCore {
     }
   }
 
+  var currentTarget: DispatchQueue { lock.withLock { target } }
+
   func setTarget(_ queue: DispatchQueue?) {
     let queue = queue ?? Runtime.globalQueue(.default)
     // The former target is released outside the lock.

@@ -83,7 +83,9 @@ extension DispatchQueue {
       append(node)
     case .concurrent:
       // With nothing ahead of it, an ordinary item need not stop in this queue's list.
-      if !node.pointee.traits.contains(.barrier) && list.isEmpty && state.takeReaderPlace() {
+      if !node.pointee.traits.contains(.barrier) && list.isEmpty
+        && state.takeReaderPlace(limit: UInt64(width.value))
+      {
         admit(node)
       } else {
         append(node)
@@ -92,6 +94,8 @@ extension DispatchQueue {
       asGlobal.root._withUnsafeGuaranteedRef { $0.push(node) }
     case .main:
       if list.push(node) { MainThread.wake() }
+    case .source, .group, .semaphore, .channel, .data, .gone:
+      Trap.runtimeBug("an item was submitted to what is no queue")
     }
   }
 

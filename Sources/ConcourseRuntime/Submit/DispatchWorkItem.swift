@@ -6,7 +6,7 @@ public class DispatchWorkItem {
   // Not Sendable, since its closure need not be. The item itself may be used from any thread: `state` is
   // atomic, `notifications` and `delayed` are GUARDED BY `lock`, `block` is constant until `deinit`.
 
-  let flags: DispatchWorkItemFlags
+  package let flags: DispatchWorkItemFlags
   private let level: QoSLevel
   private var block: (() -> Void)?
   private let state = WorkItemState()
@@ -115,7 +115,7 @@ public class DispatchWorkItem {
     wait(until: Deadline(wallTimeout))
   }
 
-  private final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
+  package final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
     let seen = state.beginWait()
     if seen.hasBeenWaitedFor { Trap.clientBug("a work item was waited for twice") }
     if seen.executions > 1 {
@@ -151,7 +151,7 @@ public class DispatchWorkItem {
     notify(queue, execute.makeNode(for: queue, group: nil))
   }
 
-  private final func notify(_ queue: DispatchQueue, _ node: NodePointer) {
+  final func notify(_ queue: DispatchQueue, _ node: NodePointer) {
     let mustWait = lock.withLock { () -> Bool in
       let seen = state.askToBeTold()
       if seen.executions > 1 {
@@ -194,7 +194,7 @@ public class DispatchWorkItem {
 
 extension DispatchWorkItemFlags {
   /// Every bit that has a meaning.
-  static let allKnown: DispatchWorkItemFlags = [
+  package static let allKnown: DispatchWorkItemFlags = [
     .barrier, .detached, .assignCurrentContext, .noQoS, .inheritQoS, .enforceQoS,
   ]
 }

@@ -25,14 +25,19 @@ enum Invocation {
   private static func run(_ work: consuming Work) {
     switch work {
     case .closure(let body): if Observation.isActive { Observation.run(body) } else { body() }
+    case .function(let function, let context):
+      if Observation.isActive { Observation.run { function(context) } } else { function(context) }
     case .item(let item): if Observation.isActive { Observation.run(item.execute) } else { item.execute() }
     case .drain(let queue): queue.drain()
     case .redirected(let node): runAdmitted(node)
-    case .waiter: rejectWaiter()
+    case .waiter: rejectWork()
+    case .retarget: rejectWork()
     }
   }
 
-  private static func rejectWaiter() { Trap.runtimeBug("a waiting thread was taken for an item") }
+  private static func rejectWork() {
+    Trap.runtimeBug("what a queue's owner must see to was taken for an item")
+  }
 
   /// Runs an item that a concurrent queue has admitted, and gives its place back.
   static func runAdmitted(_ arrival: NodePointer) {

@@ -40,3 +40,5 @@ enum QoSLevel: UInt8, Comparable {
   /// reserved for the thread that talks to the user and travels one class lower.
   var propagated: QoSLevel { self == .userInteractive ? .userInitiated : self }
 }
+
+extension QoSLevel: AtomicRepresentable {}

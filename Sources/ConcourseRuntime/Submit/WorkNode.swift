@@ -5,12 +5,16 @@
 enum Work: ~Copyable {
   /// A client's closure.
   case closure(() -> Void)
+  /// A client's C function and the context it is called with.
+  case function(ContextFunction, UnsafeMutableRawPointer?)
   /// A client's work item, whose execution is counted and can be cancelled.
   case item(DispatchWorkItem)
   /// A queue that has become runnable: take its items and run them.
   case drain(DispatchQueue)
   /// A thread that waits for its turn. Valid until the waiter's event is signalled.
   case waiter(UnsafeMutablePointer<SyncWaiter>)
+  /// The queue's owner is to change its target to this one.
+  case retarget(DispatchQueue)
   /// Another node, already admitted by the concurrent queue that the wrapped node names as its owner.
   case redirected(NodePointer)
 }
@@ -46,6 +50,8 @@ struct WorkTraits: OptionSet {
   static let queue = WorkTraits(rawValue: 4)
   /// Stands for the item of a resumed queue that is overdue longest (Queue/HeldBackItems.swift).
   static let ticket = WorkTraits(rawValue: 8)
+  /// The work is `.retarget`.
+  static let retarget = WorkTraits(rawValue: 16)
 }
 
 extension UnsafeMutablePointer where Pointee == WorkNode {
@@ -65,6 +71,11 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
 
   var isWaiter: Bool {
     @inline(__always) get { pointee.traits.contains(.waiter) }
+  }
+
+  /// Not an item to run, but something that the queue's owner must see to.
+  var isForOwner: Bool {
+    @inline(__always) get { !pointee.traits.isDisjoint(with: [.waiter, .retarget]) }
   }
 
   var isQueue: Bool {

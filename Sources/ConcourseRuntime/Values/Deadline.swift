@@ -2,7 +2,7 @@
 // looks at the encoding again.
 
 /// When a wait ends or a timer fires.
-enum Deadline: Sendable, Equatable {
+package enum Deadline: Sendable, Equatable {
   /// At once: poll, or submit without a timer.
   case immediate
 

@@ -6,6 +6,8 @@ enum Clock {
 
   static func uptime() -> UInt64 { uptimeAtStart &+ (Scheduler.current?.elapsed ?? 0) }
 
+  static func sinceStart() -> UInt64 { uptime() }
+
   static func wall() -> UInt64 { wallAtStart &+ (Scheduler.current?.elapsed ?? 0) }
 }
 

@@ -1,0 +1,67 @@
+// The C interface's data symbols, and what a block looks like. No logic lives here.
+
+#ifndef CONCOURSE_ABI_H
+#define CONCOURSE_ABI_H
+
+#include <stdint.h>
+
+// An object of its own for each name: what counts is the address. Sizes are those of the toolchain's library,
+// since the linker copies such objects into finished programs.
+#define CONCOURSE_OBJECTS(object)             \
+  object(_dispatch_main_q, 0x80)              \
+  object(_dispatch_data_empty, 0x50)          \
+  object(_dispatch_queue_attr_concurrent, 0xFC00) \
+  object(_dispatch_source_type_data_add, 0x30)     \
+  object(_dispatch_source_type_data_or, 0x30)      \
+  object(_dispatch_source_type_data_replace, 0x30) \
+  object(_dispatch_source_type_interval, 0x30)     \
+  object(_dispatch_source_type_read, 0x30)         \
+  object(_dispatch_source_type_write, 0x30)        \
+  object(_dispatch_source_type_signal, 0x30)       \
+  object(_dispatch_source_type_timer, 0x30)        \
+  object(_dispatch_source_type_proc, 0x30)         \
+  object(_dispatch_source_type_vnode, 0x30)        \
+  object(_dispatch_source_type_memorypressure, 0x30) \
+  object(_dispatch_data_format_type_none, 0x28)    \
+  object(_dispatch_data_format_type_base32, 0x28)  \
+  object(_dispatch_data_format_type_base32hex, 0x28) \
+  object(_dispatch_data_format_type_base64, 0x28)  \
+  object(_dispatch_data_format_type_utf8, 0x28)    \
+  object(_dispatch_data_format_type_utf16le, 0x28) \
+  object(_dispatch_data_format_type_utf16be, 0x28) \
+  object(_dispatch_data_format_type_utf_any, 0x28)
+
+#define CONCOURSE_DECLARE(name, size)                                    \
+  extern char name[size] __attribute__((visibility("default"), aligned(16))); \
+  static inline __attribute__((always_inline)) void *_Nonnull concourse##name(void) { return name; }
+CONCOURSE_OBJECTS(CONCOURSE_DECLARE)
+#undef CONCOURSE_DECLARE
+
+/// The beginning of every block, as compilers lay it out.
+struct concourse_block {
+  void *_Nullable isa;
+  int32_t flags;
+  int32_t reserved;
+  void (*_Nonnull invoke)(void *_Nullable block);
+  void *_Nonnull descriptor;
+};
+
+void *_Nullable _Block_copy(const void *_Nonnull block);
+void _Block_release(const void *_Nonnull block);
+
+/// A block that stands for one of our objects: calling it calls `invoke` with the object, and its last release
+/// releases the object by `release`.
+void *_Nullable concourse_block_create(void *_Nonnull object, void (*_Nonnull invoke)(void *_Nullable object),
+                                       void (*_Nonnull release)(void *_Nonnull object));
+/// The object that a block from `concourse_block_create` stands for, or NULL for any other block.
+void *_Nullable concourse_block_object(const void *_Nonnull block);
+
+#define CONCOURSE_DESTRUCTOR(name)                                              \
+  extern void *_Nonnull const name __attribute__((visibility("default")));     \
+  static inline __attribute__((always_inline)) void *_Nonnull concourse##name(void) { return name; }
+CONCOURSE_DESTRUCTOR(_dispatch_data_destructor_free)
+CONCOURSE_DESTRUCTOR(_dispatch_data_destructor_munmap)
+CONCOURSE_DESTRUCTOR(_dispatch_data_destructor_none)
+#undef CONCOURSE_DESTRUCTOR
+
+#endif

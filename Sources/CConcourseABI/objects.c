@@ -1,0 +1,19 @@
+#include "concourse_abi.h"
+
+#include <stddef.h>
+
+#define CONCOURSE_DEFINE(name, size) char name[size];
+CONCOURSE_OBJECTS(CONCOURSE_DEFINE)
+#undef CONCOURSE_DEFINE
+
+#define EXPORTED __attribute__((visibility("default")))
+
+// Hooks for runtimes with autorelease pools, called by nobody here; programs may look at them.
+extern void *(*_dispatch_begin_NSAutoReleasePool)(void) EXPORTED;
+extern void (*_dispatch_end_NSAutoReleasePool)(void *) EXPORTED;
+void *(*_dispatch_begin_NSAutoReleasePool)(void);
+void (*_dispatch_end_NSAutoReleasePool)(void *);
+
+// What debuggers read of queues: a version of 0 says that there is nothing to be read.
+extern const char dispatch_queue_offsets[0x22] EXPORTED;
+const char dispatch_queue_offsets[0x22];

@@ -1,0 +1,87 @@
+internal import ConcourseRuntime
+internal import Glibc
+
+// block.h: blocks that can be waited for, followed and cancelled. Each stands for a `DispatchWorkItem`.
+
+private func make(
+  _ flags: UInt, _ qosClass: UInt32, _ relativePriority: Int32, _ block: Block
+) -> UnsafeMutableRawPointer? {
+  guard let flags = DispatchWorkItemFlags(exactly: flags), let qosClass = QoSNumber.qosClass(qosClass),
+    (-15...0).contains(relativePriority)
+  else { return nil }
+  return Block.make(
+    for: DispatchWorkItem(
+      qos: DispatchQoS(qosClass: qosClass, relativePriority: Int(relativePriority)), flags: flags,
+      block: block.closure()))
+}
+
+extension DispatchWorkItemFlags {
+  /// nil when there are bits that have no meaning.
+  fileprivate init?(exactly bits: UInt) {
+    guard bits & ~DispatchWorkItemFlags.allKnown.rawValue == 0 else { return nil }
+    self.init(rawValue: bits)
+  }
+}
+
+/// What a block stands for; a plain block traps.
+private func item(_ block: Reference?, _ function: StaticString) -> DispatchWorkItem {
+  guard let item = Block(block, function).item else {
+    ClientBug.trap("\(function): the block is none that dispatch_block_create has made")
+  }
+  return item.takeUnretainedValue()
+}
+
+@c(dispatch_block_create)
+public func dispatch_block_create(_ flags: UInt, _ block: UnsafeMutableRawPointer?)
+  -> UnsafeMutableRawPointer?
+{
+  make(flags, 0, 0, Block(block, "dispatch_block_create"))
+}
+
+@c(dispatch_block_create_with_qos_class)
+public func dispatch_block_create_with_qos_class(
+  _ flags: UInt, _ qosClass: UInt32, _ relativePriority: Int32, _ block: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  make(flags, qosClass, relativePriority, Block(block, "dispatch_block_create_with_qos_class"))
+}
+
+@c(dispatch_block_perform)
+public func dispatch_block_perform(_ flags: UInt, _ block: UnsafeMutableRawPointer?) {
+  let block = Block(block, "dispatch_block_perform")
+  guard DispatchWorkItemFlags(exactly: flags) != nil else {
+    ClientBug.trap("dispatch_block_perform with unknown flag bits 0x\(String(flags, radix: 16))")
+  }
+  block.invoke(block.reference)
+}
+
+@c(dispatch_block_wait)
+public func dispatch_block_wait(_ block: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
+  if item(block, "dispatch_block_wait").wait(until: Deadline(encoded: timeout)) == .success { return 0 }
+  errno = ETIMEDOUT
+  return -1
+}
+
+@c(dispatch_block_notify)
+public func dispatch_block_notify(
+  _ block: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
+  _ notification: UnsafeMutableRawPointer?
+) {
+  let item = item(block, "dispatch_block_notify")
+  let queue = Object.queue(queue, "dispatch_block_notify").takeUnretainedValue()
+  let notification = Block(notification, "dispatch_block_notify")
+  if let other = notification.item {
+    item.notify(queue: queue, execute: other.takeUnretainedValue())
+  } else {
+    queue.notifyFunction(of: item, notification.copy(), Block.callAndRelease)
+  }
+}
+
+@c(dispatch_block_cancel)
+public func dispatch_block_cancel(_ block: UnsafeMutableRawPointer?) {
+  item(block, "dispatch_block_cancel").cancel()
+}
+
+@c(dispatch_block_testcancel)
+public func dispatch_block_testcancel(_ block: UnsafeMutableRawPointer?) -> Int {
+  item(block, "dispatch_block_testcancel").isCancelled ? 1 : 0
+}

@@ -1,0 +1,110 @@
+internal import ConcourseRuntime
+internal import Glibc
+
+// group.h and semaphore.h
+
+/// How C is told that a wait has timed out.
+private func status(_ result: DispatchTimeoutResult) -> Int {
+  switch result {
+  case .success: return 0
+  case .timedOut:
+    errno = ETIMEDOUT
+    return -1
+  }
+}
+
+@c(dispatch_group_create)
+public func dispatch_group_create() -> UnsafeMutableRawPointer? { DispatchGroup().countedReference }
+
+@c(dispatch_group_enter)
+public func dispatch_group_enter(_ group: UnsafeMutableRawPointer?) {
+  Object.group(group, "dispatch_group_enter")._withUnsafeGuaranteedRef { $0.enterKeptAlive() }
+}
+
+@c(dispatch_group_leave)
+public func dispatch_group_leave(_ group: UnsafeMutableRawPointer?) {
+  Object.group(group, "dispatch_group_leave")._withUnsafeGuaranteedRef { $0.leaveKeptAlive() }
+}
+
+@c(dispatch_group_async)
+public func dispatch_group_async(
+  _ group: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
+) {
+  let block = Block(block, "dispatch_group_async")
+  let group = Object.group(group, "dispatch_group_async")
+  let queue = Object.queue(queue, "dispatch_group_async")
+  queue._withUnsafeGuaranteedRef { queue in
+    group._withUnsafeGuaranteedRef { group in
+      if let item = block.item {
+        queue.async(group: group, execute: item.takeUnretainedValue())
+      } else {
+        queue.asyncFunction(group: group, block.copy(), Block.callAndRelease)
+      }
+    }
+  }
+}
+
+@c(dispatch_group_async_f)
+public func dispatch_group_async_f(
+  _ group: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) {
+  guard let work else { Reject.null("dispatch_group_async_f", "function") }
+  let group = Object.group(group, "dispatch_group_async_f")
+  Object.queue(queue, "dispatch_group_async_f")._withUnsafeGuaranteedRef { queue in
+    group._withUnsafeGuaranteedRef { queue.asyncFunction(group: $0, context, work) }
+  }
+}
+
+@c(dispatch_group_wait)
+public func dispatch_group_wait(_ group: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
+  status(
+    Object.group(group, "dispatch_group_wait").takeUnretainedValue().wait(until: Deadline(encoded: timeout)))
+}
+
+@c(dispatch_group_notify)
+public func dispatch_group_notify(
+  _ group: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
+) {
+  let block = Block(block, "dispatch_group_notify")
+  let group = Object.group(group, "dispatch_group_notify").takeUnretainedValue()
+  let queue = Object.queue(queue, "dispatch_group_notify").takeUnretainedValue()
+  if let item = block.item {
+    group.notify(queue: queue, work: item.takeUnretainedValue())
+  } else {
+    queue.notifyFunction(of: group, block.copy(), Block.callAndRelease)
+  }
+}
+
+@c(dispatch_group_notify_f)
+public func dispatch_group_notify_f(
+  _ group: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) {
+  guard let work else { Reject.null("dispatch_group_notify_f", "function") }
+  let group = Object.group(group, "dispatch_group_notify_f").takeUnretainedValue()
+  Object.queue(queue, "dispatch_group_notify_f").takeUnretainedValue().notifyFunction(
+    of: group, context, work)
+}
+
+@c(dispatch_semaphore_create)
+public func dispatch_semaphore_create(_ value: Int) -> UnsafeMutableRawPointer? {
+  value < 0 ? nil : DispatchSemaphore(value: value).countedReference
+}
+
+@c(dispatch_semaphore_wait)
+public func dispatch_semaphore_wait(_ semaphore: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
+  let semaphore = Object.semaphore(semaphore, "dispatch_semaphore_wait")
+  return semaphore._withUnsafeGuaranteedRef { semaphore in
+    if timeout == .max {
+      semaphore.wait()
+      return 0
+    }
+    return status(semaphore.wait(until: Deadline(encoded: timeout)))
+  }
+}
+
+@c(dispatch_semaphore_signal)
+public func dispatch_semaphore_signal(_ semaphore: UnsafeMutableRawPointer?) -> Int {
+  Object.semaphore(semaphore, "dispatch_semaphore_signal")._withUnsafeGuaranteedRef { $0.signal() }
+}

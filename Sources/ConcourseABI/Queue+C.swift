@@ -1,0 +1,122 @@
+internal import CConcourseABI
+internal import ConcourseRuntime
+internal import Glibc
+
+// queue.h: making queues and asking them; the main queue.
+
+/// `mayChangeTarget`: queues of the oldest call may, also while they are active.
+private func makeQueue(
+  _ label: UnsafePointer<CChar>?, _ attribute: Reference?, _ target: DispatchQueue?, mayChangeTarget: Bool,
+  _ function: StaticString
+) -> Reference {
+  let attribute = QueueAttribute.checked(attribute, function)
+  return DispatchQueue(
+    cLabel: label, isConcurrent: attribute.isConcurrent, qos: attribute.qos, isInactive: attribute.isInactive,
+    target: target, mayChangeTarget: mayChangeTarget && attribute.frequency == 0
+  ).countedReference
+}
+
+@c(dispatch_queue_create)
+public func dispatch_queue_create(
+  _ label: UnsafePointer<CChar>?, _ attribute: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  makeQueue(label, attribute, nil, mayChangeTarget: true, "dispatch_queue_create")
+}
+
+@c(dispatch_queue_create_with_target)
+public func dispatch_queue_create_with_target(
+  _ label: UnsafePointer<CChar>?, _ attribute: UnsafeMutableRawPointer?, _ target: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  makeQueue(
+    label, attribute, Object.queueIfAny(target, "dispatch_queue_create_with_target"), mayChangeTarget: false,
+    "dispatch_queue_create_with_target")
+}
+
+@c(dispatch_get_global_queue)
+public func dispatch_get_global_queue(_ identifier: Int, _ flags: UInt) -> UnsafeMutableRawPointer? {
+  // 2 asks for a thread of its own, which the pool gives to whoever needs one.
+  guard flags & ~2 == 0 else { return nil }
+  let qosClass: DispatchQoS.QoSClass
+  switch identifier {
+  case 0x21: qosClass = .userInteractive
+  case 2, 0x19: qosClass = .userInitiated
+  case 0, 0x15: qosClass = .default
+  case -2, -128, 0x11: qosClass = .utility
+  case Int(Int16.min), 0x05, 0x09: qosClass = .background
+  default: return nil
+  }
+  return DispatchQueue.global(qos: qosClass).reference
+}
+
+@c(dispatch_get_current_queue)
+public func dispatch_get_current_queue() -> UnsafeMutableRawPointer? {
+  (DispatchQueue.current ?? DispatchQueue.global()).reference
+}
+
+@c(dispatch_queue_get_label)
+public func dispatch_queue_get_label(_ queue: UnsafeMutableRawPointer?) -> UnsafePointer<CChar>? {
+  guard let queue else { return DispatchQueue.current?.cLabel ?? DispatchQueue.noLabel }
+  return Object.queue(queue, "dispatch_queue_get_label")._withUnsafeGuaranteedRef { $0.cLabel }
+}
+
+@c(dispatch_queue_get_qos_class)
+public func dispatch_queue_get_qos_class(
+  _ queue: UnsafeMutableRawPointer?, _ relativePriority: UnsafeMutablePointer<Int32>?
+) -> UInt32 {
+  let qos = Object.queue(queue, "dispatch_queue_get_qos_class")._withUnsafeGuaranteedRef { $0.qos }
+  relativePriority?.pointee = Int32(qos.relativePriority)
+  return QoSNumber.number(qos.qosClass)
+}
+
+@c(dispatch_queue_set_specific)
+public func dispatch_queue_set_specific(
+  _ queue: UnsafeMutableRawPointer?, _ key: UnsafeRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ destructor: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) {
+  guard let key else { return }
+  Object.queue(queue, "dispatch_queue_set_specific")._withUnsafeGuaranteedRef {
+    $0.setSpecific(key, context, destructor)
+  }
+}
+
+@c(dispatch_queue_get_specific)
+public func dispatch_queue_get_specific(
+  _ queue: UnsafeMutableRawPointer?, _ key: UnsafeRawPointer?
+) -> UnsafeMutableRawPointer? {
+  guard let key else { return nil }
+  return Object.queue(queue, "dispatch_queue_get_specific")._withUnsafeGuaranteedRef { $0.specific(key) }
+}
+
+@c(dispatch_get_specific)
+public func dispatch_get_specific(_ key: UnsafeRawPointer?) -> UnsafeMutableRawPointer? {
+  key.flatMap { DispatchQueue.currentSpecific($0) }
+}
+
+@c(dispatch_assert_queue)
+public func dispatch_assert_queue(_ queue: UnsafeMutableRawPointer?) {
+  Object.queue(queue, "dispatch_assert_queue")._withUnsafeGuaranteedRef {
+    DispatchPredicate.onQueue($0).require("dispatch_assert_queue")
+  }
+}
+
+@c(dispatch_assert_queue_barrier)
+public func dispatch_assert_queue_barrier(_ queue: UnsafeMutableRawPointer?) {
+  Object.queue(queue, "dispatch_assert_queue_barrier")._withUnsafeGuaranteedRef {
+    DispatchPredicate.onQueueAsBarrier($0).require("dispatch_assert_queue_barrier")
+  }
+}
+
+@c(dispatch_assert_queue_not)
+public func dispatch_assert_queue_not(_ queue: UnsafeMutableRawPointer?) {
+  Object.queue(queue, "dispatch_assert_queue_not")._withUnsafeGuaranteedRef {
+    DispatchPredicate.notOnQueue($0).require("dispatch_assert_queue_not")
+  }
+}
+
+@c(dispatch_main)
+public func dispatch_main() { dispatchMain() }
+
+@c(dispatch_queue_set_width)
+public func dispatch_queue_set_width(_ queue: UnsafeMutableRawPointer?, _ width: Int) {
+  Object.queue(queue, "dispatch_queue_set_width")._withUnsafeGuaranteedRef { $0.setWidth(width) }
+}

@@ -1,0 +1,145 @@
+internal import CConcourseABI
+internal import ConcourseRuntime
+
+/// The attributes of a queue to be made. C refers to a combination by an address inside of the table
+/// `_dispatch_queue_attr_concurrent`, so that equal combinations are equal pointers; NULL stands for a plain serial
+/// queue.
+struct QueueAttribute {
+  var isConcurrent = true
+  var isInactive = false
+  var frequency = 0
+  var level = 0
+  var relativePriority = 0
+  var overcommit = 0
+
+  /// In the order of their numbers in the table.
+  static let classes: [UInt32] = [0, 0x05, 0x09, 0x11, 0x15, 0x19, 0x21]
+  private static let frequencies = 3
+  private static let priorities = 16
+  private static let overcommits = 3
+  private static let stride = 16
+  private static let count = 2 * 2 * frequencies * classes.count * priorities * overcommits
+
+  /// The combination that a pointer stands for; nil when it stands for none.
+  init?(_ reference: Reference?) {
+    guard let reference else {
+      isConcurrent = false
+      return
+    }
+    guard let index = Self.index(of: reference) else { return nil }
+    var rest = index
+    func next(_ size: Int) -> Int {
+      defer { rest /= size }
+      return rest % size
+    }
+    // The first entry is the plain concurrent queue.
+    isConcurrent = next(2) == 0
+    isInactive = next(2) == 1
+    frequency = next(Self.frequencies)
+    overcommit = next(Self.overcommits)
+    level = next(Self.classes.count)
+    relativePriority = -next(Self.priorities)
+  }
+
+  /// The pointer that stands for the combination.
+  var reference: Reference {
+    var index = -relativePriority
+    index = index * Self.classes.count + level
+    index = index * Self.overcommits + overcommit
+    index = index * Self.frequencies + frequency
+    index = index * 2 + (isInactive ? 1 : 0)
+    index = index * 2 + (isConcurrent ? 0 : 1)
+    return concourse_dispatch_queue_attr_concurrent() + index * Self.stride
+  }
+
+  /// Whether a pointer points into the table.
+  static func contains(_ reference: Reference?) -> Bool {
+    guard let reference else { return false }
+    return index(of: reference) != nil
+  }
+
+  private static func index(of reference: Reference) -> Int? {
+    let offset = Int(bitPattern: reference) &- Int(bitPattern: concourse_dispatch_queue_attr_concurrent())
+    guard offset >= 0, offset < count * stride, offset % stride == 0 else { return nil }
+    return offset / stride
+  }
+
+  /// The one that a caller passes to be changed; what is none traps.
+  static func checked(_ reference: Reference?, _ function: StaticString) -> QueueAttribute {
+    guard let attribute = QueueAttribute(reference) else {
+      ClientBug.trap("\(function): the attribute is none that a dispatch_queue_attr_make function has made")
+    }
+    return attribute
+  }
+
+  var qos: DispatchQoS {
+    DispatchQoS(
+      qosClass: QoSNumber.qosClass(Self.classes[level]) ?? .unspecified, relativePriority: relativePriority)
+  }
+}
+
+/// The numbers of the quality-of-service classes.
+enum QoSNumber {
+  static func qosClass(_ number: UInt32) -> DispatchQoS.QoSClass? {
+    switch number {
+    case 0: .unspecified
+    case 0x05, 0x09: .background
+    case 0x11: .utility
+    case 0x15: .default
+    case 0x19: .userInitiated
+    case 0x21: .userInteractive
+    default: nil
+    }
+  }
+
+  static func number(_ qosClass: DispatchQoS.QoSClass) -> UInt32 {
+    switch qosClass {
+    case .unspecified: 0
+    case .background: 0x09
+    case .utility: 0x11
+    case .default: 0x15
+    case .userInitiated: 0x19
+    case .userInteractive: 0x21
+    }
+  }
+}
+
+@c(dispatch_queue_attr_make_initially_inactive)
+public func dispatch_queue_attr_make_initially_inactive(
+  _ attribute: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_initially_inactive")
+  changed.isInactive = true
+  return changed.reference
+}
+
+@c(dispatch_queue_attr_make_with_autorelease_frequency)
+public func dispatch_queue_attr_make_with_autorelease_frequency(
+  _ attribute: UnsafeMutableRawPointer?, _ frequency: UInt
+) -> UnsafeMutableRawPointer? {
+  var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_with_autorelease_frequency")
+  guard frequency <= 2 else { return nil }
+  changed.frequency = Int(frequency)
+  return changed.reference
+}
+
+@c(dispatch_queue_attr_make_with_qos_class)
+public func dispatch_queue_attr_make_with_qos_class(
+  _ attribute: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32
+) -> UnsafeMutableRawPointer? {
+  var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_with_qos_class")
+  guard let level = QueueAttribute.classes.firstIndex(of: qosClass), (-15...0).contains(relativePriority)
+  else { return nil }
+  changed.level = level
+  changed.relativePriority = Int(relativePriority)
+  return changed.reference
+}
+
+@c(dispatch_queue_attr_make_with_overcommit)
+public func dispatch_queue_attr_make_with_overcommit(
+  _ attribute: UnsafeMutableRawPointer?, _ overcommit: Bool
+) -> UnsafeMutableRawPointer? {
+  var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_with_overcommit")
+  changed.overcommit = overcommit ? 1 : 2
+  return changed.reference
+}

@@ -1,0 +1,115 @@
+internal import CConcourseABI
+internal import ConcourseRuntime
+
+// From a reference that C passes to the object and back. A reference is the object's address, but for the objects
+// that C programs know by the address of a data symbol: the main queue, empty data.
+
+/// What the C interface passes for objects, functions' contexts and blocks.
+package typealias Reference = UnsafeMutableRawPointer
+
+/// The C interface's traps: named after the function that was called.
+enum Reject {
+  @inline(never)
+  static func null(_ function: StaticString, _ argument: StaticString) -> Never {
+    ClientBug.trap("\(function): the \(argument) is NULL")
+  }
+
+  @inline(never)
+  static func kind(_ function: StaticString, _ object: DispatchObject, _ wanted: StaticString) -> Never {
+    ClientBug.trap("\(function): the argument is \(object.kind.inWords), not \(wanted)")
+  }
+}
+
+extension ObjectKind {
+  fileprivate var inWords: StaticString {
+    switch self {
+    case .serial, .concurrent, .workloop, .global, .main: "a queue"
+    case .source: "a source"
+    case .group: "a group"
+    case .semaphore: "a semaphore"
+    case .channel: "an I/O channel"
+    case .data: "a data object"
+    case .gone: "an object that has been freed"
+    }
+  }
+}
+
+/// Objects by their references. The caller's reference keeps them alive during the call.
+enum Object {
+  @inline(__always)
+  static func any(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchObject> {
+    guard let reference else { Reject.null(function, "object") }
+    if reference == concourse_dispatch_main_q() { return Well.mainQueueAsObject }
+    if reference == concourse_dispatch_data_empty() { return Well.emptyDataAsObject }
+    // SAFETY: by the contract of the C interface; what else it may be cannot be told.
+    let object = Unmanaged<DispatchObject>.fromOpaque(reference)
+    #if DEBUG
+      object._withUnsafeGuaranteedRef {
+        if $0.kind == .gone { Reject.kind(function, $0, "an object in use") }
+      }
+    #endif
+    return object
+  }
+
+  @inline(__always)
+  static func queue(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchQueue> {
+    guard let reference else { Reject.null(function, "queue") }
+    if reference == concourse_dispatch_main_q() { return Well.mainQueue }
+    // SAFETY: as in `any`; the kind is checked before anything else is touched.
+    let object = Unmanaged<DispatchQueue>.fromOpaque(reference)
+    object._withUnsafeGuaranteedRef { if !$0.kind.isQueue { Reject.kind(function, $0, "a queue") } }
+    return object
+  }
+
+  /// A queue where NULL has a meaning.
+  @inline(__always)
+  static func queueIfAny(_ reference: Reference?, _ function: StaticString) -> DispatchQueue? {
+    reference.map { queue($0, function).takeUnretainedValue() }
+  }
+
+  @inline(__always)
+  static func group(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchGroup> {
+    guard let reference else { Reject.null(function, "group") }
+    // SAFETY: as in `queue`.
+    let object = Unmanaged<DispatchGroup>.fromOpaque(reference)
+    object._withUnsafeGuaranteedRef { if $0.kind != .group { Reject.kind(function, $0, "a group") } }
+    return object
+  }
+
+  @inline(__always)
+  static func semaphore(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchSemaphore> {
+    guard let reference else { Reject.null(function, "semaphore") }
+    // SAFETY: as in `queue`.
+    let object = Unmanaged<DispatchSemaphore>.fromOpaque(reference)
+    object._withUnsafeGuaranteedRef { if $0.kind != .semaphore { Reject.kind(function, $0, "a semaphore") } }
+    return object
+  }
+
+  @inline(__always)
+  static func source(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchSource> {
+    guard let reference else { Reject.null(function, "source") }
+    // SAFETY: as in `queue`.
+    let object = Unmanaged<DispatchSource>.fromOpaque(reference)
+    object._withUnsafeGuaranteedRef { if $0.kind != .source { Reject.kind(function, $0, "a source") } }
+    return object
+  }
+}
+
+extension DispatchQueue {
+  /// How C refers to the queue; not counted.
+  var reference: Reference {
+    kind == .main ? concourse_dispatch_main_q() : Unmanaged.passUnretained(self).toOpaque()
+  }
+}
+
+extension DispatchObject {
+  /// A reference for C that counts.
+  var countedReference: Reference { Unmanaged.passRetained(self).toOpaque() }
+}
+
+/// The objects that C knows by the address of a symbol. They are never freed.
+private enum Well {
+  static var mainQueue: Unmanaged<DispatchQueue> { .passUnretained(DispatchQueue.main) }
+  static var mainQueueAsObject: Unmanaged<DispatchObject> { .passUnretained(DispatchQueue.main) }
+  static var emptyDataAsObject: Unmanaged<DispatchObject> { .passUnretained(DataObject.empty) }
+}

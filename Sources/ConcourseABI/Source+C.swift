@@ -1,0 +1,140 @@
+internal import CConcourseABI
+internal import ConcourseRuntime
+
+// source.h
+
+/// The type that a pointer names.
+private func sourceType(_ reference: Reference?) -> SourceType? {
+  guard let reference else { Reject.null("dispatch_source_create", "type") }
+  // Compared one after the other: the addresses are the linker's to choose.
+  if reference == concourse_dispatch_source_type_timer() { return .timer }
+  if reference == concourse_dispatch_source_type_read() { return .read }
+  if reference == concourse_dispatch_source_type_write() { return .write }
+  if reference == concourse_dispatch_source_type_signal() { return .signal }
+  if reference == concourse_dispatch_source_type_data_add() { return .dataAdd }
+  if reference == concourse_dispatch_source_type_data_or() { return .dataOr }
+  if reference == concourse_dispatch_source_type_data_replace() { return .dataReplace }
+  if reference == concourse_dispatch_source_type_proc() { return .process }
+  if reference == concourse_dispatch_source_type_vnode() { return .fileSystemObject }
+  if reference == concourse_dispatch_source_type_memorypressure() { return .memoryPressure }
+  if reference == concourse_dispatch_source_type_interval() { return .interval }
+  return nil
+}
+
+@c(dispatch_source_create)
+public func dispatch_source_create(
+  _ type: UnsafeMutableRawPointer?, _ handle: UInt, _ mask: UInt, _ queue: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  guard let type = sourceType(type) else {
+    ClientBug.trap("dispatch_source_create: the type is none of the DISPATCH_SOURCE_TYPE_ constants")
+  }
+  return DispatchSource.make(
+    type, handle: handle, mask: mask, queue: Object.queueIfAny(queue, "dispatch_source_create"))?
+    .countedReference
+}
+
+@c(dispatch_source_set_event_handler)
+public func dispatch_source_set_event_handler(
+  _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
+) {
+  let source = Object.source(source, "dispatch_source_set_event_handler").takeUnretainedValue()
+  guard let block = handler.map({ Block($0) }) else { return source.setEventHandler(nil as ContextFunction?) }
+  if let item = block.item {
+    source.setEventHandler(handler: item.takeUnretainedValue())
+  } else {
+    source.setEventHandler(handler: block.closure())
+  }
+}
+
+@c(dispatch_source_set_event_handler_f)
+public func dispatch_source_set_event_handler_f(
+  _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) {
+  Object.source(source, "dispatch_source_set_event_handler_f").takeUnretainedValue().setEventHandler(handler)
+}
+
+@c(dispatch_source_set_cancel_handler)
+public func dispatch_source_set_cancel_handler(
+  _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
+) {
+  let source = Object.source(source, "dispatch_source_set_cancel_handler").takeUnretainedValue()
+  guard let block = handler.map({ Block($0) }) else {
+    return source.setCancelHandler(nil as ContextFunction?)
+  }
+  if let item = block.item {
+    source.setCancelHandler(handler: item.takeUnretainedValue())
+  } else {
+    source.setCancelHandler(handler: block.closure())
+  }
+}
+
+@c(dispatch_source_set_cancel_handler_f)
+public func dispatch_source_set_cancel_handler_f(
+  _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) {
+  Object.source(source, "dispatch_source_set_cancel_handler_f").takeUnretainedValue().setCancelHandler(
+    handler)
+}
+
+@c(dispatch_source_set_registration_handler)
+public func dispatch_source_set_registration_handler(
+  _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
+) {
+  let source = Object.source(source, "dispatch_source_set_registration_handler").takeUnretainedValue()
+  guard let block = handler.map({ Block($0) }) else {
+    return source.setRegistrationHandler(nil as ContextFunction?)
+  }
+  if let item = block.item {
+    source.setRegistrationHandler(handler: item.takeUnretainedValue())
+  } else {
+    source.setRegistrationHandler(handler: block.closure())
+  }
+}
+
+@c(dispatch_source_set_registration_handler_f)
+public func dispatch_source_set_registration_handler_f(
+  _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) {
+  Object.source(source, "dispatch_source_set_registration_handler_f").takeUnretainedValue()
+    .setRegistrationHandler(handler)
+}
+
+@c(dispatch_source_cancel)
+public func dispatch_source_cancel(_ source: UnsafeMutableRawPointer?) {
+  Object.source(source, "dispatch_source_cancel").takeUnretainedValue().cancel()
+}
+
+@c(dispatch_source_testcancel)
+public func dispatch_source_testcancel(_ source: UnsafeMutableRawPointer?) -> Int {
+  Object.source(source, "dispatch_source_testcancel")._withUnsafeGuaranteedRef { $0.wasCancelled ? 1 : 0 }
+}
+
+@c(dispatch_source_get_handle)
+public func dispatch_source_get_handle(_ source: UnsafeMutableRawPointer?) -> UInt {
+  Object.source(source, "dispatch_source_get_handle")._withUnsafeGuaranteedRef { $0.rawHandle }
+}
+
+@c(dispatch_source_get_mask)
+public func dispatch_source_get_mask(_ source: UnsafeMutableRawPointer?) -> UInt {
+  Object.source(source, "dispatch_source_get_mask")._withUnsafeGuaranteedRef { $0.rawMask }
+}
+
+@c(dispatch_source_get_data)
+public func dispatch_source_get_data(_ source: UnsafeMutableRawPointer?) -> UInt {
+  Object.source(source, "dispatch_source_get_data")._withUnsafeGuaranteedRef { $0.rawData }
+}
+
+@c(dispatch_source_merge_data)
+public func dispatch_source_merge_data(_ source: UnsafeMutableRawPointer?, _ value: UInt) {
+  Object.source(source, "dispatch_source_merge_data")._withUnsafeGuaranteedRef { $0.merge(value) }
+}
+
+@c(dispatch_source_set_timer)
+public func dispatch_source_set_timer(
+  _ source: UnsafeMutableRawPointer?, _ start: UInt64, _ interval: UInt64, _ leeway: UInt64
+) {
+  Object.source(source, "dispatch_source_set_timer")._withUnsafeGuaranteedRef {
+    $0.program(
+      start: Deadline(encoded: start), interval: interval, leeway: leeway, "dispatch_source_set_timer")
+  }
+}

@@ -1,0 +1,19 @@
+// A group that C programs hold keeps itself alive while it is entered: they may release it then.
+
+extension DispatchGroup {
+  /// As `enter`. Matching C function: `dispatch_group_enter`.
+  package final func enterKeptAlive() {
+    if !state.enter(first: { _ = Unmanaged.passRetained(self) }) { tooManyEntries() }
+  }
+
+  /// As `leave`, for who entered by `enterKeptAlive`. Matching C function: `dispatch_group_leave`.
+  package final func leaveKeptAlive() {
+    let (leave, lastEntered) = state.leaveEntered()
+    switch leave {
+    case .others: break
+    case .last: becameEmpty()
+    case .unbalanced: unbalancedLeave()
+    }
+    if lastEntered { Unmanaged.passUnretained(self).release() }
+  }
+}

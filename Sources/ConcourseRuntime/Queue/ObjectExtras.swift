@@ -1,0 +1,69 @@
+/// What few objects need, kept out of the objects themselves: the C interface's context and finalizer, and in
+/// `QueueExtras` what few queues need.
+///
+/// Handlers of C functions hold it too, since they are called with the context of the moment and may outlast
+/// the object. With the last of them the finalizer is due.
+class ObjectExtras {
+  final let lock = Lock()
+  private var context: UnsafeMutableRawPointer?
+  private var finalizer: ContextFunction?
+  /// Where the finalizer runs.
+  private var lastQueue: DispatchQueue?
+
+  final var currentContext: UnsafeMutableRawPointer? {
+    get { lock.withLock { context } }
+    set { lock.withLock { context = newValue } }
+  }
+
+  final func setFinalizer(_ function: ContextFunction?) {
+    lock.withLock { finalizer = function }
+  }
+
+  /// The object is about to go; a finalizer runs on `queue`, nil standing for the default global queue.
+  final func noteEnd(on queue: DispatchQueue?) {
+    lock.withLock { if finalizer != nil { lastQueue = queue } }
+  }
+
+  deinit {
+    // Without a context there is nothing to finalize.
+    guard let finalizer, context != nil else { return }
+    let queue = lastQueue ?? Runtime.globalQueue(.default)
+    queue.submit(
+      NodeMagazine.make(.function(finalizer, context), level: queue.servingLevel(.unspecified, [])))
+  }
+}
+
+extension DispatchObject {
+  /// The extras, made on first use.
+  final var objectExtras: ObjectExtras {
+    // ORDERING: acquiring; pairs with the releasing publication below.
+    if let known = extrasReference.load(ordering: .acquiring) {
+      // SAFETY: only this property and `releaseExtras` touch the reference; it was retained once.
+      return Unmanaged<ObjectExtras>.fromOpaque(known).takeUnretainedValue()
+    }
+    let made = Unmanaged.passRetained(kind.isQueue ? QueueExtras() : ObjectExtras())
+    // ORDERING: releasing on success publishes the new object; acquiring on failure sees the winner's.
+    let (published, winner) = extrasReference.compareExchange(
+      expected: nil, desired: made.toOpaque(), ordering: .acquiringAndReleasing)
+    guard !published else { return made.takeUnretainedValue() }
+    made.release()
+    return Unmanaged<ObjectExtras>.fromOpaque(winner!).takeUnretainedValue()
+  }
+
+  /// The extras if there are any.
+  final var objectExtrasIfAny: ObjectExtras? {
+    // ORDERING: acquiring; as above.
+    guard let known = extrasReference.load(ordering: .acquiring) else { return nil }
+    // SAFETY: as above.
+    return Unmanaged<ObjectExtras>.fromOpaque(known).takeUnretainedValue()
+  }
+
+  final func releaseExtras() {
+    // ORDERING: relaxed; the object is being destroyed by its only thread.
+    guard let known = extrasReference.load(ordering: .relaxed) else { return }
+    Unmanaged<ObjectExtras>.fromOpaque(known).release()
+  }
+}
+
+// SAFETY: every stored property is GUARDED BY `lock`.
+extension ObjectExtras: @unchecked Sendable {}

@@ -1,0 +1,17 @@
+/// What a dispatch object is: for queues it decides how work is admitted, and for a reference that comes from C
+/// it tells what the program took it for from what it is.
+package enum ObjectKind: UInt8 {
+  case serial, concurrent, workloop, global, main
+  case source, group, semaphore, channel, data
+  /// Set when an object goes, in debug builds, so that a later use of its reference is noticed.
+  case gone
+
+  /// It is a queue.
+  package var isQueue: Bool {
+    @inline(__always) get { rawValue <= ObjectKind.main.rawValue }
+  }
+  /// A queue whose items never overlap.
+  var isSerial: Bool { self != .concurrent && self != .global }
+  /// A queue that keeps items itself and runs them on a target; the others are where hierarchies end.
+  var isLane: Bool { self != .global && self != .main }
+}

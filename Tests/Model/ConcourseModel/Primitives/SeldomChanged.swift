@@ -1,0 +1,1 @@
+../../../../Sources/ConcourseRuntime/Primitives/SeldomChanged.swift
