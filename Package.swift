@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// One runtime, three layers: CConcourse (what Swift cannot say), ConcourseRuntime (the engine and
-// the public types) and Concourse (the module users import). DESIGN.md is the map.
+// One runtime: CConcourse (what Swift cannot say), ConcourseRuntime (the engine and the public types),
+// ConcourseABI (the C interface over it) and Concourse (the module users import). DESIGN.md is the map.
 
 let package = Package(
   name: "concourse",
@@ -11,10 +11,22 @@ let package = Package(
     // The drop-in `libdispatch.so`; Scripts/library builds it as it is meant to be used.
     .library(name: "dispatch", type: .dynamic, targets: ["ConcourseABI"]),
   ],
+  traits: [
+    .default(enabledTraits: ["WholeProcess"]),
+    .trait(
+      name: "WholeProcess",
+      description:
+        "Programs that link Concourse define the C interface too, so that Foundation and Swift Concurrency run on it."
+    ),
+  ],
   targets: [
     .target(name: "CConcourse"),
     .target(name: "ConcourseRuntime", dependencies: ["CConcourse"], exclude: ["Park/README.md"]),
-    .target(name: "Concourse", dependencies: ["ConcourseRuntime"]),
+    .target(
+      name: "Concourse",
+      dependencies: [
+        "ConcourseRuntime", .target(name: "ConcourseABI", condition: .when(traits: ["WholeProcess"])),
+      ]),
 
     // The C interface: `@c` functions over the same engine, and its data symbols.
     .target(name: "CConcourseABI"),
@@ -23,14 +35,13 @@ let package = Package(
       linkerSettings: [.linkedLibrary("BlocksRuntime")]),
 
     // Unit, stress and crash tests of the engine; their folders mirror Sources.
-    .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseRuntime", "Concourse"]),
-
-    .testTarget(name: "ConcourseTests", dependencies: ["Concourse"]),
+    .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseRuntime"]),
 
     // One program, two runtimes: both targets compile the very same folder (a symbolic link), once
-    // against Concourse and once against the toolchain's Dispatch.
+    // against the engine and once against the toolchain's Dispatch. No test here links Concourse itself,
+    // which would put the toolchain's Dispatch onto it; Tests/WholeProcess is the package that does.
     .testTarget(
-      name: "ConformanceOnConcourse", dependencies: ["Concourse"],
+      name: "ConformanceOnConcourse", dependencies: ["ConcourseRuntime"],
       path: "Tests/ConformanceOnConcourse", swiftSettings: [.define("CONCOURSE")]),
     .testTarget(name: "ConformanceOnIncumbent", path: "Tests/ConformanceOnIncumbent"),
 

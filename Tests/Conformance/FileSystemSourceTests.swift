@@ -2,7 +2,7 @@
 
 #if CONCOURSE
 
-  import Concourse
+  import ConcourseRuntime
   import Glibc
   import Testing
 

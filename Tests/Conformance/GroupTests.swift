@@ -3,7 +3,7 @@
 import Testing
 
 #if CONCOURSE
-  import Concourse
+  import ConcourseRuntime
 #else
   import Dispatch
 #endif

@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 #if CONCOURSE
-  import Concourse
+  import ConcourseRuntime
 #else
   import Dispatch
 #endif

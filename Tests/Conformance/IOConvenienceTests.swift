@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 #if CONCOURSE
-  import Concourse
+  import ConcourseRuntime
 #else
   import Dispatch
 #endif

@@ -111,7 +111,7 @@ extension QueueState {
   /// Takes one reader's place on a free concurrent queue.
   /// - Parameter limit: how many there are on a narrow queue.
   @inline(__always)
-  func takeReaderPlace(limit: @autoclosure () -> UInt64) -> Bool {
+  func takeReaderPlace(limit: @autoclosure () -> UInt64 = .max) -> Bool {
     var seen = snapshot
     while seen.isFree && seen.mayAddReader && !(seen.isNarrow && seen.readers >= limit()) {
       // ORDERING: acquiring; a reader sees what the barriers before it wrote.
@@ -227,7 +227,7 @@ extension QueueState {
   }
 
   /// The owner found an entry that must wait until no more than `most` readers are left.
-  func releaseToReaders(most: UInt64) -> Release {
+  func releaseToReaders(most: UInt64 = 0) -> Release {
     update { seen in
       seen.readers > most ? (seen.unowned().setting(Snapshot.pending), .released) : (seen, .lookAgain)
     }

@@ -1,4 +1,4 @@
-import Concourse
+import ConcourseRuntime
 import Testing
 
 @Suite("DispatchWorkloop", .serialized)

@@ -1,0 +1,129 @@
+// A program of the everyday kind: Foundation's queues, run loop, timers and child processes, actors and tasks, and
+// Concourse's own queues, all in one process. Each step says what came of it; the test reads that.
+
+import Foundation
+
+import class Concourse.DispatchQueue
+import class Concourse.DispatchSemaphore
+
+/// What the steps share, behind a lock.
+final class Tally: @unchecked Sendable {  // SAFETY: `count` is GUARDED BY `lock`.
+  private let lock = NSLock()
+  private var count = 0
+
+  func add(_ number: Int) { lock.withLock { count += number } }
+  var total: Int { lock.withLock { count } }
+}
+
+actor Counter {
+  private var count = 0
+  func add() -> Int {
+    count += 1
+    return count
+  }
+}
+
+/// Where the dynamic linker finds a C function.
+func image(defining name: String) -> String {
+  var info = Dl_info()
+  guard let address = dlsym(nil, name), dladdr(address, &info) != 0 else { return "nowhere" }
+  return URL(fileURLWithPath: String(cString: info.dli_fname)).lastPathComponent
+}
+
+func report(_ step: String, _ result: some CustomStringConvertible) { print("\(step): \(result)") }
+
+func operations() {
+  let tally = Tally()
+  let queue = OperationQueue()
+  queue.maxConcurrentOperationCount = 4
+  for number in 0..<1000 { queue.addOperation { tally.add(number) } }
+  queue.waitUntilAllOperationsAreFinished()
+  report("operations", tally.total)
+}
+
+func childProcess() throws {
+  let process = Process()
+  process.executableURL = URL(fileURLWithPath: "/bin/sh")
+  process.arguments = ["-c", "exit 7"]
+  try process.run()
+  process.waitUntilExit()
+  report("child", process.terminationStatus)
+}
+
+func nativeQueues() {
+  let queue = DispatchQueue(label: "native")
+  let tally = Tally()
+  for number in 1...100 { queue.async { tally.add(number) } }
+  queue.sync {}
+  report("native queue", tally.total)
+}
+
+func tasks() async {
+  let sum = await withTaskGroup(of: Int.self) { group in
+    for number in 0..<1000 { group.addTask { number } }
+    return await group.reduce(0, +)
+  }
+  report("task group", sum)
+  let counter = Counter()
+  for _ in 1..<100 { _ = await counter.add() }
+  report("actor", await counter.add())
+}
+
+func sleeping() async throws {
+  let clock = ContinuousClock()
+  let start = clock.now
+  try await Task.sleep(for: .milliseconds(20))
+  report("sleep", clock.now - start >= .milliseconds(20))
+  let sleeper = Task { try await Task.sleep(for: .seconds(3600)) }
+  sleeper.cancel()
+  do {
+    try await sleeper.value
+    report("cancelled sleep", "slept on")
+  } catch is CancellationError {
+    report("cancelled sleep", "ended")
+  }
+}
+
+@MainActor
+func runLoop() {
+  report("main actor on main thread", Thread.isMainThread)
+  var ticks = 0
+  let timer = Timer(timeInterval: 0.01, repeats: true) { _ in
+    MainActor.assumeIsolated { ticks += 1 }
+  }
+  RunLoop.main.add(timer, forMode: .default)
+  var reachedMain = false
+  // Both main queues are one.
+  DispatchQueue.main.async { MainActor.assumeIsolated { reachedMain = Thread.isMainThread } }
+  let end = Date(timeIntervalSinceNow: 30)
+  while (ticks < 3 || !reachedMain) && Date() < end {
+    RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
+  }
+  timer.invalidate()
+  report("timer ticks", ticks >= 3)
+  report("main queue in run loop", reachedMain)
+}
+
+func semaphores() async {
+  // A semaphore of ours signalled by a thread of Foundation's.
+  let done = DispatchSemaphore(value: 0)
+  Thread.detachNewThread { done.signal() }
+  await withCheckedContinuation { continuation in
+    DispatchQueue.global().async {
+      done.wait()
+      continuation.resume()
+    }
+  }
+  report("semaphore", "signalled")
+}
+
+report("dispatch_async_f", image(defining: "dispatch_async_f"))
+report("dispatch_io_create", image(defining: "dispatch_io_create"))
+operations()
+try childProcess()
+nativeQueues()
+await tasks()
+try await sleeping()
+await runLoop()
+await semaphores()
+report("end", "reached")
