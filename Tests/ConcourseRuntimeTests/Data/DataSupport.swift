@@ -17,6 +17,13 @@ func data(regions texts: String...) -> DispatchData {
   texts.reduce(into: .empty) { $0.append(data($1)) }
 }
 
+/// The bytes in two regions.
+func data(_ bytes: [UInt8], cutAt place: Int) -> DispatchData {
+  var value = data(bytes[..<place])
+  value.append(data(bytes[place...]))
+  return value
+}
+
 /// The numbers from 0 to `count`, as far as bytes can count.
 func counting(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) } }
 

@@ -188,7 +188,7 @@ private func end(of slab: NodeSlab) -> NodePointer {
 private func residentMebibytes() -> Int { mebibytes(ofStatistic: 1) }
 
 /// A number of /proc/self/statm: 0 is the size of the address space, 1 what of it is in memory.
-private func mebibytes(ofStatistic place: Int) -> Int {
+func mebibytes(ofStatistic place: Int) -> Int {
   var bytes = [UInt8](repeating: 0, count: 256)
   let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
   defer { close(file) }
