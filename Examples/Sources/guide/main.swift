@@ -1,0 +1,3 @@
+import GuideKit
+
+runProgram(Array(CommandLine.arguments.dropFirst()))

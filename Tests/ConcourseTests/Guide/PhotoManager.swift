@@ -1,0 +1,1 @@
+../../../Examples/Sources/GuideKit/Tutorial/PhotoManager.swift

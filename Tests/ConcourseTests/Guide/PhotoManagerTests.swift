@@ -1,0 +1,1 @@
+../../../Examples/Tests/guideTests/PhotoManagerTests.swift
