@@ -8,11 +8,15 @@ let incumbent = Context.environment["EXAMPLES_INCUMBENT"] == "1"
 let runtime: [Target.Dependency] = incumbent ? [] : [.product(name: "Concourse", package: "concourse")]
 let settings: [SwiftSetting] = incumbent ? [.define("INCUMBENT")] : []
 
-// `tail-many` needs file-system-object sources, which the toolchain's Dispatch does not have on Linux.
-let tailMany: [Target] = [
+// `tail-many` needs file-system-object sources, which the toolchain's Dispatch does not have on Linux, and
+// `guide` labels of the current queue and a main thread that keeps the main queue.
+let concourseOnly: [Target] = [
   .target(name: "TailKit", dependencies: runtime),
   .executableTarget(name: "tail-many", dependencies: ["TailKit"]),
   .testTarget(name: "tailManyTests", dependencies: ["TailKit", "tail-many", "JSONOracle"]),
+  .target(name: "GuideKit", dependencies: runtime),
+  .executableTarget(name: "guide", dependencies: ["GuideKit"]),
+  .testTarget(name: "guideTests", dependencies: ["GuideKit", "guide"]),
 ]
 
 let package = Package(
@@ -20,7 +24,13 @@ let package = Package(
   products: [
     .executable(name: "dupes", targets: ["dupes"]),
     .executable(name: "echo-server", targets: ["echo-server"]),
-  ] + (incumbent ? [] : [.executable(name: "tail-many", targets: ["tail-many"])]),
+  ]
+    + (incumbent
+      ? []
+      : [
+        .executable(name: "tail-many", targets: ["tail-many"]),
+        .executable(name: "guide", targets: ["guide"]),
+      ]),
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],
   targets: [
     // Everything an example does is a library, so that tests can drive one part at a time.
@@ -33,6 +43,6 @@ let package = Package(
     .target(name: "JSONOracle", path: "Tests/JSONOracle"),
     .testTarget(name: "dupesTests", dependencies: ["DupesKit", "dupes", "JSONOracle"]),
     .testTarget(name: "echoServerTests", dependencies: ["EchoKit", "echo-server"]),
-  ] + (incumbent ? [] : tailMany),
+  ] + (incumbent ? [] : concourseOnly),
   swiftLanguageModes: [.v6]
 )
