@@ -40,6 +40,16 @@ struct DataWriter: ~Copyable {
     used &+= 1
   }
 
+  /// Where to write the next `count` bytes, at most `promise`: all of them, and before anything else is written.
+  /// - Returns: nil when the system had no memory.
+  @inline(__always)
+  mutating func place(for count: Int) -> UnsafeMutablePointer<UInt8>? {
+    makeRoom()
+    guard let buffer else { return nil }
+    defer { used &+= count }
+    return buffer + used
+  }
+
   /// The data. Nil if there was no memory for all of it.
   consuming func finish() -> DataObject? {
     leaveBuffer()

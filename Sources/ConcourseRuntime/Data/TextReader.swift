@@ -68,7 +68,6 @@ struct UTF16Reader: TextReader {
   private var firstByte: UInt8?
   /// The first unit of a pair whose second one is to come.
   private var highSurrogate: UInt32?
-  private var isFirst = true
 
   init(_ order: ByteOrder) { self.order = order }
 
@@ -87,11 +86,6 @@ struct UTF16Reader: TextReader {
         case .little: UInt32(byte) << 8 | UInt32(first)
         case .big: UInt32(first) << 8 | UInt32(byte)
         }
-      if isFirst {
-        isFirst = false
-        // The byte order mark in the other order, and no character: so is all that follows.
-        if unit == 0xFFFE { return false }
-      }
       switch (highSurrogate, unit) {
       case (nil, 0xD800...0xDBFF):
         highSurrogate = unit

@@ -46,25 +46,20 @@ struct UTF8Writer: TextWriter, ~Copyable {
   consuming func finish() -> DataObject? { data.finish() }
 }
 
-/// Writes UTF-16 with a byte order mark in front, unless the text is empty.
+/// Writes UTF-16 with a byte order mark in front.
 struct UTF16Writer: TextWriter, ~Copyable {
   private var data: DataWriter
   private let isLittle: Bool
-  private var isEmpty = true
 
   /// - Parameter estimate: about how many bytes are going to be written.
   init(_ order: ByteOrder, estimate: Int) {
     data = DataWriter(estimate: estimate)
     isLittle = order == .little
+    write(TextCode.mark)
   }
 
   @inline(__always)
   mutating func write(_ scalar: UInt32) {
-    data.makeRoom()
-    if isEmpty {
-      isEmpty = false
-      put(TextCode.mark)
-    }
     if scalar < 0x10000 {
       put(scalar)
     } else {
@@ -75,9 +70,10 @@ struct UTF16Writer: TextWriter, ~Copyable {
 
   @inline(__always)
   private mutating func put(_ unit: UInt32) {
+    guard let target = data.place(for: 2) else { return }
     let (low, high) = (UInt8(truncatingIfNeeded: unit), UInt8(truncatingIfNeeded: unit >> 8))
-    data.put(isLittle ? low : high)
-    data.put(isLittle ? high : low)
+    target[0] = isLittle ? low : high
+    target[1] = isLittle ? high : low
   }
 
   var hasFailed: Bool { data.hasFailed }
