@@ -16,17 +16,26 @@ let package = Package(
     .executable(name: "bench-incumbent", targets: ["bench-incumbent"]),
     .executable(name: "rival-c", targets: ["rival-c"]),
     .executable(name: "echo-load", targets: ["echo-load"]),
+    .executable(name: "bench-concurrency", targets: ["bench-concurrency"]),
+    .executable(name: "hello-swift", targets: ["hello-swift"]),
   ],
   targets: [
     // What Swift cannot say: an opaque no-op, prctl, the environment of the process; and what all
     // contestants share: the load for echo servers, the file to be read.
     .target(name: "CBench"),
-    .executableTarget(name: "bench", dependencies: ["CBench"], resources: [.embedInCode("limits.tsv")]),
+    .executableTarget(
+      name: "bench", dependencies: ["CBench"],
+      resources: [
+        .embedInCode("limits.tsv"), .embedInCode("limits-c.tsv"), .embedInCode("limits-concurrency.tsv"),
+      ]),
     .executableTarget(name: "bench-incumbent", dependencies: ["CBench"]),
     // Needs no more than the toolchain's own compiler, so unlike the other rivals it is always built.
     .executableTarget(name: "rival-c", dependencies: ["CBench"], path: "Rivals/c"),
     // The clients of the echo rows, in a process of their own.
     .executableTarget(name: "echo-load"),
+    // Finished programs that know nothing of Concourse: run-drop-in starts them on either library.
+    .executableTarget(name: "bench-concurrency", dependencies: ["CBench"]),
+    .executableTarget(name: "hello-swift", dependencies: ["CBench"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -3,7 +3,11 @@ import Glibc
 
 /// Runs a program to its end and returns what it wrote to standard output; its standard error is
 /// ours. A program that writes nothing for `timeLimit` seconds is killed: a hang is a result too.
-func output(of program: String, _ arguments: [String], timeLimit: Int = 120) throws(Failure) -> String {
+///
+/// - Parameter library: the libdispatch.so that it is to run on; nil where it brings its own runtime.
+func output(
+  of program: String, _ arguments: [String], on library: Library? = nil, timeLimit: Int = 120
+) throws(Failure) -> String {
   let name = ([program] + arguments).joined(separator: " ")
   var ends: [Int32] = [-1, -1]
   guard pipe(&ends) == 0 else { throw Failure("pipe: \(errorText())") }
@@ -17,13 +21,11 @@ func output(of program: String, _ arguments: [String], timeLimit: Int = 120) thr
   defer { posix_spawn_file_actions_destroy(&actions) }
   posix_spawn_file_actions_adddup2(&actions, writing, STDOUT_FILENO)
 
-  // SAFETY: the copies of the words live until this function returns; the child gets its own.
-  let words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
-  defer { for word in words { free(word) } }
-  var child = pid_t()
-  let error = posix_spawn(&child, program, &actions, nil, words, bench_environment())
+  let started = Swift.Result { () throws(Failure) in
+    try start(program, arguments, environment: library?.environment ?? ownEnvironment(), &actions)
+  }
   close(writing)
-  guard error == 0 else { throw Failure("cannot start \(name): \(errorText(error))") }
+  let child = try started.get()
 
   guard let text = readAll(reading, timeLimit: timeLimit) else {
     kill(child, SIGKILL)
@@ -35,7 +37,38 @@ func output(of program: String, _ arguments: [String], timeLimit: Int = 120) thr
   return text
 }
 
-private func status(of child: pid_t) -> Int32 {
+/// NAME=value, as this program was given them.
+func ownEnvironment() -> [String] {
+  var variables: [String] = []
+  var next = bench_environment()
+  // SAFETY: the list ends with a null pointer, and nobody changes it: this program has one thread.
+  while let variable = next.pointee {
+    variables.append(String(cString: variable))
+    next += 1
+  }
+  return variables
+}
+
+/// Starts a program and returns at once.
+///
+/// - Parameter environment: NAME=value.
+func start(
+  _ program: String, _ arguments: [String], environment: [String],
+  _ actions: inout posix_spawn_file_actions_t
+) throws(Failure) -> pid_t {
+  // SAFETY: the copies live until this function returns; the child gets its own.
+  let words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
+  defer { for word in words { free(word) } }
+  // SAFETY: as above.
+  let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+  defer { for variable in variables { free(variable) } }
+  var child = pid_t()
+  let error = posix_spawn(&child, program, &actions, nil, words, variables)
+  guard error == 0 else { throw Failure("cannot start \(program): \(errorText(error))") }
+  return child
+}
+
+func status(of child: pid_t) -> Int32 {
   var status: Int32 = 0
   while waitpid(child, &status, 0) < 0 {
     guard errno == EINTR else { return -1 }
@@ -44,7 +77,7 @@ private func status(of child: pid_t) -> Int32 {
 }
 
 /// What a wait status says. (wait.h says it in macros, which Swift does not see.)
-private func ending(_ status: Int32) -> String {
+func ending(_ status: Int32) -> String {
   let signal = status & 0x7F
   return signal == 0 ? "exit status \((status >> 8) & 0xFF)" : "killed by signal \(signal)"
 }
@@ -66,7 +99,7 @@ private func readAll(_ descriptor: Int32, timeLimit: Int) -> String? {
   }
 }
 
-private func errorText(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
+func errorText(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
 
 /// The folder of this program, where the build puts the programs that it compares.
 func ownFolder() throws(Failure) -> String {

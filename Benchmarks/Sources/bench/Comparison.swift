@@ -20,7 +20,7 @@ struct Comparison {
       // The first contestant is a runtime; the rivals have some of its rows and no others.
       guard works.isEmpty else { continue }
       for row in rows where options.wants(row: row.name) {
-        guard let limit = limits.rows[row.name] else { throw Failure("limits.tsv: no row \(row.name)") }
+        guard let limit = limits.rows[row.name] else { throw Failure("no limit for the row \(row.name)") }
         let result = RowResult(row: row, limit: limit, limitToC: limits.toC[row.name])
         if works.last?.first?.row.work == row.work {
           works[works.count - 1].append(result)

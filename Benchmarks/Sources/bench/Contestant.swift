@@ -2,6 +2,8 @@
 struct Contestant: Sendable {
   let name: String
   let program: String
+  /// What the program is to run on, where that is not built into it.
+  var library: Library?
 
   /// One number that can be measured.
   struct RowInfo {
@@ -15,7 +17,7 @@ struct Contestant: Sendable {
   /// The rows it has.
   func rows() throws(Failure) -> [RowInfo] {
     var rows: [RowInfo] = []
-    for line in try output(of: program, ["--list"]).split(separator: "\n") {
+    for line in try output(of: program, ["--list"], on: library).split(separator: "\n") {
       let fields = line.split(separator: "\t").map(String.init)
       guard fields.count == 3 || fields.count == 4 else {
         throw Failure("\(program) --list: cannot read: \(line)")
@@ -30,7 +32,7 @@ struct Contestant: Sendable {
 
   /// Does one piece of work in a fresh process; returns what it printed for each row.
   func measure(_ work: String, quick: Bool) throws(Failure) -> [String: Reading] {
-    let text = try output(of: program, ["--row", work] + (quick ? ["--quick"] : []))
+    let text = try output(of: program, ["--row", work] + (quick ? ["--quick"] : []), on: library)
     var readings: [String: Reading] = [:]
     for line in text.split(separator: "\n") {
       let fields = line.split(separator: " ")

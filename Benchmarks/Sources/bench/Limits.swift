@@ -21,7 +21,8 @@ struct Limits {
   private(set) var toC: [String: Double] = [:]
   private(set) var geometricMean: Double
 
-  init(text: String) throws(Failure) {
+  /// - Parameter name: the file, for what is wrong in it.
+  init(text: String, name: String = "limits.tsv") throws(Failure) {
     var mean: Double?
     for line in text.split(separator: "\n") where !line.hasPrefix("#") {
       let fields = line.split(separator: "\t").map(String.init)
@@ -30,7 +31,7 @@ struct Limits {
         continue
       }
       guard fields.count == 3, let number = Double(fields[2]) else {
-        throw Failure("limits.tsv: cannot read: \(line)")
+        throw Failure("\(name): cannot read: \(line)")
       }
       switch fields[1] {
       case "speed": rows[fields[0]] = .speed(atLeast: number)
@@ -39,10 +40,10 @@ struct Limits {
       case "most": rows[fields[0]] = .most(number)
       case "C": toC[fields[0]] = number
       case "mean": mean = number
-      default: throw Failure("limits.tsv: unknown kind: \(line)")
+      default: throw Failure("\(name): unknown kind: \(line)")
       }
     }
-    guard let mean else { throw Failure("limits.tsv: no limit for the geometric mean") }
+    guard let mean else { throw Failure("\(name): no limit for the geometric mean") }
     geometricMean = mean
   }
 }

@@ -19,6 +19,9 @@ enum Main {
       print(Options.usage)
       return 0
     }
+    if let dropIn = options.dropIn, let incumbent = options.incumbentLibrary {
+      return try compareLibraries(incumbent: incumbent, concourse: dropIn, options)
+    }
     let limits = try Limits(text: String(decoding: PackageResources.limits_tsv, as: UTF8.self))
     let folder = try ownFolder()
     let runtimes = [Contestant.incumbentName, Contestant.concourseName]
@@ -39,6 +42,26 @@ enum Main {
     }
     if !summary.failures.isEmpty { return 2 }
     return options.check && !summary.missed.isEmpty ? 1 : 0
+  }
+
+  private static func compareLibraries(
+    incumbent: String, concourse: String, _ options: Options
+  ) throws(Failure) -> Int32 {
+    let folder = try TemporaryFolder()
+    defer { folder.remove() }
+    // The incumbent lies where the toolchain keeps its other libraries.
+    let toolchain = incumbent.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+      .joined(separator: "/")
+    let dropIn = DropIn(
+      incumbent: try Library(
+        named: Contestant.incumbentName, incumbent, linkedIn: folder, toolchain: toolchain),
+      concourse: try Library(
+        named: Contestant.concourseName, concourse, linkedIn: folder, toolchain: toolchain),
+      programs: try ownFolder(), options: options)
+    let result = try dropIn.run()
+    print(result.text)
+    if result.failed { return 2 }
+    return options.check && !result.missed.isEmpty ? 1 : 0
   }
 
   /// The script builds the rivals and prints a line for each: its name and its program.

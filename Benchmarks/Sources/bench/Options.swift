@@ -14,10 +14,16 @@ struct Options {
   /// The script that builds the rivals; nil: without rivals.
   var rivals: String?
   var rivalsScript = "Rivals/run"
+  /// The libdispatch.so to be compared with `incumbentLibrary`, by finished programs; nil: the two builds
+  /// of the Swift rows.
+  var dropIn: String?
+  var incumbentLibrary: String?
 
   static let usage = """
     usage: bench [--rounds N] [--rows WORD[,WORD...]] [--quick] [--only incumbent|concourse]
                  [--rivals] [--rivals-script PATH] [--check] [--json]
+           bench --drop-in LIBRARY --incumbent-library LIBRARY
+                 [--rounds N] [--rows WORD[,WORD...]] [--quick] [--check]
 
       --rounds N   measure each row N times on each runtime, in turn, and keep the minimum (5)
       --rows       only rows whose name contains one of these words, or words-in-a-row
@@ -26,6 +32,7 @@ struct Options {
       --rivals     also oneTBB and Go, on fan-out, hop and parallel loop
       --check      exit with status 1 if a limit is missed
       --json       print the report as JSON
+      --drop-in    the same programs on two libraries: this libdispatch.so and the incumbent's
 
     Exit status: 0; 1 a limit is missed (with --check); 2 something could not be measured.
     """
@@ -53,6 +60,12 @@ struct Options {
       case "--rivals-script":
         guard let path = arguments.popFirst() else { throw Failure("--rivals-script needs a path") }
         rivalsScript = path
+      case "--drop-in":
+        guard let path = arguments.popFirst() else { throw Failure("--drop-in needs a library") }
+        dropIn = path
+      case "--incumbent-library":
+        guard let path = arguments.popFirst() else { throw Failure("--incumbent-library needs a path") }
+        incumbentLibrary = path
       case "--rivals": wantsRivals = true
       case "--quick": quick = true
       case "--check": check = true
@@ -63,6 +76,12 @@ struct Options {
     }
     if quick && !roundsGiven { rounds = 1 }
     if wantsRivals { rivals = rivalsScript }
+    if (dropIn == nil) != (incumbentLibrary == nil) {
+      throw Failure("--drop-in and --incumbent-library need each other")
+    }
+    if dropIn != nil && (json || only != nil || rivals != nil) {
+      throw Failure("--json, --only and --rivals do not go with --drop-in")
+    }
     if check && only != nil { throw Failure("--check compares two runtimes; --only leaves one") }
   }
 

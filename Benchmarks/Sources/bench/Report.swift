@@ -6,10 +6,12 @@ struct Report {
   let options: Options
   /// Names of the rivals that took part.
   let rivals: [String]
+  /// What the first table is headed with.
+  var heading = "speed"
 
   var text: String {
     var parts: [String] = []
-    for (section, title) in [(.speed, "speed"), (.memory, "memory"), (.behaviour, "behaviour")]
+    for (section, title) in [(.speed, heading), (.memory, "memory"), (.behaviour, "behaviour")]
       as [(RowResult.Section, String)]
     {
       let rows = results.filter { $0.section == section }

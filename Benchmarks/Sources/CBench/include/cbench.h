@@ -27,6 +27,10 @@ int bench_pin_to_core(int index);
 // The environment for a child process. (Swift 6 refuses the global variable itself.)
 char *_Nullable *_Nonnull bench_environment(void);
 
+// Prints the path of each libdispatch that this process has mapped, the one that answers calls first: one
+// line each. Returns 0, or what the program should exit with.
+int bench_print_dispatch_libraries(void);
+
 // Raises the soft limit of open descriptors to the hard one. Returns the limit then in force.
 long bench_raise_descriptor_limit(void);
 
