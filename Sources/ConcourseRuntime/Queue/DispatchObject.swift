@@ -5,7 +5,12 @@
 public class DispatchObject: Hashable, CustomStringConvertible {
   /// Seldom-used belongings, made when first needed: see `ObjectExtras`.
   final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
-  @exclusivity(unchecked) package final private(set) var kind: ObjectKind
+  // A constant where nothing marks freed objects: other modules would pay for a check of exclusive access.
+  #if DEBUG
+    @exclusivity(unchecked) package final private(set) var kind: ObjectKind
+  #else
+    package final let kind: ObjectKind
+  #endif
 
   init(kind: ObjectKind) { self.kind = kind }
 

@@ -1,12 +1,21 @@
 /// What a dispatch object is: for queues it decides how work is admitted, and for a reference that comes from C
 /// it tells what the program took it for from what it is.
+@usableFromInline
 package enum ObjectKind: UInt8 {
   case serial, concurrent, workloop, global, main
   case source, group, semaphore, channel, data
   /// Set when an object goes, in debug builds, so that a later use of its reference is noticed.
   case gone
 
+  // The compiler's own comparison is a call through a witness table in other modules.
+  @inlinable
+  package static func == (left: ObjectKind, right: ObjectKind) -> Bool { left.rawValue == right.rawValue }
+
+  @inlinable
+  package static func != (left: ObjectKind, right: ObjectKind) -> Bool { left.rawValue != right.rawValue }
+
   /// It is a queue.
+  @inlinable
   package var isQueue: Bool {
     @inline(__always) get { rawValue <= ObjectKind.main.rawValue }
   }
