@@ -1,0 +1,2 @@
+// A header that Swift's Glibc module leaves out.
+#include <sys/xattr.h>

@@ -1,0 +1,118 @@
+/// Finds the libraries of a program in the places and in the order in which the loader would.
+///
+/// Left out: the subdirectories for particular processors (glibc-hwcaps), whose libraries need the same
+/// others as the plain ones beside which they lie.
+struct LibrarySearch {
+  /// The directories of LD_LIBRARY_PATH.
+  var libraryPath: [String] = []
+  var cache = LoaderCache.empty
+  /// The loader's own directories.
+  var defaults: [String] = []
+
+  /// An object, and the one that needed it first.
+  struct Loaded {
+    var image: ElfImage
+    /// As the other one names it; the program's own path.
+    var name: String
+    var parent: Int?
+  }
+
+  /// A program, or a library, with everything that it needs.
+  struct Closure {
+    var loaded: [Loaded]
+    /// The names for which there is no file, each with the object that needs it.
+    var missing: [(name: String, neededBy: String)] = []
+
+    /// The names of the objects on the shortest way to `name`, which is the last of them: from the first
+    /// object, itself left out, on. Nil if nothing needs it.
+    func way(to name: String) -> [String]? {
+      guard var index = loaded.firstIndex(where: { $0.image.needed.contains(name) }) else { return nil }
+      var way = [name]
+      while let parent = loaded[index].parent {
+        way.append(loaded[index].name)
+        index = parent
+      }
+      return way.reversed()
+    }
+  }
+
+  /// Libraries are taken in the order of their distance, each once; so circles come to an end.
+  ///
+  /// - Parameter omitted: the name of a library that is not looked for, nor what it would need.
+  func closure(of image: ElfImage, omitting omitted: String? = nil) -> Closure {
+    var closure = Closure(loaded: [Loaded(image: image, name: image.path, parent: nil)])
+    var known: Set<String> = []
+    if let omitted { known.insert(omitted) }
+    if let soname = image.soname { known.insert(soname) }
+    var index = 0
+    while index < closure.loaded.count {
+      for name in closure.loaded[index].image.needed where known.insert(name).inserted {
+        if let found = find(name, for: index, in: closure.loaded) {
+          if let soname = found.soname { known.insert(soname) }
+          closure.loaded.append(Loaded(image: found, name: name, parent: index))
+        } else {
+          closure.missing.append((name, closure.loaded[index].name))
+        }
+      }
+      index += 1
+    }
+    return closure
+  }
+
+  private func find(_ name: String, for index: Int, in loaded: [Loaded]) -> ElfImage? {
+    for path in candidates(name, for: index, in: loaded) {
+      // A file for another machine is passed over, as the loader does.
+      if let image = try? ElfImage(path: path), image.target == loaded[0].image.target { return image }
+    }
+    return nil
+  }
+
+  private func candidates(_ name: String, for index: Int, in loaded: [Loaded]) -> [String] {
+    let image = loaded[index].image
+    guard !name.utf8.contains(UInt8(ascii: "/")) else { return expanded(name, of: image) }
+    var directories: [String] = []
+    if image.runpath.isEmpty {
+      // DT_RPATH counts for the libraries of libraries, too.
+      var asker: Int? = index
+      while let current = asker {
+        let ancestor = loaded[current].image
+        if ancestor.runpath.isEmpty { directories += ancestor.rpath.flatMap { expanded($0, of: ancestor) } }
+        asker = loaded[current].parent
+      }
+    }
+    directories += libraryPath
+    directories += image.runpath.flatMap { expanded($0, of: image) }
+    let listed = directories.map { ($0.isEmpty ? "." : $0) + "/" + name }
+    return listed + cache.paths(of: name) + defaults.map { $0 + "/" + name }
+  }
+
+  /// A path with the loader's own words put in. What `$LIB` stands for differs between systems.
+  private func expanded(_ path: String, of image: ElfImage) -> [String] {
+    guard path.utf8.contains(UInt8(ascii: "$")) else { return [path] }
+    let processor = image.target.machine == 183 ? "aarch64" : "x86_64"
+    let path = path.replacing(word: "PLATFORM", with: processor)
+      .replacing(word: "ORIGIN", with: FilePath.directory(of: FilePath.resolved(image.path) ?? image.path))
+    guard path.utf8.contains(UInt8(ascii: "$")) else { return [path] }
+    return ["lib/\(processor)-linux-gnu", "lib64", "lib"].map { path.replacing(word: "LIB", with: $0) }
+  }
+}
+
+extension String {
+  /// With `$word` and `${word}` replaced.
+  fileprivate func replacing(word: String, with text: String) -> String {
+    var result = ""
+    var rest = self[...]
+    while let dollar = rest.firstIndex(of: "$") {
+      result += rest[..<dollar]
+      rest = rest[dollar...]
+      if let form = ["${\(word)}", "$\(word)"].first(where: { rest.utf8.starts(with: $0.utf8) }) {
+        result += text
+        rest = rest.dropFirst(form.count)
+      } else {
+        result += "$"
+        rest = rest.dropFirst()
+      }
+    }
+    return result + rest
+  }
+}

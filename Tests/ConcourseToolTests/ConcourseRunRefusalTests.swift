@@ -1,0 +1,187 @@
+import Glibc
+import Testing
+
+/// The command from the outside: what it refuses, with which status, and what it says.
+@Suite("concourse run, refusals", .timeLimit(.minutes(5)))
+struct ConcourseRunRefusalTests {
+  let fixture: ToolFixture
+
+  init() throws { fixture = try ToolFixture.shared.get() }
+
+  /// Expects a refusal of one line with `text` in it, and the same verdict, on standard output, of `--check`.
+  private func expectRefusal(
+    of program: String, saying text: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try fixture.run([program, "exit", "0"])
+    #expect(result.ending == .exit(125), sourceLocation: sourceLocation)
+    #expect(result.output.isEmpty, sourceLocation: sourceLocation)
+    #expect(result.complaint.hasPrefix("concourse: \(program) "), sourceLocation: sourceLocation)
+    #expect(result.complaint.contains(text), "\(result.complaint)", sourceLocation: sourceLocation)
+    #expect(result.complaint.split(separator: "\n").count == 1, sourceLocation: sourceLocation)
+    let check = try fixture.run([program], options: ["--check"])
+    #expect(check.ending == .exit(1), sourceLocation: sourceLocation)
+    #expect("concourse: " + check.text == result.complaint, sourceLocation: sourceLocation)
+  }
+
+  @Test("statically linked programs")
+  func statically() throws {
+    let bare = try fixture.compile("bare", from: "bare.c", flags: ["-static", "-nostdlib"])
+    try expectRefusal(of: bare, saying: "is statically linked")
+    // Not every system has a linker of its own that can do this.
+    let movable = try fixture.compile(
+      "bare-pie", from: "bare.c", flags: ["-static-pie", "-fPIE", "-nostdlib", "-fuse-ld=lld"])
+    try expectRefusal(of: movable, saying: "is statically linked")
+  }
+
+  @Test("setuid and setgid programs")
+  func otherRights() throws {
+    let program = try fixture.folder.copy(fixture.probe, to: "bin/other-user")
+    try #require(chmod(program, 0o4755) == 0)
+    try expectRefusal(of: program, saying: "is setuid")
+    try #require(chmod(program, 0o2755) == 0)
+    try expectRefusal(of: program, saying: "is setgid")
+  }
+
+  @Test("scripts, and files that are neither")
+  func scripts() throws {
+    let folder = fixture.folder
+    let script = try folder.write("#!/usr/bin/env sh\nexit 0\n".utf8, to: "bin/script2", mode: 0o755)
+    try expectRefusal(of: script, saying: "is a script for /usr/bin/env")
+    let text = try folder.write("exit 0\n".utf8, to: "bin/text", mode: 0o755)
+    try expectRefusal(of: text, saying: "neither an ELF program nor a script")
+    let bytes = try #require(FileContents.read(fixture.probe))
+    let cut = try folder.write(bytes.prefix(100), to: "bin/cut", mode: 0o755)
+    try expectRefusal(of: cut, saying: "is no proper ELF program")
+  }
+
+  @Test("programs without dispatch, which --force runs with a warning")
+  func without() throws {
+    try expectRefusal(of: fixture.plain, saying: "does not use libdispatch.so")
+    let forced = try fixture.run([fixture.plain, "exit", "3"], options: ["--force"])
+    #expect(forced.ending == .exit(3))
+    #expect(forced.complaint.hasPrefix("concourse: warning: \(fixture.plain) does not use libdispatch.so"))
+    #expect(forced.complaint.contains("--force"))
+  }
+
+  @Test("programs that bring their own, whether others can see it or not")
+  func own() throws {
+    let visible = try fixture.compile("own", from: "own.c", flags: ["-rdynamic"])
+    try expectRefusal(of: visible, saying: "has a libdispatch of its own")
+    let hidden = try fixture.compile("own-hidden", from: "own.c", flags: [])
+    try expectRefusal(of: hidden, saying: "has a libdispatch of its own")
+    // Also where a library asks for libdispatch.so: the program's functions come first.
+    let both = try fixture.compile(
+      "own-both", from: "own.c",
+      flags: ["-rdynamic", "-Wl,--no-as-needed"] + ToolFixture.dispatchFlags(fixture.toolchainLibraries))
+    try expectRefusal(of: both, saying: "has a libdispatch of its own")
+  }
+
+  @Test("what is not there, and what cannot be run, has the statuses of env and timeout")
+  func absent() throws {
+    #expect(try fixture.run(["no-such-program"]).ending == .exit(127))
+    #expect(try fixture.run(["/no/such/program"]).ending == .exit(127))
+    let text = try fixture.folder.write("#!/bin/sh\n".utf8, to: "bin/not-executable")
+    let refused = try fixture.run([text])
+    #expect(refused.ending == .exit(126))
+    #expect(refused.complaint == "concourse: \(text) cannot be run: Permission denied\n")
+    #expect(try fixture.run([fixture.folder.path]).ending == .exit(126))
+    // Found and allowed, but the kernel has no use for it.
+    let data = try fixture.folder.write("exit 0\n".utf8, to: "bin/data", mode: 0o755)
+    #expect(try fixture.run([data], options: ["--force"]).ending == .exit(126))
+  }
+
+  @Test("a command line that cannot be meant")
+  func commandLine() throws {
+    for (words, status): ([String], Int32) in [
+      ([], 2), (["rnu"], 2), (["help", "rnu"], 2), (["run"], 125), (["run", "--chidlren", "ls"], 125),
+      (["help"], 0), (["help", "run"], 0), (["run", "--help"], 0), (["--version"], 0),
+    ] {
+      let result = try fixture.spawn(fixture.command, words).wait()
+      #expect(result.ending == .exit(status), "\(words)")
+      #expect(result.output.isEmpty == (status != 0), "\(words)")
+      #expect(result.complaint.isEmpty == (status == 0), "\(words)")
+    }
+  }
+}
+
+/// The command from the outside: which library it takes, and which not.
+@Suite("concourse run, the library", .timeLimit(.minutes(5)))
+struct ConcourseRunLibraryTests {
+  let fixture: ToolFixture
+
+  init() throws { fixture = try ToolFixture.shared.get() }
+
+  private func complaint(library: String, environment: [String] = []) throws -> String {
+    let result = try fixture.run([fixture.probe, "exit", "0"], library: library, environment: environment)
+    #expect(result.ending == .exit(125))
+    #expect(result.complaint.split(separator: "\n").count == 1)
+    return result.complaint
+  }
+
+  @Test("one that is not Concourse's is used if it is asked for, with a warning")
+  func foreign() throws {
+    let result = try fixture.run([fixture.probe, "maps", "dispatch.so"], library: fixture.foreignLibrary)
+    #expect(result.ending == .exit(0))
+    #expect(result.text == fixture.foreignLibrary + "\n")
+    #expect(result.complaint.hasPrefix("concourse: warning: \(fixture.foreignLibrary) is not Concourse's"))
+  }
+
+  @Test("without --library it lies beside the command, and a foreign one there is passed over")
+  func beside() throws {
+    let installed = try TemporaryFolder()
+    let command = try installed.copy(fixture.command, to: "bin/concourse")
+    func run() throws -> SpawnedProgram.Result {
+      try fixture.spawn(command, ["run", fixture.probe, "maps", "dispatch.so"]).wait()
+    }
+    try installed.copy(fixture.foreignLibrary, to: "lib/libdispatch.so")
+    let refused = try run()
+    #expect(refused.ending == .exit(125))
+    for place in ["bin/../lib/", "bin/../lib/concourse/", "bin/./"] {
+      #expect(refused.complaint.contains("\(installed.path)/\(place)libdispatch.so"), "\(refused.complaint)")
+    }
+    for place in ["bin", "lib/concourse", "lib"] {
+      for name in ["libincumbnt.so", "libBlocksRuntime.so"] {
+        try installed.copy(fixture.folder.path + "/lib/" + name, to: "\(place)/\(name)")
+      }
+      let library = try installed.copy(fixture.library, to: "\(place)/libdispatch.so")
+      let result = try run()
+      #expect(result.text == library + "\n", "\(result.complaint)")
+    }
+  }
+
+  @Test("paths that the loader's list cannot carry")
+  func paths() throws {
+    for name in ["sp ace", "co:lon", "dol$ORIGINlar"] {
+      let library = try fixture.folder.copy(fixture.library, to: "\(name)/libdispatch.so")
+      #expect(try complaint(library: library).contains("cannot be told to the loader"))
+    }
+    // A link to it has such a path as little as the file has.
+    let link = try fixture.folder.place("link to.so")
+    try #require(symlink(fixture.library, link) == 0)
+    let result = try fixture.run([fixture.probe, "maps", "dispatch.so"], library: link)
+    #expect(result.text == fixture.library + "\n")
+  }
+
+  @Test("files that are no such library")
+  func others() throws {
+    #expect(try complaint(library: "/no/such/libdispatch.so").contains("No such file or directory"))
+    #expect(try complaint(library: fixture.folder.path).contains("Invalid argument"))
+    let text = try fixture.folder.write("text".utf8, to: "text/libdispatch.so")
+    #expect(try complaint(library: text).contains("no ELF file"))
+    #expect(try complaint(library: fixture.plain).contains("it calls itself nothing"))
+    #expect(try complaint(library: fixture.libraryBehind).contains("it calls itself libincumbnt.so"))
+  }
+
+  @Test("a library whose own libraries are not to be found, until they are")
+  func wants() throws {
+    let library = try fixture.folder.copy(fixture.library, to: "alone/libdispatch.so")
+    try fixture.folder.copy(fixture.libraryBehind, to: "alone/libincumbnt.so")
+    let said = try complaint(library: library)
+    #expect(said.contains("libincumbnt.so needs libBlocksRuntime.so"), "\(said)")
+    #expect(said.contains("LD_LIBRARY_PATH"))
+    let result = try fixture.run(
+      [fixture.probe, "maps", "dispatch.so"], library: library,
+      environment: ["LD_LIBRARY_PATH=\(fixture.folder.path)/foreign"])
+    #expect(result.text == library + "\n", "\(result.complaint)")
+  }
+}

@@ -1,0 +1,63 @@
+@testable import ConcourseTool
+
+/// Makes ELF files by hand: enough for the command to read, not enough to run.
+struct ElfBuilder {
+  var machine: UInt16 = 62
+  var elfClass: UInt8 = 2
+  var order: UInt8 = 1
+  var interpreter: String?
+  var isDynamic = true
+  var needed: [String] = []
+  var soname: String?
+  var rpath: String?
+  var runpath: String?
+  /// Where the dynamic section says that the names lie, if not where they do.
+  var namesAddress: UInt64?
+
+  static let loadAddress: UInt64 = 0x40_0000
+
+  func bytes() -> [UInt8] {
+    var names: [UInt8] = [0]
+    func offset(of name: String) -> UInt64 {
+      defer { names += Array(name.utf8) + [0] }
+      return UInt64(names.count)
+    }
+    var entries: [(UInt64, UInt64)] = needed.map { (1, offset(of: $0)) }
+    if let soname { entries.append((14, offset(of: soname))) }
+    if let rpath { entries.append((15, offset(of: rpath))) }
+    if let runpath { entries.append((29, offset(of: runpath))) }
+
+    let segments = 1 + (isDynamic ? 1 : 0) + (interpreter == nil ? 0 : 1)
+    let loader: [UInt8] = interpreter.map { Array($0.utf8) + [0] } ?? []
+    let loaderStart = 64 + segments * 56
+    let namesStart = loaderStart + loader.count
+    let dynamicStart = namesStart + names.count
+    entries.append((5, namesAddress ?? Self.loadAddress + UInt64(namesStart)))
+    entries.append((0, 0))
+    let size = dynamicStart + entries.count * 16
+
+    var file: [UInt8] = [0x7F, 0x45, 0x4C, 0x46, elfClass, order, 1] + Array(repeating: 0, count: 9)
+    file += UInt16(2).littleBytes + machine.littleBytes + UInt32(1).littleBytes + UInt64(0).littleBytes
+    file += UInt64(64).littleBytes + UInt64(0).littleBytes + UInt32(0).littleBytes
+    file += UInt16(64).littleBytes + UInt16(56).littleBytes + UInt16(segments).littleBytes
+    file += UInt16(64).littleBytes + UInt16(0).littleBytes + UInt16(0).littleBytes
+    file += header(1, at: 0, size: size)
+    if isDynamic { file += header(2, at: dynamicStart, size: entries.count * 16) }
+    if interpreter != nil { file += header(3, at: loaderStart, size: loader.count) }
+    file += loader + names
+    for (tag, value) in entries { file += tag.littleBytes + value.littleBytes }
+    return file
+  }
+
+  private func header(_ type: UInt32, at offset: Int, size: Int) -> [UInt8] {
+    let address = Self.loadAddress + UInt64(offset)
+    return type.littleBytes + UInt32(4).littleBytes + UInt64(offset).littleBytes + address.littleBytes
+      + address.littleBytes + UInt64(size).littleBytes + UInt64(size).littleBytes + UInt64(8).littleBytes
+  }
+}
+
+extension FixedWidthInteger {
+  var littleBytes: [UInt8] {
+    (0..<Self.bitWidth / 8).map { UInt8(truncatingIfNeeded: self >> (8 * $0)) }
+  }
+}

@@ -1,0 +1,9 @@
+// A library through which a program comes to use dispatch.
+
+#include <dispatch/dispatch.h>
+
+static void nothing(void *context) { (void)context; }
+int indirectWork(void) {
+  dispatch_sync_f(dispatch_get_global_queue(0, 0), 0, nothing);
+  return 0;
+}

@@ -1,0 +1,7 @@
+// A program that brings a function of dispatch with it.
+
+void dispatch_async_f(void *queue, void *context, void (*work)(void *)) {
+  (void)queue;
+  work(context);
+}
+int main(void) { return 0; }

@@ -1,0 +1,48 @@
+import Testing
+
+@testable import ConcourseTool
+
+@Suite("RunOptions")
+struct RunOptionsTests {
+  @Test("the program begins at the first word that is no option, and what follows is its own")
+  func program() {
+    #expect(
+      RunOptions.parse(["--verbose", "ls", "--children", "-l"])
+        == .run(RunOptions(verbose: true, program: "ls", programIndex: 1)))
+    #expect(
+      RunOptions.parse(["--", "--odd", "--"]) == .run(RunOptions(program: "--odd", programIndex: 1)))
+    #expect(RunOptions.parse([""]) == .run(RunOptions(program: "", programIndex: 0)))
+  }
+
+  @Test("every option")
+  func options() {
+    let all = ["--children", "--check", "--force", "--verbose", "--library", "a", "--library=b c", "--", "p"]
+    #expect(
+      RunOptions.parse(all)
+        == .run(
+          RunOptions(
+            children: true, check: true, force: true, verbose: true, library: "b c", program: "p",
+            programIndex: 8)))
+    #expect(RunOptions.parse(["--help", "--nonsense"]) == .help)
+    #expect(RunOptions.parse(["-h"]) == .help)
+    for option in ["--children", "--check", "--force", "--verbose", "--library PATH", "--help"] {
+      #expect(RunOptions.help.contains(option))
+    }
+  }
+
+  @Test(
+    "a command line that cannot be meant is refused, and the word at fault is named",
+    arguments: [
+      ([], "no program"), (["--verbose"], "no program"), (["--"], "no program"),
+      (["--chidlren", "ls"], "'--chidlren'"), (["-v", "ls"], "'-v'"), (["-"], "'-'"),
+      (["--library"], "--library"), (["--library=", "ls"], "--library"),
+      (["--library", "", "ls"], "--library"),
+    ])
+  func unusable(_ arguments: [String], _ word: String) throws {
+    guard case .unusable(let reason) = RunOptions.parse(arguments) else {
+      Issue.record("\(arguments) was taken")
+      return
+    }
+    #expect(reason.contains(word), "\(reason)")
+  }
+}
