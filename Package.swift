@@ -9,7 +9,8 @@ let package = Package(
   products: [
     .library(name: "Concourse", targets: ["Concourse"]),
     // The drop-in `libdispatch.so`; Scripts/library builds it as it is meant to be used.
-    .library(name: "dispatch", type: .dynamic, targets: ["ConcourseABI"]),
+    .library(name: "dispatch", type: .dynamic, targets: ["ConcourseABI", "CConcoursePreload"]),
+    .executable(name: "concourse", targets: ["ConcourseTool"]),
   ],
   traits: [
     .default(enabledTraits: ["WholeProcess"]),
@@ -34,8 +35,26 @@ let package = Package(
       name: "ConcourseABI", dependencies: ["ConcourseRuntime", "CConcourseABI"],
       linkerSettings: [.linkedLibrary("BlocksRuntime")]),
 
+    // Only for the shared library: it takes itself out of LD_PRELOAD.
+    .target(name: "CConcoursePreload"),
+
+    .systemLibrary(name: "CExtendedAttributes"),
+
+    // The `concourse` command. The modules that every file imports unasked for would be linked, too.
+    .executableTarget(
+      name: "ConcourseTool", dependencies: ["CExtendedAttributes"], path: "Sources/concourse-tool",
+      swiftSettings: [
+        .unsafeFlags([
+          "-Xfrontend", "-disable-implicit-concurrency-module-import",
+          "-Xfrontend", "-disable-implicit-string-processing-module-import",
+        ])
+      ]),
+
     // Unit, stress and crash tests of the engine; their folders mirror Sources.
     .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseRuntime"]),
+
+    .testTarget(
+      name: "ConcourseToolTests", dependencies: ["ConcourseTool", "CExtendedAttributes"], exclude: ["Probe"]),
 
     // One program, two runtimes: both targets compile the very same folder (a symbolic link), once
     // against the engine and once against the toolchain's Dispatch. No test here links Concourse itself,
