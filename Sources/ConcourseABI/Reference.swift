@@ -93,6 +93,25 @@ enum Object {
     object._withUnsafeGuaranteedRef { if $0.kind != .source { Reject.kind(function, $0, "a source") } }
     return object
   }
+
+  @inline(__always)
+  static func channel(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchIO> {
+    guard let reference else { Reject.null(function, "channel") }
+    // SAFETY: as in `queue`.
+    let object = Unmanaged<DispatchIO>.fromOpaque(reference)
+    object._withUnsafeGuaranteedRef { if $0.kind != .channel { Reject.kind(function, $0, "an I/O channel") } }
+    return object
+  }
+
+  @inline(__always)
+  static func data(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DataObject> {
+    guard let reference else { Reject.null(function, "data object") }
+    if reference == concourse_dispatch_data_empty() { return Well.emptyData }
+    // SAFETY: as in `queue`.
+    let object = Unmanaged<DataObject>.fromOpaque(reference)
+    object._withUnsafeGuaranteedRef { if $0.kind != .data { Reject.kind(function, $0, "a data object") } }
+    return object
+  }
 }
 
 extension DispatchQueue {
@@ -107,9 +126,20 @@ extension DispatchObject {
   var countedReference: Reference { Unmanaged.passRetained(self).toOpaque() }
 }
 
+extension DataObject {
+  /// How C refers to the data; not counted.
+  var reference: Reference {
+    size == 0 ? concourse_dispatch_data_empty() : Unmanaged.passUnretained(self).toOpaque()
+  }
+
+  /// A reference for C that counts, but for that of empty data.
+  var newReference: Reference { size == 0 ? concourse_dispatch_data_empty() : countedReference }
+}
+
 /// The objects that C knows by the address of a symbol. They are never freed.
 private enum Well {
   static var mainQueue: Unmanaged<DispatchQueue> { .passUnretained(DispatchQueue.main) }
   static var mainQueueAsObject: Unmanaged<DispatchObject> { .passUnretained(DispatchQueue.main) }
+  static var emptyData: Unmanaged<DataObject> { .passUnretained(DataObject.empty) }
   static var emptyDataAsObject: Unmanaged<DispatchObject> { .passUnretained(DataObject.empty) }
 }

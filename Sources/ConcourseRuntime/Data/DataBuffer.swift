@@ -69,13 +69,16 @@ class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObje
 
 extension DispatchData.Deallocator {
   /// Traps for a buffer that could not be given back this way.
-  func check(_ bytes: UnsafeRawBufferPointer) {
+  /// - Parameter call: what the client has called.
+  func check(
+    _ bytes: UnsafeRawBufferPointer, _ call: StaticString = "DispatchData(bytesNoCopy:deallocator: .unmap)"
+  ) {
     guard case .unmap = self, bytes.count > 0 else { return }
     let address = UInt(bitPattern: bytes.baseAddress)
     if address % UInt(getpagesize()) != 0 {
       Trap.clientBug(
-        "DispatchData(bytesNoCopy:deallocator: .unmap): the buffer at 0x\(String(address, radix: 16)) "
-          + "does not begin with a page, so mmap did not return it")
+        "\(call): the buffer at 0x\(String(address, radix: 16)) does not begin with a page, so mmap did "
+          + "not return it")
     }
   }
 

@@ -1,0 +1,101 @@
+internal import ConcourseRuntime
+
+// io.h: how channels come about. A type that there is not, and a path that is not absolute, give NULL, and the
+// cleanup handler is never called; whatever else is wrong it is told. It may be NULL.
+
+private typealias Cleanup = (Int32) -> Void
+
+/// A cleanup handler that is a block, or none.
+private func cleanup(_ block: Reference?) -> Cleanup {
+  block.map { IOCallback<CleanupFunction>(Block($0)).closure } ?? { _ in }
+}
+
+/// A cleanup handler that is a function, or none.
+private func cleanup(_ function: CleanupFunction?, _ context: Reference?) -> Cleanup {
+  function.map { IOCallback($0, context).closure } ?? { _ in }
+}
+
+private func create(
+  _ type: UInt, _ descriptor: Int32, _ queue: Unmanaged<DispatchQueue>, _ cleanup: @escaping Cleanup
+) -> Reference? {
+  guard let type = DispatchIO.StreamType(rawValue: type) else { return nil }
+  return DispatchIO(
+    type: type, fileDescriptor: descriptor, queue: queue.takeUnretainedValue(), cleanupHandler: cleanup
+  ).countedReference
+}
+
+private func create(
+  _ type: UInt, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: UInt32,
+  _ queue: Unmanaged<DispatchQueue>, _ cleanup: @escaping Cleanup
+) -> Reference? {
+  guard let type = DispatchIO.StreamType(rawValue: type) else { return nil }
+  return DispatchIO(
+    type: type, path: path, oflag: flags, mode: mode, queue: queue.takeUnretainedValue(),
+    cleanupHandler: cleanup)?.countedReference
+}
+
+private func create(
+  _ type: UInt, _ channel: Unmanaged<DispatchIO>, _ queue: Unmanaged<DispatchQueue>,
+  _ cleanup: @escaping Cleanup
+) -> Reference? {
+  guard let type = DispatchIO.StreamType(rawValue: type) else { return nil }
+  return DispatchIO(
+    type: type, io: channel.takeUnretainedValue(), queue: queue.takeUnretainedValue(),
+    cleanupHandler: cleanup
+  ).countedReference
+}
+
+@c(dispatch_io_create)
+public func dispatch_io_create(
+  _ type: UInt, _ descriptor: Int32, _ queue: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  create(type, descriptor, Object.queue(queue, "dispatch_io_create"), cleanup(handler))
+}
+
+@c(dispatch_io_create_f)
+public func dispatch_io_create_f(
+  _ type: UInt, _ descriptor: Int32, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ handler: (@convention(c) (UnsafeMutableRawPointer?, Int32) -> Void)?
+) -> UnsafeMutableRawPointer? {
+  create(type, descriptor, Object.queue(queue, "dispatch_io_create_f"), cleanup(handler, context))
+}
+
+@c(dispatch_io_create_with_path)
+public func dispatch_io_create_with_path(
+  _ type: UInt, _ path: UnsafePointer<CChar>?, _ flags: Int32, _ mode: UInt32,
+  _ queue: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  guard let path else { Reject.null("dispatch_io_create_with_path", "path") }
+  let queue = Object.queue(queue, "dispatch_io_create_with_path")
+  return create(type, path, flags, mode, queue, cleanup(handler))
+}
+
+@c(dispatch_io_create_with_path_f)
+public func dispatch_io_create_with_path_f(
+  _ type: UInt, _ path: UnsafePointer<CChar>?, _ flags: Int32, _ mode: UInt32,
+  _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ handler: (@convention(c) (UnsafeMutableRawPointer?, Int32) -> Void)?
+) -> UnsafeMutableRawPointer? {
+  guard let path else { Reject.null("dispatch_io_create_with_path_f", "path") }
+  let queue = Object.queue(queue, "dispatch_io_create_with_path_f")
+  return create(type, path, flags, mode, queue, cleanup(handler, context))
+}
+
+@c(dispatch_io_create_with_io)
+public func dispatch_io_create_with_io(
+  _ type: UInt, _ channel: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
+  _ handler: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  let channel = Object.channel(channel, "dispatch_io_create_with_io")
+  return create(type, channel, Object.queue(queue, "dispatch_io_create_with_io"), cleanup(handler))
+}
+
+@c(dispatch_io_create_with_io_f)
+public func dispatch_io_create_with_io_f(
+  _ type: UInt, _ channel: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
+  _ context: UnsafeMutableRawPointer?,
+  _ handler: (@convention(c) (UnsafeMutableRawPointer?, Int32) -> Void)?
+) -> UnsafeMutableRawPointer? {
+  let channel = Object.channel(channel, "dispatch_io_create_with_io_f")
+  return create(type, channel, Object.queue(queue, "dispatch_io_create_with_io_f"), cleanup(handler, context))
+}

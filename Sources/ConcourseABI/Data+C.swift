@@ -1,0 +1,169 @@
+internal import CConcourseABI
+internal import ConcourseRuntime
+
+// data.h. A function that has no memory for a copy of the bytes returns NULL.
+
+/// What becomes of a client's buffer.
+private enum Keeping {
+  case copy
+  /// Kept as it is, and given back in the end; nil for a buffer that is nobody's to give back.
+  case adopt(DispatchData.Deallocator?)
+
+  /// What a destructor means if it is one of those that are only names, by their addresses; nil if the client
+  /// wrote it.
+  init?(named destructor: Reference?) {
+    guard let destructor else {
+      self = .copy
+      return
+    }
+    if destructor == concourse_dispatch_data_destructor_free() {
+      self = .adopt(.free)
+    } else if destructor == concourse_dispatch_data_destructor_munmap() {
+      self = .adopt(.unmap)
+    } else if destructor == concourse_dispatch_data_destructor_none() {
+      self = .adopt(nil)
+    } else {
+      return nil
+    }
+  }
+}
+
+/// A size as far as memory can be that large.
+private func checkedSize(_ size: UInt, _ function: StaticString) -> Int {
+  guard let count = Int(exactly: size) else {
+    ClientBug.trap("\(function): the size is \(size), more than any memory holds")
+  }
+  return count
+}
+
+private func create(
+  _ buffer: UnsafeRawPointer?, _ size: UInt, _ keeping: Keeping, _ function: StaticString
+) -> Reference? {
+  let count = checkedSize(size, function)
+  if buffer == nil && count > 0 { ClientBug.trap("\(function): the buffer is NULL, and the size \(count)") }
+  // SAFETY: the client says how large its buffer is.
+  let bytes = UnsafeRawBufferPointer(start: buffer, count: count)
+  switch keeping {
+  case .copy: return count == 0 ? DataObject.empty.reference : DataObject.copying(bytes)?.newReference
+  case .adopt(let deallocator): return DataObject.adopting(bytes, deallocator, function).newReference
+  }
+}
+
+@c(dispatch_data_create)
+public func dispatch_data_create(
+  _ buffer: UnsafeRawPointer?, _ size: UInt, _ queue: UnsafeMutableRawPointer?,
+  _ destructor: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  if let keeping = Keeping(named: destructor) { return create(buffer, size, keeping, "dispatch_data_create") }
+  let block = Block(destructor!).copy()
+  let queue = Object.queueIfAny(queue, "dispatch_data_create")
+  return create(buffer, size, .adopt(.custom(queue, { Block.callAndRelease(block) })), "dispatch_data_create")
+}
+
+@c(dispatch_data_create_f)
+public func dispatch_data_create_f(
+  _ buffer: UnsafeRawPointer?, _ size: UInt, _ queue: UnsafeMutableRawPointer?,
+  _ destructor: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) -> UnsafeMutableRawPointer? {
+  // SAFETY: compared only; to programs without blocks the names are functions.
+  if let keeping = Keeping(named: unsafeBitCast(destructor, to: Reference?.self)) {
+    return create(buffer, size, keeping, "dispatch_data_create_f")
+  }
+  let queue = Object.queueIfAny(queue, "dispatch_data_create_f")
+  let destroy = { destructor!(UnsafeMutableRawPointer(mutating: buffer)) }
+  return create(buffer, size, .adopt(.custom(queue, destroy)), "dispatch_data_create_f")
+}
+
+@c(dispatch_data_create_alloc)
+public func dispatch_data_create_alloc(
+  _ size: UInt, _ buffer: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> UnsafeMutableRawPointer? {
+  let allocated = DataObject.allocating(checkedSize(size, "dispatch_data_create_alloc"))
+  buffer?.pointee = allocated?.bytes
+  return allocated?.object.newReference
+}
+
+@c(dispatch_data_get_size)
+public func dispatch_data_get_size(_ data: UnsafeMutableRawPointer?) -> UInt {
+  Object.data(data, "dispatch_data_get_size")._withUnsafeGuaranteedRef { UInt($0.size) }
+}
+
+@c(dispatch_data_create_map)
+public func dispatch_data_create_map(
+  _ data: UnsafeMutableRawPointer?, _ buffer: UnsafeMutablePointer<UnsafeRawPointer?>?,
+  _ size: UnsafeMutablePointer<UInt>?
+) -> UnsafeMutableRawPointer? {
+  Object.data(data, "dispatch_data_create_map")._withUnsafeGuaranteedRef {
+    let map = $0.contiguous()
+    buffer?.pointee = map?.bytes
+    size?.pointee = map.map { UInt($0.object.size) } ?? 0
+    return map?.object.newReference
+  }
+}
+
+@c(dispatch_data_create_concat)
+public func dispatch_data_create_concat(
+  _ first: UnsafeMutableRawPointer?, _ second: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  let first = Object.data(first, "dispatch_data_create_concat").takeUnretainedValue()
+  let second = Object.data(second, "dispatch_data_create_concat").takeUnretainedValue()
+  return DataObject.concatenating(first, second).newReference
+}
+
+@c(dispatch_data_create_subrange)
+public func dispatch_data_create_subrange(
+  _ data: UnsafeMutableRawPointer?, _ offset: UInt, _ length: UInt
+) -> UnsafeMutableRawPointer? {
+  Object.data(data, "dispatch_data_create_subrange")._withUnsafeGuaranteedRef {
+    $0.part(from: offset, length: length).newReference
+  }
+}
+
+/// What is called with each region: with a context or itself, the region, the position of its first byte, and
+/// its bytes.
+private typealias Applier =
+  @convention(c) (
+    UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UInt, UnsafeRawPointer?, UInt
+  ) -> Bool
+
+private func apply(_ data: Unmanaged<DataObject>, _ context: Reference?, _ applier: Applier) -> Bool {
+  data._withUnsafeGuaranteedRef {
+    $0.visitRegionObjects { region, start, bytes in
+      applier(context, region.reference, UInt(start), bytes.baseAddress, UInt(bytes.count))
+    }
+  }
+}
+
+@c(dispatch_data_apply)
+public func dispatch_data_apply(
+  _ data: UnsafeMutableRawPointer?, _ applier: UnsafeMutableRawPointer?
+) -> Bool {
+  let block = Block(applier, "dispatch_data_apply")
+  return apply(
+    Object.data(data, "dispatch_data_apply"), block.reference, block.invoke(as: Applier.self))
+}
+
+@c(dispatch_data_apply_f)
+public func dispatch_data_apply_f(
+  _ data: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ applier: (
+    @convention(c) (
+      UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UInt, UnsafeRawPointer?, UInt
+    ) -> Bool
+  )?
+) -> Bool {
+  guard let applier else { Reject.null("dispatch_data_apply_f", "function") }
+  return apply(Object.data(data, "dispatch_data_apply_f"), context, applier)
+}
+
+@c(dispatch_data_copy_region)
+public func dispatch_data_copy_region(
+  _ data: UnsafeMutableRawPointer?, _ location: UInt, _ offset: UnsafeMutablePointer<UInt>?
+) -> UnsafeMutableRawPointer? {
+  guard let offset else { Reject.null("dispatch_data_copy_region", "pointer for the offset") }
+  let found = Object.data(data, "dispatch_data_copy_region")._withUnsafeGuaranteedRef {
+    $0.regionObject(at: location)
+  }
+  offset.pointee = UInt(found.start)
+  return found.object.newReference
+}

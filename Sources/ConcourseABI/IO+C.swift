@@ -1,0 +1,194 @@
+internal import ConcourseRuntime
+
+// io.h: what channels do once they are there, and single operations. Lengths and marks above `Int.max` are negative
+// to the engine, and mean no limit there.
+
+// MARK: Single operations
+
+private func read(
+  _ descriptor: Int32, _ length: UInt, _ queue: Unmanaged<DispatchQueue>, _ callback: IOCallback<OnceFunction>
+) {
+  let closure = callback.closure
+  DispatchIO.read(
+    fromFileDescriptor: descriptor, maxLength: Int(bitPattern: length),
+    runningHandlerOn: queue.takeUnretainedValue()
+  ) { closure($0, $1) }
+}
+
+private func write(
+  _ descriptor: Int32, _ data: Unmanaged<DataObject>, _ queue: Unmanaged<DispatchQueue>,
+  _ callback: IOCallback<OnceFunction>
+) {
+  DispatchIO.write(
+    toFileDescriptor: descriptor, data: DispatchData(showing: data.takeUnretainedValue()),
+    runningHandlerOn: queue.takeUnretainedValue(), handler: callback.closure)
+}
+
+@c(dispatch_read)
+public func dispatch_read(
+  _ descriptor: Int32, _ length: UInt, _ queue: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
+) {
+  read(
+    descriptor, length, Object.queue(queue, "dispatch_read"), IOCallback(Block(handler, "dispatch_read")))
+}
+
+@c(dispatch_read_f)
+public func dispatch_read_f(
+  _ descriptor: Int32, _ length: UInt, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ handler: (@convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Void)?
+) {
+  guard let handler else { Reject.null("dispatch_read_f", "function") }
+  read(descriptor, length, Object.queue(queue, "dispatch_read_f"), IOCallback(handler, context))
+}
+
+@c(dispatch_write)
+public func dispatch_write(
+  _ descriptor: Int32, _ data: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
+  _ handler: UnsafeMutableRawPointer?
+) {
+  write(
+    descriptor, Object.data(data, "dispatch_write"), Object.queue(queue, "dispatch_write"),
+    IOCallback(Block(handler, "dispatch_write")))
+}
+
+@c(dispatch_write_f)
+public func dispatch_write_f(
+  _ descriptor: Int32, _ data: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
+  _ context: UnsafeMutableRawPointer?,
+  _ handler: (@convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Void)?
+) {
+  guard let handler else { Reject.null("dispatch_write_f", "function") }
+  write(
+    descriptor, Object.data(data, "dispatch_write_f"), Object.queue(queue, "dispatch_write_f"),
+    IOCallback(handler, context))
+}
+
+// MARK: Operations of channels
+
+private func read(
+  _ channel: Unmanaged<DispatchIO>, _ offset: Int, _ length: UInt, _ queue: Unmanaged<DispatchQueue>,
+  _ callback: IOCallback<PiecesFunction>
+) {
+  channel._withUnsafeGuaranteedRef {
+    $0.read(
+      offset: offset, length: Int(bitPattern: length), queue: queue.takeUnretainedValue(),
+      ioHandler: callback.closure)
+  }
+}
+
+private func write(
+  _ channel: Unmanaged<DispatchIO>, _ offset: Int, _ data: Unmanaged<DataObject>,
+  _ queue: Unmanaged<DispatchQueue>, _ callback: IOCallback<PiecesFunction>
+) {
+  channel._withUnsafeGuaranteedRef {
+    $0.write(
+      offset: offset, data: DispatchData(showing: data.takeUnretainedValue()),
+      queue: queue.takeUnretainedValue(), ioHandler: callback.closure)
+  }
+}
+
+@c(dispatch_io_read)
+public func dispatch_io_read(
+  _ channel: UnsafeMutableRawPointer?, _ offset: Int, _ length: UInt, _ queue: UnsafeMutableRawPointer?,
+  _ handler: UnsafeMutableRawPointer?
+) {
+  read(
+    Object.channel(channel, "dispatch_io_read"), offset, length, Object.queue(queue, "dispatch_io_read"),
+    IOCallback(Block(handler, "dispatch_io_read")))
+}
+
+@c(dispatch_io_read_f)
+public func dispatch_io_read_f(
+  _ channel: UnsafeMutableRawPointer?, _ offset: Int, _ length: UInt, _ queue: UnsafeMutableRawPointer?,
+  _ context: UnsafeMutableRawPointer?,
+  _ handler: (@convention(c) (UnsafeMutableRawPointer?, Bool, UnsafeMutableRawPointer?, Int32) -> Void)?
+) {
+  guard let handler else { Reject.null("dispatch_io_read_f", "function") }
+  read(
+    Object.channel(channel, "dispatch_io_read_f"), offset, length,
+    Object.queue(queue, "dispatch_io_read_f"), IOCallback(handler, context))
+}
+
+@c(dispatch_io_write)
+public func dispatch_io_write(
+  _ channel: UnsafeMutableRawPointer?, _ offset: Int, _ data: UnsafeMutableRawPointer?,
+  _ queue: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
+) {
+  write(
+    Object.channel(channel, "dispatch_io_write"), offset, Object.data(data, "dispatch_io_write"),
+    Object.queue(queue, "dispatch_io_write"), IOCallback(Block(handler, "dispatch_io_write")))
+}
+
+@c(dispatch_io_write_f)
+public func dispatch_io_write_f(
+  _ channel: UnsafeMutableRawPointer?, _ offset: Int, _ data: UnsafeMutableRawPointer?,
+  _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ handler: (@convention(c) (UnsafeMutableRawPointer?, Bool, UnsafeMutableRawPointer?, Int32) -> Void)?
+) {
+  guard let handler else { Reject.null("dispatch_io_write_f", "function") }
+  write(
+    Object.channel(channel, "dispatch_io_write_f"), offset, Object.data(data, "dispatch_io_write_f"),
+    Object.queue(queue, "dispatch_io_write_f"), IOCallback(handler, context))
+}
+
+@c(dispatch_io_barrier)
+public func dispatch_io_barrier(_ channel: UnsafeMutableRawPointer?, _ barrier: UnsafeMutableRawPointer?) {
+  let block = Block(barrier, "dispatch_io_barrier")
+  Object.channel(channel, "dispatch_io_barrier")._withUnsafeGuaranteedRef {
+    $0.barrier(execute: block.closure())
+  }
+}
+
+@c(dispatch_io_barrier_f)
+public func dispatch_io_barrier_f(
+  _ channel: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
+  _ barrier: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) {
+  guard let barrier else { Reject.null("dispatch_io_barrier_f", "function") }
+  Object.channel(channel, "dispatch_io_barrier_f")._withUnsafeGuaranteedRef {
+    $0.barrier { barrier(context) }
+  }
+}
+
+// MARK: Control
+
+@c(dispatch_io_close)
+public func dispatch_io_close(_ channel: UnsafeMutableRawPointer?, _ flags: UInt) {
+  Object.channel(channel, "dispatch_io_close")._withUnsafeGuaranteedRef {
+    $0.close(flags: DispatchIO.CloseFlags(rawValue: flags))
+  }
+}
+
+@c(dispatch_io_get_descriptor)
+public func dispatch_io_get_descriptor(_ channel: UnsafeMutableRawPointer?) -> Int32 {
+  Object.channel(channel, "dispatch_io_get_descriptor")._withUnsafeGuaranteedRef { $0.fileDescriptor }
+}
+
+@c(dispatch_io_set_high_water)
+public func dispatch_io_set_high_water(_ channel: UnsafeMutableRawPointer?, _ mark: UInt) {
+  Object.channel(channel, "dispatch_io_set_high_water")._withUnsafeGuaranteedRef {
+    $0.setLimit(highWater: Int(bitPattern: mark))
+  }
+}
+
+@c(dispatch_io_set_low_water)
+public func dispatch_io_set_low_water(_ channel: UnsafeMutableRawPointer?, _ mark: UInt) {
+  Object.channel(channel, "dispatch_io_set_low_water")._withUnsafeGuaranteedRef {
+    $0.setLimit(lowWater: Int(bitPattern: mark))
+  }
+}
+
+@c(dispatch_io_set_interval)
+public func dispatch_io_set_interval(
+  _ channel: UnsafeMutableRawPointer?, _ nanoseconds: UInt64, _ flags: UInt
+) {
+  let isStrict = DispatchIO.IntervalFlags(rawValue: flags).contains(.strictInterval)
+  Object.channel(channel, "dispatch_io_set_interval")._withUnsafeGuaranteedRef {
+    $0.setInterval(nanoseconds: nanoseconds, isStrict: isStrict)
+  }
+}
+
+/// Programs that measure set the sizes of the toolchain's requests by this. Ours follow the descriptor's pace, so
+/// there is nothing that a number could set.
+@c(_dispatch_iocntl)
+public func _dispatch_iocntl(_ parameter: UInt32, _ value: UInt64) {}
