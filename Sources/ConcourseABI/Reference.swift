@@ -16,7 +16,10 @@ enum Reject {
 
   @inline(never)
   static func kind(_ function: StaticString, _ object: DispatchObject, _ wanted: StaticString) -> Never {
-    ClientBug.trap("\(function): the argument is \(object.kind.inWords), not \(wanted)")
+    // The symbol is no object: only its address is.
+    let isEmptyData = Unmanaged.passUnretained(object).toOpaque() == concourse_dispatch_data_empty()
+    let kind = isEmptyData ? .data : object.kind
+    ClientBug.trap("\(function): the argument is \(kind.inWords), not \(wanted)")
   }
 }
 
