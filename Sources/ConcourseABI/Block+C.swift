@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 internal import Glibc
 
@@ -32,21 +35,21 @@ private func item(_ block: Reference?, _ function: StaticString) -> DispatchWork
 }
 
 @c(dispatch_block_create)
-public func dispatch_block_create(_ flags: UInt, _ block: UnsafeMutableRawPointer?)
+package func dispatch_block_create(_ flags: UInt, _ block: UnsafeMutableRawPointer?)
   -> UnsafeMutableRawPointer?
 {
   make(flags, 0, 0, Block(block, "dispatch_block_create"))
 }
 
 @c(dispatch_block_create_with_qos_class)
-public func dispatch_block_create_with_qos_class(
+package func dispatch_block_create_with_qos_class(
   _ flags: UInt, _ qosClass: UInt32, _ relativePriority: Int32, _ block: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   make(flags, qosClass, relativePriority, Block(block, "dispatch_block_create_with_qos_class"))
 }
 
 @c(dispatch_block_perform)
-public func dispatch_block_perform(_ flags: UInt, _ block: UnsafeMutableRawPointer?) {
+package func dispatch_block_perform(_ flags: UInt, _ block: UnsafeMutableRawPointer?) {
   let block = Block(block, "dispatch_block_perform")
   guard DispatchWorkItemFlags(exactly: flags) != nil else {
     ClientBug.trap("dispatch_block_perform with unknown flag bits 0x\(String(flags, radix: 16))")
@@ -55,14 +58,14 @@ public func dispatch_block_perform(_ flags: UInt, _ block: UnsafeMutableRawPoint
 }
 
 @c(dispatch_block_wait)
-public func dispatch_block_wait(_ block: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
+package func dispatch_block_wait(_ block: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
   if item(block, "dispatch_block_wait").wait(until: Deadline(encoded: timeout)) == .success { return 0 }
   errno = ETIMEDOUT
   return -1
 }
 
 @c(dispatch_block_notify)
-public func dispatch_block_notify(
+package func dispatch_block_notify(
   _ block: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
   _ notification: UnsafeMutableRawPointer?
 ) {
@@ -77,11 +80,11 @@ public func dispatch_block_notify(
 }
 
 @c(dispatch_block_cancel)
-public func dispatch_block_cancel(_ block: UnsafeMutableRawPointer?) {
+package func dispatch_block_cancel(_ block: UnsafeMutableRawPointer?) {
   item(block, "dispatch_block_cancel").cancel()
 }
 
 @c(dispatch_block_testcancel)
-public func dispatch_block_testcancel(_ block: UnsafeMutableRawPointer?) -> Int {
+package func dispatch_block_testcancel(_ block: UnsafeMutableRawPointer?) -> Int {
   item(block, "dispatch_block_testcancel").isCancelled ? 1 : 0
 }

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 
 // io.h: how channels come about. A type that there is not, and a path that is not absolute, give NULL, and the
@@ -46,14 +49,14 @@ private func create(
 }
 
 @c(dispatch_io_create)
-public func dispatch_io_create(
+package func dispatch_io_create(
   _ type: UInt, _ descriptor: Int32, _ queue: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   create(type, descriptor, Object.queue(queue, "dispatch_io_create"), cleanup(handler))
 }
 
 @c(dispatch_io_create_f)
-public func dispatch_io_create_f(
+package func dispatch_io_create_f(
   _ type: UInt, _ descriptor: Int32, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ handler: (@convention(c) (UnsafeMutableRawPointer?, Int32) -> Void)?
 ) -> UnsafeMutableRawPointer? {
@@ -61,7 +64,7 @@ public func dispatch_io_create_f(
 }
 
 @c(dispatch_io_create_with_path)
-public func dispatch_io_create_with_path(
+package func dispatch_io_create_with_path(
   _ type: UInt, _ path: UnsafePointer<CChar>?, _ flags: Int32, _ mode: UInt32,
   _ queue: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
@@ -71,7 +74,7 @@ public func dispatch_io_create_with_path(
 }
 
 @c(dispatch_io_create_with_path_f)
-public func dispatch_io_create_with_path_f(
+package func dispatch_io_create_with_path_f(
   _ type: UInt, _ path: UnsafePointer<CChar>?, _ flags: Int32, _ mode: UInt32,
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ handler: (@convention(c) (UnsafeMutableRawPointer?, Int32) -> Void)?
@@ -82,7 +85,7 @@ public func dispatch_io_create_with_path_f(
 }
 
 @c(dispatch_io_create_with_io)
-public func dispatch_io_create_with_io(
+package func dispatch_io_create_with_io(
   _ type: UInt, _ channel: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
   _ handler: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
@@ -91,7 +94,7 @@ public func dispatch_io_create_with_io(
 }
 
 @c(dispatch_io_create_with_io_f)
-public func dispatch_io_create_with_io_f(
+package func dispatch_io_create_with_io_f(
   _ type: UInt, _ channel: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
   _ context: UnsafeMutableRawPointer?,
   _ handler: (@convention(c) (UnsafeMutableRawPointer?, Int32) -> Void)?

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import CConcourseABI
 internal import ConcourseRuntime
 
@@ -50,7 +53,7 @@ private func create(
 }
 
 @c(dispatch_data_create)
-public func dispatch_data_create(
+package func dispatch_data_create(
   _ buffer: UnsafeRawPointer?, _ size: UInt, _ queue: UnsafeMutableRawPointer?,
   _ destructor: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
@@ -61,7 +64,7 @@ public func dispatch_data_create(
 }
 
 @c(dispatch_data_create_f)
-public func dispatch_data_create_f(
+package func dispatch_data_create_f(
   _ buffer: UnsafeRawPointer?, _ size: UInt, _ queue: UnsafeMutableRawPointer?,
   _ destructor: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) -> UnsafeMutableRawPointer? {
@@ -75,7 +78,7 @@ public func dispatch_data_create_f(
 }
 
 @c(dispatch_data_create_alloc)
-public func dispatch_data_create_alloc(
+package func dispatch_data_create_alloc(
   _ size: UInt, _ buffer: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> UnsafeMutableRawPointer? {
   let allocated = DataObject.allocating(checkedSize(size, "dispatch_data_create_alloc"))
@@ -84,12 +87,12 @@ public func dispatch_data_create_alloc(
 }
 
 @c(dispatch_data_get_size)
-public func dispatch_data_get_size(_ data: UnsafeMutableRawPointer?) -> UInt {
+package func dispatch_data_get_size(_ data: UnsafeMutableRawPointer?) -> UInt {
   Object.data(data, "dispatch_data_get_size")._withUnsafeGuaranteedRef { UInt($0.size) }
 }
 
 @c(dispatch_data_create_map)
-public func dispatch_data_create_map(
+package func dispatch_data_create_map(
   _ data: UnsafeMutableRawPointer?, _ buffer: UnsafeMutablePointer<UnsafeRawPointer?>?,
   _ size: UnsafeMutablePointer<UInt>?
 ) -> UnsafeMutableRawPointer? {
@@ -102,7 +105,7 @@ public func dispatch_data_create_map(
 }
 
 @c(dispatch_data_create_concat)
-public func dispatch_data_create_concat(
+package func dispatch_data_create_concat(
   _ first: UnsafeMutableRawPointer?, _ second: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   let first = Object.data(first, "dispatch_data_create_concat").takeUnretainedValue()
@@ -111,7 +114,7 @@ public func dispatch_data_create_concat(
 }
 
 @c(dispatch_data_create_subrange)
-public func dispatch_data_create_subrange(
+package func dispatch_data_create_subrange(
   _ data: UnsafeMutableRawPointer?, _ offset: UInt, _ length: UInt
 ) -> UnsafeMutableRawPointer? {
   Object.data(data, "dispatch_data_create_subrange")._withUnsafeGuaranteedRef {
@@ -135,7 +138,7 @@ private func apply(_ data: Unmanaged<DataObject>, _ context: Reference?, _ appli
 }
 
 @c(dispatch_data_apply)
-public func dispatch_data_apply(
+package func dispatch_data_apply(
   _ data: UnsafeMutableRawPointer?, _ applier: UnsafeMutableRawPointer?
 ) -> Bool {
   let block = Block(applier, "dispatch_data_apply")
@@ -144,7 +147,7 @@ public func dispatch_data_apply(
 }
 
 @c(dispatch_data_apply_f)
-public func dispatch_data_apply_f(
+package func dispatch_data_apply_f(
   _ data: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ applier: (
     @convention(c) (
@@ -157,7 +160,7 @@ public func dispatch_data_apply_f(
 }
 
 @c(dispatch_data_copy_region)
-public func dispatch_data_copy_region(
+package func dispatch_data_copy_region(
   _ data: UnsafeMutableRawPointer?, _ location: UInt, _ offset: UnsafeMutablePointer<UInt>?
 ) -> UnsafeMutableRawPointer? {
   guard let offset else { Reject.null("dispatch_data_copy_region", "pointer for the offset") }

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import CConcourseABI
 internal import ConcourseRuntime
 
@@ -23,7 +26,7 @@ private func format(_ reference: Reference?, _ argument: StaticString) -> DataFo
 }
 
 @c(dispatch_data_create_with_transform)
-public func dispatch_data_create_with_transform(
+package func dispatch_data_create_with_transform(
   _ data: UnsafeMutableRawPointer?, _ source: UnsafeMutableRawPointer?, _ target: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   let source = format(source, "input type")

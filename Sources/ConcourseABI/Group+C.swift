@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 internal import Glibc
 
@@ -14,20 +17,20 @@ private func status(_ result: DispatchTimeoutResult) -> Int {
 }
 
 @c(dispatch_group_create)
-public func dispatch_group_create() -> UnsafeMutableRawPointer? { DispatchGroup().countedReference }
+package func dispatch_group_create() -> UnsafeMutableRawPointer? { DispatchGroup().countedReference }
 
 @c(dispatch_group_enter)
-public func dispatch_group_enter(_ group: UnsafeMutableRawPointer?) {
+package func dispatch_group_enter(_ group: UnsafeMutableRawPointer?) {
   Object.group(group, "dispatch_group_enter")._withUnsafeGuaranteedRef { $0.enterKeptAlive() }
 }
 
 @c(dispatch_group_leave)
-public func dispatch_group_leave(_ group: UnsafeMutableRawPointer?) {
+package func dispatch_group_leave(_ group: UnsafeMutableRawPointer?) {
   Object.group(group, "dispatch_group_leave")._withUnsafeGuaranteedRef { $0.leaveKeptAlive() }
 }
 
 @c(dispatch_group_async)
-public func dispatch_group_async(
+package func dispatch_group_async(
   _ group: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
 ) {
   let block = Block(block, "dispatch_group_async")
@@ -45,7 +48,7 @@ public func dispatch_group_async(
 }
 
 @c(dispatch_group_async_f)
-public func dispatch_group_async_f(
+package func dispatch_group_async_f(
   _ group: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -57,13 +60,13 @@ public func dispatch_group_async_f(
 }
 
 @c(dispatch_group_wait)
-public func dispatch_group_wait(_ group: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
+package func dispatch_group_wait(_ group: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
   status(
     Object.group(group, "dispatch_group_wait").takeUnretainedValue().wait(until: Deadline(encoded: timeout)))
 }
 
 @c(dispatch_group_notify)
-public func dispatch_group_notify(
+package func dispatch_group_notify(
   _ group: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
 ) {
   let block = Block(block, "dispatch_group_notify")
@@ -77,7 +80,7 @@ public func dispatch_group_notify(
 }
 
 @c(dispatch_group_notify_f)
-public func dispatch_group_notify_f(
+package func dispatch_group_notify_f(
   _ group: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -88,12 +91,12 @@ public func dispatch_group_notify_f(
 }
 
 @c(dispatch_semaphore_create)
-public func dispatch_semaphore_create(_ value: Int) -> UnsafeMutableRawPointer? {
+package func dispatch_semaphore_create(_ value: Int) -> UnsafeMutableRawPointer? {
   value < 0 ? nil : DispatchSemaphore(value: value).countedReference
 }
 
 @c(dispatch_semaphore_wait)
-public func dispatch_semaphore_wait(_ semaphore: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
+package func dispatch_semaphore_wait(_ semaphore: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
   let semaphore = Object.semaphore(semaphore, "dispatch_semaphore_wait")
   return semaphore._withUnsafeGuaranteedRef { semaphore in
     if timeout == .max {
@@ -105,6 +108,6 @@ public func dispatch_semaphore_wait(_ semaphore: UnsafeMutableRawPointer?, _ tim
 }
 
 @c(dispatch_semaphore_signal)
-public func dispatch_semaphore_signal(_ semaphore: UnsafeMutableRawPointer?) -> Int {
+package func dispatch_semaphore_signal(_ semaphore: UnsafeMutableRawPointer?) -> Int {
   Object.semaphore(semaphore, "dispatch_semaphore_signal")._withUnsafeGuaranteedRef { $0.signal() }
 }

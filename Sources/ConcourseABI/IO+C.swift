@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 
 // io.h: what channels do once they are there, and single operations. Lengths and marks above `Int.max` are negative
@@ -25,7 +28,7 @@ private func write(
 }
 
 @c(dispatch_read)
-public func dispatch_read(
+package func dispatch_read(
   _ descriptor: Int32, _ length: UInt, _ queue: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
 ) {
   read(
@@ -33,7 +36,7 @@ public func dispatch_read(
 }
 
 @c(dispatch_read_f)
-public func dispatch_read_f(
+package func dispatch_read_f(
   _ descriptor: Int32, _ length: UInt, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ handler: (@convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Void)?
 ) {
@@ -42,7 +45,7 @@ public func dispatch_read_f(
 }
 
 @c(dispatch_write)
-public func dispatch_write(
+package func dispatch_write(
   _ descriptor: Int32, _ data: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
   _ handler: UnsafeMutableRawPointer?
 ) {
@@ -52,7 +55,7 @@ public func dispatch_write(
 }
 
 @c(dispatch_write_f)
-public func dispatch_write_f(
+package func dispatch_write_f(
   _ descriptor: Int32, _ data: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?,
   _ context: UnsafeMutableRawPointer?,
   _ handler: (@convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Void)?
@@ -88,7 +91,7 @@ private func write(
 }
 
 @c(dispatch_io_read)
-public func dispatch_io_read(
+package func dispatch_io_read(
   _ channel: UnsafeMutableRawPointer?, _ offset: Int, _ length: UInt, _ queue: UnsafeMutableRawPointer?,
   _ handler: UnsafeMutableRawPointer?
 ) {
@@ -98,7 +101,7 @@ public func dispatch_io_read(
 }
 
 @c(dispatch_io_read_f)
-public func dispatch_io_read_f(
+package func dispatch_io_read_f(
   _ channel: UnsafeMutableRawPointer?, _ offset: Int, _ length: UInt, _ queue: UnsafeMutableRawPointer?,
   _ context: UnsafeMutableRawPointer?,
   _ handler: (@convention(c) (UnsafeMutableRawPointer?, Bool, UnsafeMutableRawPointer?, Int32) -> Void)?
@@ -110,7 +113,7 @@ public func dispatch_io_read_f(
 }
 
 @c(dispatch_io_write)
-public func dispatch_io_write(
+package func dispatch_io_write(
   _ channel: UnsafeMutableRawPointer?, _ offset: Int, _ data: UnsafeMutableRawPointer?,
   _ queue: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
 ) {
@@ -120,7 +123,7 @@ public func dispatch_io_write(
 }
 
 @c(dispatch_io_write_f)
-public func dispatch_io_write_f(
+package func dispatch_io_write_f(
   _ channel: UnsafeMutableRawPointer?, _ offset: Int, _ data: UnsafeMutableRawPointer?,
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ handler: (@convention(c) (UnsafeMutableRawPointer?, Bool, UnsafeMutableRawPointer?, Int32) -> Void)?
@@ -132,7 +135,7 @@ public func dispatch_io_write_f(
 }
 
 @c(dispatch_io_barrier)
-public func dispatch_io_barrier(_ channel: UnsafeMutableRawPointer?, _ barrier: UnsafeMutableRawPointer?) {
+package func dispatch_io_barrier(_ channel: UnsafeMutableRawPointer?, _ barrier: UnsafeMutableRawPointer?) {
   let block = Block(barrier, "dispatch_io_barrier")
   Object.channel(channel, "dispatch_io_barrier")._withUnsafeGuaranteedRef {
     $0.barrier(execute: block.closure())
@@ -140,7 +143,7 @@ public func dispatch_io_barrier(_ channel: UnsafeMutableRawPointer?, _ barrier: 
 }
 
 @c(dispatch_io_barrier_f)
-public func dispatch_io_barrier_f(
+package func dispatch_io_barrier_f(
   _ channel: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ barrier: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -153,33 +156,33 @@ public func dispatch_io_barrier_f(
 // MARK: Control
 
 @c(dispatch_io_close)
-public func dispatch_io_close(_ channel: UnsafeMutableRawPointer?, _ flags: UInt) {
+package func dispatch_io_close(_ channel: UnsafeMutableRawPointer?, _ flags: UInt) {
   Object.channel(channel, "dispatch_io_close")._withUnsafeGuaranteedRef {
     $0.close(flags: DispatchIO.CloseFlags(rawValue: flags))
   }
 }
 
 @c(dispatch_io_get_descriptor)
-public func dispatch_io_get_descriptor(_ channel: UnsafeMutableRawPointer?) -> Int32 {
+package func dispatch_io_get_descriptor(_ channel: UnsafeMutableRawPointer?) -> Int32 {
   Object.channel(channel, "dispatch_io_get_descriptor")._withUnsafeGuaranteedRef { $0.fileDescriptor }
 }
 
 @c(dispatch_io_set_high_water)
-public func dispatch_io_set_high_water(_ channel: UnsafeMutableRawPointer?, _ mark: UInt) {
+package func dispatch_io_set_high_water(_ channel: UnsafeMutableRawPointer?, _ mark: UInt) {
   Object.channel(channel, "dispatch_io_set_high_water")._withUnsafeGuaranteedRef {
     $0.setLimit(highWater: Int(bitPattern: mark))
   }
 }
 
 @c(dispatch_io_set_low_water)
-public func dispatch_io_set_low_water(_ channel: UnsafeMutableRawPointer?, _ mark: UInt) {
+package func dispatch_io_set_low_water(_ channel: UnsafeMutableRawPointer?, _ mark: UInt) {
   Object.channel(channel, "dispatch_io_set_low_water")._withUnsafeGuaranteedRef {
     $0.setLimit(lowWater: Int(bitPattern: mark))
   }
 }
 
 @c(dispatch_io_set_interval)
-public func dispatch_io_set_interval(
+package func dispatch_io_set_interval(
   _ channel: UnsafeMutableRawPointer?, _ nanoseconds: UInt64, _ flags: UInt
 ) {
   let isStrict = DispatchIO.IntervalFlags(rawValue: flags).contains(.strictInterval)
@@ -191,4 +194,4 @@ public func dispatch_io_set_interval(
 /// Programs that measure set the sizes of the toolchain's requests by this. Ours follow the descriptor's pace, so
 /// there is nothing that a number could set.
 @c(_dispatch_iocntl)
-public func _dispatch_iocntl(_ parameter: UInt32, _ value: UInt64) {}
+package func _dispatch_iocntl(_ parameter: UInt32, _ value: UInt64) {}

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import CConcourseABI
 internal import ConcourseRuntime
 internal import Glibc
@@ -17,14 +20,14 @@ private func makeQueue(
 }
 
 @c(dispatch_queue_create)
-public func dispatch_queue_create(
+package func dispatch_queue_create(
   _ label: UnsafePointer<CChar>?, _ attribute: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   makeQueue(label, attribute, nil, mayChangeTarget: true, "dispatch_queue_create")
 }
 
 @c(dispatch_queue_create_with_target)
-public func dispatch_queue_create_with_target(
+package func dispatch_queue_create_with_target(
   _ label: UnsafePointer<CChar>?, _ attribute: UnsafeMutableRawPointer?, _ target: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   makeQueue(
@@ -33,7 +36,7 @@ public func dispatch_queue_create_with_target(
 }
 
 @c(dispatch_get_global_queue)
-public func dispatch_get_global_queue(_ identifier: Int, _ flags: UInt) -> UnsafeMutableRawPointer? {
+package func dispatch_get_global_queue(_ identifier: Int, _ flags: UInt) -> UnsafeMutableRawPointer? {
   // 2 asks for a thread of its own, which the pool gives to whoever needs one.
   guard flags & ~2 == 0 else { return nil }
   let qosClass: DispatchQoS.QoSClass
@@ -49,18 +52,18 @@ public func dispatch_get_global_queue(_ identifier: Int, _ flags: UInt) -> Unsaf
 }
 
 @c(dispatch_get_current_queue)
-public func dispatch_get_current_queue() -> UnsafeMutableRawPointer? {
+package func dispatch_get_current_queue() -> UnsafeMutableRawPointer? {
   (DispatchQueue.current ?? DispatchQueue.global()).reference
 }
 
 @c(dispatch_queue_get_label)
-public func dispatch_queue_get_label(_ queue: UnsafeMutableRawPointer?) -> UnsafePointer<CChar>? {
+package func dispatch_queue_get_label(_ queue: UnsafeMutableRawPointer?) -> UnsafePointer<CChar>? {
   guard let queue else { return DispatchQueue.current?.cLabel ?? DispatchQueue.noLabel }
   return Object.queue(queue, "dispatch_queue_get_label")._withUnsafeGuaranteedRef { $0.cLabel }
 }
 
 @c(dispatch_queue_get_qos_class)
-public func dispatch_queue_get_qos_class(
+package func dispatch_queue_get_qos_class(
   _ queue: UnsafeMutableRawPointer?, _ relativePriority: UnsafeMutablePointer<Int32>?
 ) -> UInt32 {
   let qos = Object.queue(queue, "dispatch_queue_get_qos_class")._withUnsafeGuaranteedRef { $0.qos }
@@ -69,7 +72,7 @@ public func dispatch_queue_get_qos_class(
 }
 
 @c(dispatch_queue_set_specific)
-public func dispatch_queue_set_specific(
+package func dispatch_queue_set_specific(
   _ queue: UnsafeMutableRawPointer?, _ key: UnsafeRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ destructor: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -80,7 +83,7 @@ public func dispatch_queue_set_specific(
 }
 
 @c(dispatch_queue_get_specific)
-public func dispatch_queue_get_specific(
+package func dispatch_queue_get_specific(
   _ queue: UnsafeMutableRawPointer?, _ key: UnsafeRawPointer?
 ) -> UnsafeMutableRawPointer? {
   guard let key else { return nil }
@@ -88,35 +91,35 @@ public func dispatch_queue_get_specific(
 }
 
 @c(dispatch_get_specific)
-public func dispatch_get_specific(_ key: UnsafeRawPointer?) -> UnsafeMutableRawPointer? {
+package func dispatch_get_specific(_ key: UnsafeRawPointer?) -> UnsafeMutableRawPointer? {
   key.flatMap { DispatchQueue.currentSpecific($0) }
 }
 
 @c(dispatch_assert_queue)
-public func dispatch_assert_queue(_ queue: UnsafeMutableRawPointer?) {
+package func dispatch_assert_queue(_ queue: UnsafeMutableRawPointer?) {
   Object.queue(queue, "dispatch_assert_queue")._withUnsafeGuaranteedRef {
     DispatchPredicate.onQueue($0).require("dispatch_assert_queue")
   }
 }
 
 @c(dispatch_assert_queue_barrier)
-public func dispatch_assert_queue_barrier(_ queue: UnsafeMutableRawPointer?) {
+package func dispatch_assert_queue_barrier(_ queue: UnsafeMutableRawPointer?) {
   Object.queue(queue, "dispatch_assert_queue_barrier")._withUnsafeGuaranteedRef {
     DispatchPredicate.onQueueAsBarrier($0).require("dispatch_assert_queue_barrier")
   }
 }
 
 @c(dispatch_assert_queue_not)
-public func dispatch_assert_queue_not(_ queue: UnsafeMutableRawPointer?) {
+package func dispatch_assert_queue_not(_ queue: UnsafeMutableRawPointer?) {
   Object.queue(queue, "dispatch_assert_queue_not")._withUnsafeGuaranteedRef {
     DispatchPredicate.notOnQueue($0).require("dispatch_assert_queue_not")
   }
 }
 
 @c(dispatch_main)
-public func dispatch_main() { dispatchMain() }
+package func dispatch_main() { dispatchMain() }
 
 @c(dispatch_queue_set_width)
-public func dispatch_queue_set_width(_ queue: UnsafeMutableRawPointer?, _ width: Int) {
+package func dispatch_queue_set_width(_ queue: UnsafeMutableRawPointer?, _ width: Int) {
   Object.queue(queue, "dispatch_queue_set_width")._withUnsafeGuaranteedRef { $0.setWidth(width) }
 }

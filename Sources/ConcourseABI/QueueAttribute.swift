@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import CConcourseABI
 internal import ConcourseRuntime
 
@@ -105,7 +108,7 @@ enum QoSNumber {
 }
 
 @c(dispatch_queue_attr_make_initially_inactive)
-public func dispatch_queue_attr_make_initially_inactive(
+package func dispatch_queue_attr_make_initially_inactive(
   _ attribute: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_initially_inactive")
@@ -114,7 +117,7 @@ public func dispatch_queue_attr_make_initially_inactive(
 }
 
 @c(dispatch_queue_attr_make_with_autorelease_frequency)
-public func dispatch_queue_attr_make_with_autorelease_frequency(
+package func dispatch_queue_attr_make_with_autorelease_frequency(
   _ attribute: UnsafeMutableRawPointer?, _ frequency: UInt
 ) -> UnsafeMutableRawPointer? {
   var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_with_autorelease_frequency")
@@ -124,7 +127,7 @@ public func dispatch_queue_attr_make_with_autorelease_frequency(
 }
 
 @c(dispatch_queue_attr_make_with_qos_class)
-public func dispatch_queue_attr_make_with_qos_class(
+package func dispatch_queue_attr_make_with_qos_class(
   _ attribute: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32
 ) -> UnsafeMutableRawPointer? {
   var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_with_qos_class")
@@ -136,7 +139,7 @@ public func dispatch_queue_attr_make_with_qos_class(
 }
 
 @c(dispatch_queue_attr_make_with_overcommit)
-public func dispatch_queue_attr_make_with_overcommit(
+package func dispatch_queue_attr_make_with_overcommit(
   _ attribute: UnsafeMutableRawPointer?, _ overcommit: Bool
 ) -> UnsafeMutableRawPointer? {
   var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_with_overcommit")

@@ -1,19 +1,22 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 internal import Glibc
 
 // What run loops ask for: Foundation's knows these names.
 
 @c(_dispatch_get_main_queue_handle_4CF)
-public func _dispatch_get_main_queue_handle_4CF() -> Int32 { DispatchQueue.mainQueueDescriptor }
+package func _dispatch_get_main_queue_handle_4CF() -> Int32 { DispatchQueue.mainQueueDescriptor }
 
 @c(_dispatch_get_main_queue_port_4CF)
-public func _dispatch_get_main_queue_port_4CF() -> Int32 { DispatchQueue.mainQueueDescriptor }
+package func _dispatch_get_main_queue_port_4CF() -> Int32 { DispatchQueue.mainQueueDescriptor }
 
 @c(_dispatch_main_queue_callback_4CF)
-public func _dispatch_main_queue_callback_4CF(_ message: UnsafeMutableRawPointer?) {
+package func _dispatch_main_queue_callback_4CF(_ message: UnsafeMutableRawPointer?) {
   DispatchQueue.drainMainQueue()
 }
 
 /// Nothing needs to be made before the first call.
 @c(libdispatch_init)
-public func libdispatch_init() {}
+package func libdispatch_init() {}

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import CConcourseABI
 internal import ConcourseRuntime
 
@@ -22,7 +25,7 @@ private func sourceType(_ reference: Reference?) -> SourceType? {
 }
 
 @c(dispatch_source_create)
-public func dispatch_source_create(
+package func dispatch_source_create(
   _ type: UnsafeMutableRawPointer?, _ handle: UInt, _ mask: UInt, _ queue: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   guard let type = sourceType(type) else {
@@ -34,7 +37,7 @@ public func dispatch_source_create(
 }
 
 @c(dispatch_source_set_event_handler)
-public func dispatch_source_set_event_handler(
+package func dispatch_source_set_event_handler(
   _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
 ) {
   let source = Object.source(source, "dispatch_source_set_event_handler").takeUnretainedValue()
@@ -47,14 +50,14 @@ public func dispatch_source_set_event_handler(
 }
 
 @c(dispatch_source_set_event_handler_f)
-public func dispatch_source_set_event_handler_f(
+package func dispatch_source_set_event_handler_f(
   _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
   Object.source(source, "dispatch_source_set_event_handler_f").takeUnretainedValue().setEventHandler(handler)
 }
 
 @c(dispatch_source_set_cancel_handler)
-public func dispatch_source_set_cancel_handler(
+package func dispatch_source_set_cancel_handler(
   _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
 ) {
   let source = Object.source(source, "dispatch_source_set_cancel_handler").takeUnretainedValue()
@@ -69,7 +72,7 @@ public func dispatch_source_set_cancel_handler(
 }
 
 @c(dispatch_source_set_cancel_handler_f)
-public func dispatch_source_set_cancel_handler_f(
+package func dispatch_source_set_cancel_handler_f(
   _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
   Object.source(source, "dispatch_source_set_cancel_handler_f").takeUnretainedValue().setCancelHandler(
@@ -77,7 +80,7 @@ public func dispatch_source_set_cancel_handler_f(
 }
 
 @c(dispatch_source_set_registration_handler)
-public func dispatch_source_set_registration_handler(
+package func dispatch_source_set_registration_handler(
   _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
 ) {
   let source = Object.source(source, "dispatch_source_set_registration_handler").takeUnretainedValue()
@@ -92,7 +95,7 @@ public func dispatch_source_set_registration_handler(
 }
 
 @c(dispatch_source_set_registration_handler_f)
-public func dispatch_source_set_registration_handler_f(
+package func dispatch_source_set_registration_handler_f(
   _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
   Object.source(source, "dispatch_source_set_registration_handler_f").takeUnretainedValue()
@@ -100,37 +103,37 @@ public func dispatch_source_set_registration_handler_f(
 }
 
 @c(dispatch_source_cancel)
-public func dispatch_source_cancel(_ source: UnsafeMutableRawPointer?) {
+package func dispatch_source_cancel(_ source: UnsafeMutableRawPointer?) {
   Object.source(source, "dispatch_source_cancel").takeUnretainedValue().cancel()
 }
 
 @c(dispatch_source_testcancel)
-public func dispatch_source_testcancel(_ source: UnsafeMutableRawPointer?) -> Int {
+package func dispatch_source_testcancel(_ source: UnsafeMutableRawPointer?) -> Int {
   Object.source(source, "dispatch_source_testcancel")._withUnsafeGuaranteedRef { $0.wasCancelled ? 1 : 0 }
 }
 
 @c(dispatch_source_get_handle)
-public func dispatch_source_get_handle(_ source: UnsafeMutableRawPointer?) -> UInt {
+package func dispatch_source_get_handle(_ source: UnsafeMutableRawPointer?) -> UInt {
   Object.source(source, "dispatch_source_get_handle")._withUnsafeGuaranteedRef { $0.rawHandle }
 }
 
 @c(dispatch_source_get_mask)
-public func dispatch_source_get_mask(_ source: UnsafeMutableRawPointer?) -> UInt {
+package func dispatch_source_get_mask(_ source: UnsafeMutableRawPointer?) -> UInt {
   Object.source(source, "dispatch_source_get_mask")._withUnsafeGuaranteedRef { $0.rawMask }
 }
 
 @c(dispatch_source_get_data)
-public func dispatch_source_get_data(_ source: UnsafeMutableRawPointer?) -> UInt {
+package func dispatch_source_get_data(_ source: UnsafeMutableRawPointer?) -> UInt {
   Object.source(source, "dispatch_source_get_data")._withUnsafeGuaranteedRef { $0.rawData }
 }
 
 @c(dispatch_source_merge_data)
-public func dispatch_source_merge_data(_ source: UnsafeMutableRawPointer?, _ value: UInt) {
+package func dispatch_source_merge_data(_ source: UnsafeMutableRawPointer?, _ value: UInt) {
   Object.source(source, "dispatch_source_merge_data")._withUnsafeGuaranteedRef { $0.merge(value) }
 }
 
 @c(dispatch_source_set_timer)
-public func dispatch_source_set_timer(
+package func dispatch_source_set_timer(
   _ source: UnsafeMutableRawPointer?, _ start: UInt64, _ interval: UInt64, _ leeway: UInt64
 ) {
   Object.source(source, "dispatch_source_set_timer")._withUnsafeGuaranteedRef {

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 
 // queue.h: asynchronous and synchronous submission.
@@ -15,12 +18,12 @@ private func submit(_ block: Block, to queue: Unmanaged<DispatchQueue>, barrier:
 }
 
 @c(dispatch_async)
-public func dispatch_async(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
+package func dispatch_async(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
   submit(Block(block, "dispatch_async"), to: Object.queue(queue, "dispatch_async"), barrier: false)
 }
 
 @c(dispatch_async_f)
-public func dispatch_async_f(
+package func dispatch_async_f(
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -29,13 +32,13 @@ public func dispatch_async_f(
 }
 
 @c(dispatch_barrier_async)
-public func dispatch_barrier_async(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
+package func dispatch_barrier_async(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
   submit(
     Block(block, "dispatch_barrier_async"), to: Object.queue(queue, "dispatch_barrier_async"), barrier: true)
 }
 
 @c(dispatch_barrier_async_f)
-public func dispatch_barrier_async_f(
+package func dispatch_barrier_async_f(
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -59,12 +62,12 @@ private func run(_ block: Block, on queue: Unmanaged<DispatchQueue>, barrier: Bo
 }
 
 @c(dispatch_sync)
-public func dispatch_sync(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
+package func dispatch_sync(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
   run(Block(block, "dispatch_sync"), on: Object.queue(queue, "dispatch_sync"), barrier: false)
 }
 
 @c(dispatch_sync_f)
-public func dispatch_sync_f(
+package func dispatch_sync_f(
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -73,12 +76,12 @@ public func dispatch_sync_f(
 }
 
 @c(dispatch_barrier_sync)
-public func dispatch_barrier_sync(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
+package func dispatch_barrier_sync(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
   run(Block(block, "dispatch_barrier_sync"), on: Object.queue(queue, "dispatch_barrier_sync"), barrier: true)
 }
 
 @c(dispatch_barrier_sync_f)
-public func dispatch_barrier_sync_f(
+package func dispatch_barrier_sync_f(
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -103,14 +106,14 @@ private func runAndWait(_ block: Block, on queue: Unmanaged<DispatchQueue>, barr
 }
 
 @c(dispatch_async_and_wait)
-public func dispatch_async_and_wait(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
+package func dispatch_async_and_wait(_ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
   runAndWait(
     Block(block, "dispatch_async_and_wait"), on: Object.queue(queue, "dispatch_async_and_wait"),
     barrier: false)
 }
 
 @c(dispatch_async_and_wait_f)
-public func dispatch_async_and_wait_f(
+package func dispatch_async_and_wait_f(
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -121,7 +124,7 @@ public func dispatch_async_and_wait_f(
 }
 
 @c(dispatch_barrier_async_and_wait)
-public func dispatch_barrier_async_and_wait(
+package func dispatch_barrier_async_and_wait(
   _ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
 ) {
   runAndWait(
@@ -131,7 +134,7 @@ public func dispatch_barrier_async_and_wait(
 }
 
 @c(dispatch_barrier_async_and_wait_f)
-public func dispatch_barrier_async_and_wait_f(
+package func dispatch_barrier_async_and_wait_f(
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -142,7 +145,7 @@ public func dispatch_barrier_async_and_wait_f(
 }
 
 @c(dispatch_after)
-public func dispatch_after(
+package func dispatch_after(
   _ when: UInt64, _ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
 ) {
   let block = Block(block, "dispatch_after")
@@ -159,7 +162,7 @@ public func dispatch_after(
 }
 
 @c(dispatch_after_f)
-public func dispatch_after_f(
+package func dispatch_after_f(
   _ when: UInt64, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
@@ -178,7 +181,7 @@ private func iterations(_ count: UInt, _ function: StaticString) -> Int {
 }
 
 @c(dispatch_apply)
-public func dispatch_apply(
+package func dispatch_apply(
   _ count: UInt, _ queue: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
 ) {
   let block = Block(block, "dispatch_apply")
@@ -188,7 +191,7 @@ public func dispatch_apply(
 }
 
 @c(dispatch_apply_f)
-public func dispatch_apply_f(
+package func dispatch_apply_f(
   _ count: UInt, _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?, Int) -> Void)?
 ) {
@@ -198,7 +201,7 @@ public func dispatch_apply_f(
 }
 
 @c(dispatch_async_enforce_qos_class_f)
-public func dispatch_async_enforce_qos_class_f(
+package func dispatch_async_enforce_qos_class_f(
   _ queue: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {

@@ -1,25 +1,28 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
-public import Glibc
+internal import Glibc
 
 // time.h and once.h
 
 @c(dispatch_time)
-public func dispatch_time(_ when: UInt64, _ delta: Int64) -> UInt64 { EncodedTime.adding(delta, to: when) }
+package func dispatch_time(_ when: UInt64, _ delta: Int64) -> UInt64 { EncodedTime.adding(delta, to: when) }
 
 @c(dispatch_walltime)
-public func dispatch_walltime(_ when: UnsafePointer<timespec>?, _ delta: Int64) -> UInt64 {
+package func dispatch_walltime(_ when: UnsafePointer<timespec>?, _ delta: Int64) -> UInt64 {
   EncodedTime.wall(when.map { (Int($0.pointee.tv_sec), Int($0.pointee.tv_nsec)) }, adding: delta)
 }
 
 @c(dispatch_once)
-public func dispatch_once(_ predicate: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
+package func dispatch_once(_ predicate: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?) {
   guard let predicate else { Reject.null("dispatch_once", "predicate") }
   let block = Block(block, "dispatch_once")
   OnceGate.perform(at: predicate) { block.invoke(block.reference) }
 }
 
 @c(dispatch_once_f)
-public func dispatch_once_f(
+package func dispatch_once_f(
   _ predicate: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?,
   _ function: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {

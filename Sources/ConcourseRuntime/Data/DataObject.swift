@@ -7,7 +7,8 @@
 ///
 /// An object that is referenced once belongs to one variable, which may change it in place (`append`).
 /// Nobody else can tell.
-package class DataObject: DispatchObject, @unchecked Sendable {  // SAFETY: whoever changes a field holds the only reference.
+// SAFETY: whoever changes a field holds the only reference.
+package class DataObject: DispatchObject, @unchecked Sendable {
   /// How many levels of tree nodes stand above the regions; 0 for an object of one region.
   final let level: Int
   /// The first byte of an object of one region. Nil for trees and for the empty object.
