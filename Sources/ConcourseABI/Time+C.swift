@@ -2,7 +2,7 @@
 // (Functions carry their C names.)
 
 internal import ConcourseRuntime
-internal import Glibc
+package import Glibc
 
 // time.h and once.h
 
