@@ -1,5 +1,6 @@
 // What every file here needs: one program for two runtimes. ConformanceOnConcourse compiles this
-// folder against Concourse, ConformanceOnIncumbent against the toolchain's Dispatch; a test that
+// folder against Concourse, ConformanceOnIncumbent against the toolchain's Dispatch, and ConformanceOnOverlay
+// against the toolchain's Dispatch module in a process whose C interface is ours (`OVERLAY`); a test that
 // holds on Concourse only, because the incumbent departs from the contract, stands in
 // `#if CONCOURSE`. The S-numbers are those of the behavioural contract.
 

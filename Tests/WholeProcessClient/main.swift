@@ -23,11 +23,17 @@ actor Counter {
   }
 }
 
-/// Where the dynamic linker finds a C function.
-func image(defining name: String) -> String {
-  var info = Dl_info()
-  guard let address = dlsym(nil, name), dladdr(address, &info) != 0 else { return "nowhere" }
-  return URL(fileURLWithPath: String(cString: info.dli_fname)).lastPathComponent
+/// The file in which the dynamic linker finds a C function.
+func image(defining name: String) throws -> String {
+  guard let found = dlsym(nil, name) else { return "nowhere" }
+  let address = UInt(bitPattern: found)
+  for line in try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n") {
+    let parts = line.split(separator: " ")
+    let ends = parts[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
+    guard ends.count == 2, (ends[0]..<ends[1]).contains(address) else { continue }
+    return URL(fileURLWithPath: String(parts.last!)).lastPathComponent
+  }
+  return "nowhere"
 }
 
 func report(_ step: String, _ result: some CustomStringConvertible) { print("\(step): \(result)") }
@@ -97,7 +103,7 @@ func runLoop() {
   DispatchQueue.main.async { MainActor.assumeIsolated { reachedMain = Thread.isMainThread } }
   let end = Date(timeIntervalSinceNow: 30)
   while (ticks < 3 || !reachedMain) && Date() < end {
-    RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
+    _ = RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
   }
   timer.invalidate()
   report("timer ticks", ticks >= 3)
@@ -117,13 +123,13 @@ func semaphores() async {
   report("semaphore", "signalled")
 }
 
-report("dispatch_async_f", image(defining: "dispatch_async_f"))
-report("dispatch_io_create", image(defining: "dispatch_io_create"))
+report("dispatch_async_f", try image(defining: "dispatch_async_f"))
+report("dispatch_io_create", try image(defining: "dispatch_io_create"))
 operations()
 try childProcess()
 nativeQueues()
 await tasks()
 try await sleeping()
-await runLoop()
+runLoop()
 await semaphores()
 report("end", "reached")

@@ -113,12 +113,12 @@ extension DispatchSource {
       for: core)
   }
 
-  /// Merges a value into a source of user data; zero does nothing. Traps on any other source. Matching C function:
+  /// Merges a value into a source of user data; a result of zero calls no handler. Traps on any other source. Matching C function:
   /// `dispatch_source_merge_data`.
   package final func merge(_ value: UInt) {
     switch core.kind {
     case .userDataAdd, .userDataOr, .userDataReplace:
-      if value != 0 && !core.isCancelled { core.raise(value) }
+      if !core.isCancelled { core.raise(value) }
     case .timer, .signal, .read, .write, .process, .fileSystemObject, .memoryPressure:
       Trap.clientBug("dispatch_source_merge_data on \(core.description), which takes no data")
     }
