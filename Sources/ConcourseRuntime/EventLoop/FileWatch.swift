@@ -12,8 +12,8 @@ protocol FileWatchOwner: AnyObject, Sendable {
 
 /// One party's interest in one direction of one descriptor.
 ///
-/// Tells its owner once and then waits for `rearm`. Several watches may share a descriptor. The owner is
-/// not kept alive by the watch, except while it is being told: it must call `remove` before it goes.
+/// Tells its owner once and then waits for `rearm`. Several watches may share a descriptor. A watch keeps its
+/// owner alive: one that is not to live for ever calls `remove` and drops the watch when it has ended.
 final class FileWatch {
   /// What to wait for.
   enum Interest {
@@ -42,8 +42,7 @@ final class FileWatch {
 
   let descriptor: Int32
   let interest: Interest
-  /// The owner; weakly held because a poller may be about to tell while the owner goes.
-  private(set) weak var owner: FileWatchOwner?
+  private let owner: FileWatchOwner
 
   // GUARDED BY the lock of `registration` while there is one, else by the table's lock.
   var road = Road.none
@@ -77,8 +76,8 @@ final class FileWatch {
   /// Whether the kernel will never say that this descriptor is not ready.
   var isAlwaysReady: Bool { EventLoop.shared.files.road(of: self) == .alwaysReady }
 
-  func tellOwner() { owner?.fileIsReady(self) }
+  func tellOwner() { owner.fileIsReady(self) }
 }
 
-// SAFETY: see the guards above; the rest is constant, and weak references are atomic.
+// SAFETY: see the guards above; the rest is constant.
 extension FileWatch: @unchecked Sendable {}

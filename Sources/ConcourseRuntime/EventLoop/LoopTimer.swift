@@ -7,12 +7,15 @@ protocol TimerOwner: AnyObject, Sendable {
 
 /// A time at which the event loop tells somebody: can be set again and cancelled in O(log n), and is gone
 /// from the loop's memory then.
+///
+/// It keeps its owner alive. An owner that is not to live for ever drops the timer when it has ended, and
+/// cancels it after that, and after a `set` that may have been too late.
 class LoopTimer {
   /// GUARDED BY the loop's timer lock: where it stands in its clock's heap, or nil.
   final var place: Int?
   /// GUARDED BY the loop's timer lock: on which clock it stands.
   final var isWall = false
-  private weak var owner: TimerOwner?
+  private let owner: TimerOwner?
 
   init(owner: TimerOwner?) { self.owner = owner }
 
@@ -31,7 +34,7 @@ class LoopTimer {
   func fire() { owner?.timerIsDue(self) }
 }
 
-// SAFETY: the guards above; the owner is constant, and weak references are atomic.
+// SAFETY: the guards above; the owner is constant.
 extension LoopTimer: @unchecked Sendable {}
 
 /// When a timer may be due: not before `earliest`, and not later than `latest` if that can be helped.

@@ -29,8 +29,6 @@ final class CompletionRing {
   private var free: [Int]
 
   private let event: Int32
-  // SAFETY: written once by `make`, before the ring is known to anybody.
-  private nonisolated(unsafe) var watch: FileWatch?
 
   private init(_ ring: concourse_ring, event: Int32) {
     self.ring = ring
@@ -143,8 +141,8 @@ extension CompletionRing {
     if failure == 0 {
       let made = CompletionRing(ring, event: Int32(event))
       let watch = FileWatch(descriptor: Int32(event), interest: .read, owner: made)
-      made.watch = watch
-      // Where eventfds cannot be watched, completions would never be noticed.
+      // From here on the event loop holds the watch, and so the ring. Where eventfds cannot be watched,
+      // completions would never be noticed.
       if watch.install() == 0 && !watch.isAlwaysReady { return (made, 0) }
       watch.remove()
       failure = -Int(EPERM)
@@ -156,12 +154,7 @@ extension CompletionRing {
 
   /// Forgets what is known about rings, so that tests meet the first time again. A ring that exists stays
   /// alive for whoever uses it.
-  static func forget() {
-    sharedLock.withLock {
-      if case .made(let ring) = shared { _ = Unmanaged.passRetained(ring) }
-      shared = .untried
-    }
-  }
+  static func forget() { sharedLock.withLock { shared = .untried } }
 }
 
 // SAFETY: see the guards above.

@@ -22,20 +22,20 @@ enum FileTransfer {
   /// Reads up to `count` bytes.
   /// - Parameters:
   ///   - offset: the place in the file, or -1 for its own position.
-  ///   - request: what the ring is asked for, if it comes to that.
-  static func read(_ file: OpenFile, _ count: Int, offset: Int, request: RingRequest) -> Outcome {
+  ///   - operation: whom the ring tells, if it comes to that.
+  static func read(_ file: OpenFile, _ count: Int, offset: Int, for operation: IOOperation) -> Outcome {
     switch file.road {
     case .readiness:
       guard let buffer = ReadBuffer.make(min(count, 64 << 10)) else { return .failure(ENOMEM) }
       return finish(buffer, readNow(file, buffer, offset))
     case .file:
       guard let buffer = ReadBuffer.make(min(count, ReadBuffer.large)) else { return .failure(ENOMEM) }
-      return readFile(file, buffer, offset, request)
+      return readFile(file, buffer, offset, operation)
     }
   }
 
   private static func readFile(
-    _ file: OpenFile, _ buffer: ReadBuffer, _ offset: Int, _ request: RingRequest
+    _ file: OpenFile, _ buffer: ReadBuffer, _ offset: Int, _ operation: IOOperation
   ) -> Outcome {
     let policy = FilePolicy.current
     if policy != .ring {
@@ -46,12 +46,12 @@ enum FileTransfer {
       // Not in memory, or a file system that cannot tell.
     }
     if policy != .threads, let ring = CompletionRing.current {
-      request.begin(.read(buffer))
       switch ring.submit(
-        write: false, file.descriptor, buffer.memory, buffer.capacity, offset: offset, for: request)
+        write: false, file.descriptor, buffer.memory, buffer.capacity, offset: offset,
+        for: RingRequest(.read(buffer), operation))
       {
       case .accepted: return .pending
-      case .refused: request.forget()
+      case .refused: break
       }
     }
     var result = 0
@@ -77,7 +77,7 @@ enum FileTransfer {
 
   /// Writes up to `count` bytes from the beginning of `data`.
   static func write(
-    _ file: OpenFile, _ data: DispatchData, _ count: Int, offset: Int, request: RingRequest
+    _ file: OpenFile, _ data: DispatchData, _ count: Int, offset: Int, for operation: IOOperation
   ) -> Outcome {
     let count = min(count, largestWrite)
     if file.road == .readiness { return finishWrite(writeNow(file, data, count, offset)) }
@@ -85,13 +85,14 @@ enum FileTransfer {
       // The first region alone; the request keeps the data.
       let region = data.region(location: 0).data
       let length = min(count, region.count)
-      request.begin(.write(region))
       let submission = region.object.region.baseAddress.map {
-        ring.submit(write: true, file.descriptor, $0, length, offset: offset, for: request)
+        ring.submit(
+          write: true, file.descriptor, $0, length, offset: offset,
+          for: RingRequest(.write(region), operation))
       }
       switch submission {
       case .accepted?: return .pending
-      case .refused?, nil: request.forget()
+      case .refused?, nil: break
       }
     }
     var result = 0
@@ -130,45 +131,36 @@ enum FileTransfer {
   }
 }
 
-/// An operation's one request to the ring, and the memory it lends the kernel.
+/// An operation's request to the ring, and the memory it lends the kernel. The ring keeps it until it is
+/// carried out; the operation, which it keeps, does not know it.
 final class RingRequest: RingClient {
   enum Loan {
     case read(ReadBuffer)
     case write(DispatchData)
   }
 
-  /// OWNED BY the operation's step, or by the completion while the kernel has the request.
-  private var loan: Loan?
-  /// OWNED BY the same: kept while the kernel has the request.
-  private var client: IOOperation?
-  private unowned let operation: IOOperation
+  private let loan: Loan
+  private let operation: IOOperation
 
-  init(for operation: IOOperation) { self.operation = operation }
-
-  func begin(_ loan: Loan) {
+  init(_ loan: Loan, _ operation: IOOperation) {
     self.loan = loan
-    client = operation
+    self.operation = operation
   }
 
-  /// The kernel did not take it.
-  func forget() { (loan, client) = (nil, nil) }
-
   /// Makes an outcome of the kernel's answer.
-  func end(_ result: Int) -> FileTransfer.Outcome {
-    defer { forget() }
-    switch loan! {
-    case .read(let buffer): return FileTransfer.finish(buffer, result)
-    case .write: return FileTransfer.finishWrite(result)
+  private func outcome(of result: Int) -> FileTransfer.Outcome {
+    switch loan {
+    case .read(let buffer): FileTransfer.finish(buffer, result)
+    case .write: FileTransfer.finishWrite(result)
     }
   }
 
   func ringDidComplete(_ result: Int) {
-    let operation = client!
     // Interrupted, or called off since the thread that submitted it has ended: it is made again.
     let isToRepeat = result == -Int(EINTR) || result == -Int(ECANCELED)
-    operation.didTransfer(end(isToRepeat ? -Int(EAGAIN) : result))
+    operation.didTransfer(outcome(of: isToRepeat ? -Int(EAGAIN) : result))
   }
 }
 
-// SAFETY: see the owners above; the kernel and the ring's lock order one owner after the other.
+// SAFETY: everything is constant; the buffer is the completion's alone.
 extension RingRequest: @unchecked Sendable {}

@@ -64,15 +64,30 @@ extension IOOperation {
 
   // MARK: Timers
 
+  /// Sets a timer unless the operation has finished: a timer that stood in the loop would keep it.
+  func set(_ timer: LoopTimer, after delay: UInt64) {
+    timer.set(.uptime(Clock.uptime() &+ delay))
+    // It may have finished meanwhile, and found the timer not yet set.
+    if entry.lock.withLock({ isFinished }) { timer.cancel() }
+  }
+
+  /// Call under the entry's lock.
+  private var isFinished: Bool {
+    switch phase {
+    case .finished: true
+    case .waiting, .stepping, .parking, .parked, .following, .throttled: false
+    }
+  }
+
   /// Sets the timer that ends the following.
   func limitFollowing() {
     let timer = entry.lock.withLock { () -> LoopTimer? in
-      if case .finished = phase { return nil }
+      if isFinished { return nil }
       let timer = followTimer ?? LoopTimer(owner: self)
       followTimer = timer
       return timer
     }
-    timer?.set(.uptime(Clock.uptime() &+ Self.patience))
+    if let timer { set(timer, after: Self.patience) }
   }
 
   /// Sets the timer of the channel's interval, if it has one and it is the first time.
@@ -83,19 +98,19 @@ extension IOOperation {
       intervalTimer = LoopTimer(owner: self)
       return intervalTimer
     }
-    timer?.set(.uptime(Clock.uptime() &+ pacing.interval))
+    if let timer { set(timer, after: pacing.interval) }
   }
 
   private func intervalHasPassed(_ timer: LoopTimer, _ pacing: Channel.Pacing) {
     let goesOn = entry.change { effects in
-      if case .finished = phase { return false }
+      if isFinished { return false }
       // A handler that is behind is not told that time passes.
       if outbox.isEmpty, let delivery = progress.intervalPassed(strict: pacing.isStrict) {
         deliver(delivery, &effects)
       }
       return true
     }
-    if goesOn { timer.set(.uptime(Clock.uptime() &+ pacing.interval)) }
+    if goesOn { set(timer, after: pacing.interval) }
   }
 }
 

@@ -53,15 +53,13 @@ final class IOOperation {
   /// How often in a row there was nothing to be had.
   private var dryLooks = 0
   var pace = Pace()
+  /// Made when first needed; they hold this object, which drops them when it has finished.
+  private var retryTimer: LoopTimer?
+  var intervalTimer: LoopTimer?
+  var followTimer: LoopTimer?
 
   /// OWNED BY whoever submits, then by the receiver's queue; nil when everything has been told.
   private var receiver: Receiver?
-  /// OWNED BY the steps: made when first needed.
-  private var retryTimer: LoopTimer?
-  private var ringRequest: RingRequest?
-  /// Set once, by the first step.
-  var intervalTimer: LoopTimer?
-  var followTimer: LoopTimer?
 
   /// - Parameters:
   ///   - offset: counted from where the channel began; for random channels only.
@@ -130,7 +128,8 @@ final class IOOperation {
     if delivery.isLast {
       phase = .finished
       entry.didEnd(self)
-      effects.endedTimers += [intervalTimer, followTimer].compactMap { $0 }
+      effects.endedTimers += [retryTimer, intervalTimer, followTimer].compactMap { $0 }
+      (retryTimer, intervalTimer, followTimer) = (nil, nil, nil)
     }
     switch receiver! {
     case .pieces:
@@ -220,14 +219,11 @@ final class IOOperation {
   }
 
   private func perform(_ transfer: Transfer, on file: OpenFile) -> FileTransfer.Outcome {
-    let request = ringRequest ?? RingRequest(for: self)
-    ringRequest = request
     switch direction {
     case .read:
-      return FileTransfer.read(file, transfer.count, offset: transfer.offset, request: request)
+      FileTransfer.read(file, transfer.count, offset: transfer.offset, for: self)
     case .write:
-      return FileTransfer.write(
-        file, transfer.data, transfer.count, offset: transfer.offset, request: request)
+      FileTransfer.write(file, transfer.data, transfer.count, offset: transfer.offset, for: self)
     }
   }
 
@@ -301,9 +297,12 @@ final class IOOperation {
     } else {
       // Who is told that a descriptor is ready and finds nothing, again and again, must not go on in
       // circles; and nobody tells of a file that is not ready. Later, and each time later still.
-      let timer = retryTimer ?? LoopTimer(owner: self)
-      retryTimer = timer
-      timer.set(.uptime(Clock.uptime() &+ 1_000_000 << UInt64(min(looks / 4, 6))))
+      let timer = entry.lock.withLock { () -> LoopTimer in
+        let timer = retryTimer ?? LoopTimer(owner: self)
+        retryTimer = timer
+        return timer
+      }
+      set(timer, after: 1_000_000 << UInt64(min(looks / 4, 6)))
     }
     entry.change { effects in
       if failure != 0 {

@@ -4,35 +4,38 @@ final class ReadinessWatch {
   private let lock = Lock()
   // GUARDED BY `lock`.
   private var waiting: IOOperation?
-  private var isInstalled = false
-  // SAFETY: written once by `init`.
-  private nonisolated(unsafe) var watch: FileWatch!
+  /// Made by the first `await`; holds this object until `remove`.
+  private var watch: FileWatch?
+  private let descriptor: Int32
+  private let interest: FileWatch.Interest
 
   init(_ descriptor: Int32, _ interest: FileWatch.Interest) {
-    watch = FileWatch(descriptor: descriptor, interest: interest, owner: self)
+    self.descriptor = descriptor
+    self.interest = interest
   }
 
   /// Wakes `operation` once when the descriptor is ready.
   /// - Returns: 0, or the errno if the descriptor is none any more.
   func await(_ operation: IOOperation) -> Int32 {
     // What waited before is let go after unlocking: it may take clients' objects with it.
-    let (isFirst, stale) = lock.withLock { () -> (Bool, IOOperation?) in
-      defer { (waiting, isInstalled) = (operation, true) }
-      return (!isInstalled, waiting)
+    let (known, made, stale) = lock.withLock { () -> (FileWatch?, FileWatch?, IOOperation?) in
+      defer { waiting = operation }
+      if let watch { return (watch, nil, waiting) }
+      watch = FileWatch(descriptor: descriptor, interest: interest, owner: self)
+      return (nil, watch, waiting)
     }
     defer { withExtendedLifetime(stale) {} }
-    if isFirst { return watch.install() }
-    watch.rearm()
-    return 0
+    known?.rearm()
+    return made?.install() ?? 0
   }
 
   /// The kernel lets go of the descriptor.
   func remove() {
-    let stale = lock.withLock { () -> IOOperation? in
-      defer { waiting = nil }
-      return waiting
+    let (watch, stale) = lock.withLock { () -> (FileWatch?, IOOperation?) in
+      defer { (self.watch, waiting) = (nil, nil) }
+      return (self.watch, waiting)
     }
-    watch.remove()
+    watch?.remove()
     withExtendedLifetime(stale) {}
   }
 }

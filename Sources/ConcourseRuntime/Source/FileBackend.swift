@@ -7,7 +7,8 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
   let descriptor: Int32
   private let interest: FileWatch.Interest
   private let lock = Lock()
-  private weak var source: SourceCore?
+  /// From `install` to `remove`, as `watch`, which holds this object.
+  private var source: SourceCore?
   private var watch: FileWatch?
 
   init(_ descriptor: Int32, _ interest: FileWatch.Interest) {
@@ -36,11 +37,13 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
   final func rearmForChange() { lock.withLock { watch }?.rearmForChange() }
 
   final func remove() {
-    let watch = lock.withLock { () -> FileWatch? in
-      defer { self.watch = nil }
-      return self.watch
+    // Released outside the lock.
+    let (watch, last) = lock.withLock { () -> (FileWatch?, SourceCore?) in
+      defer { (self.watch, source) = (nil, nil) }
+      return (self.watch, source)
     }
     watch?.remove()
+    withExtendedLifetime(last) {}
   }
 
   final var isAlwaysReady: Bool { lock.withLock { watch }?.isAlwaysReady ?? false }

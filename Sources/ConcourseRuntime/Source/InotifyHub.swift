@@ -3,7 +3,8 @@ internal import Glibc
 
 /// One party's interest in one file of the hub's.
 ///
-/// The listener is not kept alive by it: it must be removed before the listener goes.
+/// It keeps its listener alive: one that is not to live for ever removes the watch and drops it when it has
+/// ended.
 final class InotifyWatch {
   /// What the kernel said of a file.
   struct Notice {
@@ -16,12 +17,12 @@ final class InotifyWatch {
 
   /// Where the kernel has it; -1 when it has let go. GUARDED BY the hub's lock.
   fileprivate(set) var number: Int32 = -1
-  fileprivate private(set) weak var listener: (any InotifyListener)?
+  fileprivate let listener: any InotifyListener
 
   init(listener: any InotifyListener) { self.listener = listener }
 }
 
-// SAFETY: the guard above; weak references are atomic.
+// SAFETY: the guard above; the listener is constant.
 extension InotifyWatch: @unchecked Sendable {}
 
 /// Who is told what happens to a file.
@@ -51,10 +52,17 @@ final class InotifyHub {
   /// At most so many buffers are read before other descriptors get their turn.
   private static let batch = 16
 
-  deinit {
-    // The shared hub stays; those of tests go.
+  /// Lets go of the descriptor, and of all watches. For tests: the shared hub stays.
+  func close() {
+    let (watch, descriptor, watches) = lock.withLock { () -> (FileWatch?, Int32, [Int32: [InotifyWatch]]) in
+      defer { (self.watch, self.descriptor, self.watches) = (nil, -1, [:]) }
+      for watch in self.watches.values.joined() { watch.number = -1 }
+      return (self.watch, self.descriptor, self.watches)
+    }
     watch?.remove()
     if descriptor >= 0 { _ = System.call(.close) { System.result(Glibc.close(descriptor)) } }
+    // Listeners are released here, outside the lock.
+    withExtendedLifetime(watches) {}
   }
 
   /// What is asked for. On a directory most notices concern its entries; what happens inside of them would
@@ -126,8 +134,13 @@ extension InotifyHub: FileWatchOwner {
     // SAFETY: the buffer stays inside of the closure; what notices keep is copied.
     withUnsafeTemporaryAllocation(byteCount: Self.bufferSize, alignment: 8) { buffer in
       for _ in 0..<Self.batch {
-        let count = System.call(.read) {
-          System.result(Glibc.read(watch.descriptor, buffer.baseAddress, buffer.count))
+        // Once `close` has been called, the descriptor's number may be that of a client's.
+        let count = lock.withLock {
+          watch !== self.watch
+            ? 0
+            : System.call(.read) {
+              System.result(Glibc.read(watch.descriptor, buffer.baseAddress, buffer.count))
+            }
         }
         guard count > 0 else { break }
         // SAFETY: the kernel wrote `count` bytes of whole notices.
@@ -148,12 +161,12 @@ extension InotifyHub: FileWatchOwner {
       let mask = Int32(bitPattern: event.mask)
       if mask & IN_Q_OVERFLOW != 0 {
         let all = lock.withLock { watches.values.flatMap { $0 } }
-        for watch in all { watch.listener?.noticesLost() }
+        for watch in all { watch.listener.noticesLost() }
         continue
       }
       let notice = InotifyWatch.Notice(mask: mask, concernsEntry: event.len > 0)
       for watch in takers(of: event.wd, isLast: notice.contains(Int32(IN_IGNORED))) {
-        watch.listener?.fileNoticed(notice, by: watch)
+        watch.listener.fileNoticed(notice, by: watch)
       }
     }
   }

@@ -55,7 +55,8 @@ extension ProcessBackend: SourceBackend {
   func install(for source: SourceCore) {
     lock.withLock { self.source = source }
     if lock.withLock({ holdsConnector }) { ProcessConnector.shared.add(self, for: identifier) }
-    exit?.begin { [weak self] in self?.processChanged(.exit) }
+    // Until `end`, which lets go of the closure.
+    exit?.begin { [self] in processChanged(.exit) }
   }
 
   func remove() {

@@ -20,7 +20,6 @@ final class ProcessConnector {
   private var users = 0
   private var socket: Int32 = -1
   private var watch: FileWatch?
-  private var ear: Ear?
   private var listeners: [pid_t: [any ProcessListener]] = [:]
 
   /// At most so many announcements are read before other descriptors get their turn.
@@ -55,7 +54,7 @@ final class ProcessConnector {
     let (watch, socket) = lock.withLock { () -> (FileWatch?, Int32) in
       users -= 1
       guard users == 0 else { return (nil, -1) }
-      defer { (self.watch, self.ear, self.socket) = (nil, nil, -1) }
+      defer { (self.watch, self.socket) = (nil, -1) }
       return (self.watch, self.socket)
     }
     watch?.remove()
@@ -67,8 +66,7 @@ final class ProcessConnector {
     let fresh = lock.withLock { () -> FileWatch? in
       listeners[identifier, default: []].append(listener)
       guard watch == nil else { return nil }
-      let ear = Ear()
-      (self.ear, watch) = (ear, FileWatch(descriptor: socket, interest: .read, owner: ear))
+      watch = FileWatch(descriptor: socket, interest: .read, owner: self)
       return watch
     }
     _ = fresh?.install()
@@ -127,14 +125,8 @@ final class ProcessConnector {
 
 // MARK: - Announcements
 
-extension ProcessConnector {
-  /// Whom the loop tells that announcements have come; made and dropped with the watch. The connector lives
-  /// for ever, and would after weak references to it keep a table that leak checkers take for lost.
-  private final class Ear: FileWatchOwner {
-    func fileIsReady(_ watch: FileWatch) { ProcessConnector.shared.hear(watch) }
-  }
-
-  private func hear(_ watch: FileWatch) {
+extension ProcessConnector: FileWatchOwner {
+  func fileIsReady(_ watch: FileWatch) {
     for _ in 0..<Self.batch {
       guard let (events, told) = takeNext(from: watch) else { break }
       for listener in told { listener.processChanged(events) }

@@ -14,6 +14,7 @@ final class ProcessExit {
 
   private enum State {
     case idle
+    /// The watch and the timer hold this object.
     case observing(report: @Sendable () -> Void, watch: FileWatch?, timer: LoopTimer, wait: UInt64)
     /// Told, or asked to stop.
     case over
@@ -93,6 +94,7 @@ final class ProcessExit {
       state = .over
       lock.unlock()
       watch?.remove()
+      timer.cancel()
       report()
     }
   }

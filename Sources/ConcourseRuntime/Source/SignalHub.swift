@@ -123,7 +123,8 @@ final class SignalBackend: SourceBackend {
   let signal: Int32
   private let lock = Lock()
   // GUARDED BY `lock`.
-  private weak var source: SourceCore?
+  /// From `install` to `remove`.
+  private var source: SourceCore?
 
   init(_ signal: Int32) { self.signal = signal }
 
@@ -137,7 +138,15 @@ final class SignalBackend: SourceBackend {
 
   func raise(_ count: UInt) { lock.withLock { source }?.raise(count) }
 
-  func remove() { SignalHub.shared.remove(self) }
+  func remove() {
+    SignalHub.shared.remove(self)
+    // Released outside the lock.
+    let last = lock.withLock { () -> SourceCore? in
+      defer { source = nil }
+      return source
+    }
+    withExtendedLifetime(last) {}
+  }
 }
 
 // SAFETY: the guards above.

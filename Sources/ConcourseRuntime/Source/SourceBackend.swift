@@ -8,6 +8,8 @@ protocol SourceBackend: AnyObject, Sendable {
   ///
   /// What the system refuses is overcome by other means if there are any; if not, the source stays silent,
   /// as one whose descriptor was closed, and one line on standard error says why.
+  ///
+  /// A backend that raises events by itself holds `source` until `remove`: there the two let go of each other.
   func install(for source: SourceCore)
 
   /// What the handler is to find in `data`, asked just before it is called.
@@ -22,7 +24,8 @@ protocol SourceBackend: AnyObject, Sendable {
   /// and goes on observing. Called by whoever sets the handler.
   func restart()
 
-  /// Stops observing. On return the kernel has let go; a `raise` that is under way is ignored.
+  /// Stops observing, and lets go of the source. On return the kernel has let go; a `raise` that is under way
+  /// is ignored.
   func remove()
 }
 

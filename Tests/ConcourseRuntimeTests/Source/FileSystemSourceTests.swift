@@ -42,7 +42,9 @@ extension Engine {
       let directory = TemporaryDirectory()
       let file = directory.open("file")
       defer { close(file) }
-      let watched = try watch(file, hub: InotifyHub())
+      let hub = InotifyHub()
+      defer { hub.close() }
+      let watched = try watch(file, hub: hub)
       watched.expects([FileSystemEvent.write, .extend]) { write(file, "twelve bytes", 12) }
       watched.expects(FileSystemEvent.write) { pwrite(file, "TWELVE", 6, 0) }
       watched.expects(FileSystemEvent.write) { truncate(directory.file("file"), 3) }
@@ -63,7 +65,9 @@ extension Engine {
       let descriptor = directory.openDirectory("inner")
       defer { close(descriptor) }
       mkdir(directory.file("other"), 0o700)
-      let watched = try watch(descriptor, hub: InotifyHub())
+      let hub = InotifyHub()
+      defer { hub.close() }
+      let watched = try watch(descriptor, hub: hub)
       let file = directory.file("inner/file")
       watched.expects(FileSystemEvent.write) { close(open(file, O_CREAT | O_WRONLY, 0o600)) }
       watched.expects(FileSystemEvent.write) { rename(file, directory.file("inner/moved")) }
@@ -151,6 +155,7 @@ extension Engine {
     @Test("S111, S114 several sources share the kernel's one watch of a file, and part independently")
     func sharing() throws {
       let hub = InotifyHub()
+      defer { hub.close() }
       let directory = TemporaryDirectory()
       let file = directory.open("file")
       let again = directory.open("file")
@@ -176,6 +181,7 @@ extension Engine {
     @Test("S114 when notices were lost, everybody is told to look")
     func lostNotices() throws {
       let hub = InotifyHub()
+      defer { hub.close() }
       let directory = TemporaryDirectory()
       let file = directory.open("file")
       defer { close(file) }
