@@ -163,19 +163,19 @@ extension DispatchSourceTimer {
     guard let backend = core.backend as? TimerBackend else {
       Trap.clientBug("schedule(…) on \(core.description), which is no timer")
     }
-    guard !core.isCancelled else { return }
-    guard let nanoseconds = interval.nanoseconds else {
-      Trap.clientBug("schedule(…) with the interval \(interval.given): it must not be negative or NaN")
-    }
     let slack = TimerInterval(leeway)
-    guard let allowed = slack.nanoseconds else {
+    guard let nanoseconds = interval.nanoseconds, let allowed = slack.nanoseconds else {
+      // Ignored after `cancel`, whatever it is; the backend ignores the rest.
+      if core.isCancelled { return }
+      if interval.nanoseconds == nil {
+        Trap.clientBug("schedule(…) with the interval \(interval.given): it must not be negative or NaN")
+      }
       Trap.clientBug("schedule(…) with the leeway \(slack.given): it must not be negative")
     }
     backend.program(
       TimerSchedule(
         start: start, now: Clock.uptime(), interval: nanoseconds == .max ? nil : nanoseconds,
-        leeway: min(allowed, 60_000_000_000)),
-      for: core)
+        leeway: min(allowed, 60_000_000_000)))
   }
 }
 
@@ -183,16 +183,29 @@ extension DispatchSourceTimer {
 private struct TimerInterval {
   /// nil if it makes no sense; `UInt64.max` for never.
   let nanoseconds: UInt64?
-  let given: String
+  private let asked: Asked
+
+  private enum Asked {
+    case interval(DispatchTimeInterval)
+    case seconds(Double)
+  }
+
+  /// What messages say.
+  var given: String {
+    switch asked {
+    case .interval(let interval): "\(interval)"
+    case .seconds(let seconds): "\(seconds) s"
+    }
+  }
 
   init(_ interval: DispatchTimeInterval) {
-    given = "\(interval)"
+    asked = .interval(interval)
     let count = interval.saturatedNanoseconds
     nanoseconds = count == .max ? .max : UInt64(exactly: count)
   }
 
   init(seconds: Double) {
-    given = "\(seconds) s"
+    asked = .seconds(seconds)
     let count = seconds * 1e9
     // NaN compares with nothing.
     nanoseconds = count >= 0 ? (count < 9.2e18 ? UInt64(count) : .max) : nil

@@ -112,6 +112,11 @@ extension DispatchSourceProtocol {
   public var isCancelled: Bool { core.isCancelled }
 
   var source: DispatchSource {
+    // Asked first, since a cast of an unknown type takes longer than most of what is done with the source.
+    if Self.self == DispatchSource.self {
+      // SAFETY: the types are the same.
+      return withUnsafePointer(to: self) { UnsafeRawPointer($0).load(as: DispatchSource.self) }
+    }
     guard let source = self as? DispatchSource else {
       Trap.clientBug(
         "\(type(of: self)) conforms to DispatchSourceProtocol by itself; only DispatchSource can")

@@ -175,12 +175,16 @@ final class SourceCore {
   }
 
   private func dropHandlers() {
-    let (dropped, observer) = lock.withLock { () -> ([SourceHandler?], (() -> Void)?) in
-      defer { (eventHandler, registrationHandler, cancelHandler, endObserver) = (nil, nil, nil, nil) }
-      return ([eventHandler, registrationHandler, cancelHandler], endObserver)
+    var handlers: (SourceHandler?, SourceHandler?, SourceHandler?) = (nil, nil, nil)
+    var observer: (() -> Void)?
+    lock.withLock {
+      swap(&handlers.0, &eventHandler)
+      swap(&handlers.1, &registrationHandler)
+      swap(&handlers.2, &cancelHandler)
+      swap(&observer, &endObserver)
     }
     // Outside the lock: what the handlers captured may run code of its own when it goes.
-    withExtendedLifetime(dropped) { observer?() }
+    withExtendedLifetime(handlers) { observer?() }
   }
 
   // MARK: Acting

@@ -1,33 +1,31 @@
-/// A timer source's part of the event loop.
-final class TimerBackend: SourceBackend, TimerOwner {
+/// A timer source's part of the event loop: the loop's timer itself.
+// SAFETY: `schedule` and `source` are GUARDED BY `lock`.
+final class TimerBackend: LoopTimer, SourceBackend, @unchecked Sendable {
   private let lock = Lock()
-  // GUARDED BY `lock`.
   private var schedule = TimerSchedule.disarmed
-  private weak var source: SourceCore?
-  private var timer: LoopTimer?
+  /// From `install` to `remove`; the timer is set only then.
+  private var source: SourceCore?
+
+  init() { super.init(owner: nil) }
 
   /// Programs the timer anew; what has accumulated is void.
-  func program(_ schedule: TimerSchedule, for core: SourceCore) {
+  func program(_ schedule: TimerSchedule) {
     lock.withLock {
       self.schedule = schedule
-      core.discardEvents()
-      timer?.set(schedule.window)
+      guard let source else { return }
+      source.discardEvents()
+      set(schedule.window)
     }
   }
 
   func install(for source: SourceCore) {
     lock.withLock {
       self.source = source
-      let timer = LoopTimer(owner: self)
-      self.timer = timer
-      timer.set(schedule.window)
+      set(schedule.window)
     }
   }
 
-  func timerIsDue(_ timer: LoopTimer) {
-    let source = lock.withLock { self.timer === timer ? self.source : nil }
-    source?.raise(1)
-  }
+  override func fire() { lock.withLock { source }?.raise(1) }
 
   /// The count is taken now, not when the timer fired: what elapsed while the source or its queue was
   /// suspended, or waited for a thread, is in it.
@@ -39,7 +37,7 @@ final class TimerBackend: SourceBackend, TimerOwner {
     }
   }
 
-  func rearm() { lock.withLock { timer?.set(schedule.window) } }
+  func rearm() { lock.withLock { if source != nil { set(schedule.window) } } }
 
   func restart() {
     _ = collect(0)
@@ -47,12 +45,12 @@ final class TimerBackend: SourceBackend, TimerOwner {
   }
 
   func remove() {
-    lock.withLock {
-      timer?.cancel()
-      timer = nil
+    // Released outside the lock.
+    let last = lock.withLock { () -> SourceCore? in
+      cancel()
+      defer { source = nil }
+      return source
     }
+    withExtendedLifetime(last) {}
   }
 }
-
-// SAFETY: the guards above.
-extension TimerBackend: @unchecked Sendable {}

@@ -11,15 +11,15 @@ struct TimerSchedule: Equatable {
   private var hasEnded = false
 
   /// Never fires.
-  static let disarmed = TimerSchedule(start: .never, now: 0, interval: nil, leeway: 0)
+  static var disarmed: TimerSchedule { TimerSchedule(start: .never, now: 0, interval: nil, leeway: 0) }
 
   /// - Parameters:
-  ///   - now: the present uptime, for a start that is immediate.
+  ///   - now: the present uptime, asked for a start that is immediate.
   ///   - interval: in nanoseconds; 0 counts as 1.
-  init(start: Deadline, now: UInt64, interval: UInt64?, leeway: UInt64) {
+  init(start: Deadline, now: @autoclosure () -> UInt64, interval: UInt64?, leeway: UInt64) {
     switch start {
     case .never: (clock, next) = (.never, .max)
-    case .immediate: (clock, next) = (.uptime, now)
+    case .immediate: (clock, next) = (.uptime, now())
     case .uptime(let time): (clock, next) = (.uptime, time)
     case .wall(let time): (clock, next) = (.wall, time)
     }
