@@ -1,2 +1,2 @@
 // The module that programs import: the whole interface of the engine.
-@_exported import ConcourseRuntime
+@_exported public import ConcourseRuntime
