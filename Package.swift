@@ -11,6 +11,7 @@ let package = Package(
     // The drop-in `libdispatch.so`; Scripts/library builds it as it is meant to be used.
     .library(name: "dispatch", type: .dynamic, targets: ["ConcourseABI", "CConcoursePreload"]),
     .executable(name: "concourse", targets: ["ConcourseTool"]),
+    .plugin(name: "ConcourseNames", targets: ["ConcourseNames"]),
   ],
   traits: [
     .default(enabledTraits: ["WholeProcess"]),
@@ -50,8 +51,14 @@ let package = Package(
         ])
       ]),
 
+    // For modules that import Foundation too, whose Dispatch has the same names: one file of aliases.
+    .executableTarget(name: "concourse-names"),
+    .plugin(name: "ConcourseNames", capability: .buildTool(), dependencies: ["concourse-names"]),
+
     // Unit, stress and crash tests of the engine; their folders mirror Sources.
     .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseRuntime"]),
+
+    .testTarget(name: "ConcourseNamesTests", dependencies: ["concourse-names"]),
 
     .testTarget(
       name: "ConcourseToolTests", dependencies: ["ConcourseTool", "CExtendedAttributes"], exclude: ["Probe"]),
