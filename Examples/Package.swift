@@ -17,6 +17,11 @@ let concourseOnly: [Target] = [
   .target(name: "GuideKit", dependencies: runtime),
   .executableTarget(name: "guide", dependencies: ["GuideKit"]),
   .testTarget(name: "guideTests", dependencies: ["GuideKit", "guide"]),
+  // Actors and tasks on queues. It imports Foundation too, so a plugin says whose names are meant.
+  .executableTarget(
+    name: "tally", dependencies: runtime,
+    plugins: [.plugin(name: "ConcourseNames", package: "concourse")]),
+  .testTarget(name: "tallyTests", dependencies: ["tally"]),
 ]
 
 let package = Package(
@@ -30,6 +35,7 @@ let package = Package(
       : [
         .executable(name: "tail-many", targets: ["tail-many"]),
         .executable(name: "guide", targets: ["guide"]),
+        .executable(name: "tally", targets: ["tally"]),
       ]),
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],
   targets: [
