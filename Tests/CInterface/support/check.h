@@ -1,0 +1,145 @@
+// What the C programs have in common: counting checks, waiting for what happens elsewhere, and running what is
+// meant to end the process. Everything is static, so that each program is one file. None waits for time to pass:
+// a program that hangs is ended by whoever runs it.
+
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <dispatch/dispatch.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define UNUSED __attribute__((__unused__))
+
+#ifdef CONCOURSE_DISPATCH
+#include <dispatch/private.h>
+#else
+#include "undeclared.h"
+#endif
+
+// The numbers of the classes of service, which the toolchain's headers do not name.
+#define USER_INTERACTIVE 0x21
+#define USER_INITIATED 0x19
+#define NORMAL 0x15
+#define UTILITY 0x11
+#define BACKGROUND 0x09
+#define MAINTENANCE 0x05
+#define UNSPECIFIED 0x00
+
+static int checks_done;
+static int checks_failed;
+
+// May be called on any thread.
+UNUSED static void check_that(bool condition, const char *text, const char *file, int line) {
+  __atomic_fetch_add(&checks_done, 1, __ATOMIC_SEQ_CST);
+  if (condition) return;
+  __atomic_fetch_add(&checks_failed, 1, __ATOMIC_SEQ_CST);
+  fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, text);
+}
+
+UNUSED static void check_numbers(long long got, long long expected, const char *text, const char *file,
+                                 int line) {
+  if (got != expected) fprintf(stderr, "%s:%d: %lld, not %lld\n", file, line, got, expected);
+  check_that(got == expected, text, file, line);
+}
+
+#define check(condition) check_that((condition), #condition, __FILE__, __LINE__)
+#define check_equal(got, expected) \
+  check_numbers((long long)(got), (long long)(expected), #got " == " #expected, __FILE__, __LINE__)
+#define check_text(got, expected) check_that(strcmp((got), (expected)) == 0, #got " is " #expected, __FILE__, __LINE__)
+
+// For `return` from main.
+UNUSED static int finish(void) {
+  printf("%d checks, %d failed\n", checks_done, checks_failed);
+  return checks_failed == 0 ? 0 : 1;
+}
+
+// Whether it is our library that was loaded: it has sources that the toolchain's has not.
+UNUSED static bool on_concourse(void) { return dlsym(RTLD_DEFAULT, "_dispatch_source_type_proc") != NULL; }
+
+// --- Waiting ---
+
+// Something that happens, once or several times.
+typedef struct {
+  sem_t happened;
+} event;
+
+UNUSED static void event_init(event *e) { sem_init(&e->happened, 0, 0); }
+
+UNUSED static void event_happens(void *e) { sem_post(&((event *)e)->happened); }
+
+UNUSED static void event_wait(event *e) {
+  while (sem_wait(&e->happened) != 0) {
+  }
+}
+
+// Whether it happened already; takes it back.
+UNUSED static bool event_has_happened(event *e) { return sem_trywait(&e->happened) == 0; }
+
+UNUSED static void nothing(void *context) { (void)context; }
+
+UNUSED static void wait_in_item(void *e) { event_wait((event *)e); }
+
+UNUSED static void count_up(void *counter) { __atomic_fetch_add((int *)counter, 1, __ATOMIC_SEQ_CST); }
+
+UNUSED static int count_of(const int *counter) { return __atomic_load_n(counter, __ATOMIC_SEQ_CST); }
+
+// Returns when all that a serial queue holds has run.
+UNUSED static void drain(dispatch_queue_t queue) { dispatch_sync_f(queue, NULL, nothing); }
+
+// --- Dying ---
+
+// How a fatal misuse may end a process: our library says why and traps, the toolchain's may also just crash.
+UNUSED static bool is_fatal(int signal_number) {
+  return signal_number == SIGILL || signal_number == SIGTRAP || signal_number == SIGABRT ||
+         (!on_concourse() && (signal_number == SIGSEGV || signal_number == SIGBUS));
+}
+
+// Runs `misuse` in a child process, which is to die of it, on whatever thread. The calling process must not have
+// used dispatch before: a child has only the thread that forked.
+UNUSED static void check_dies(void (*misuse)(void), const char *text, const char *file, int line) {
+  int ends[2];
+  if (pipe(ends) != 0) abort();
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    alarm(20);
+    misuse();
+    _exit(0);
+  }
+  close(ends[1]);
+  char said[4096];
+  size_t length = 0;
+  ssize_t count;
+  while (length < sizeof said - 1 && (count = read(ends[0], said + length, sizeof said - 1 - length)) > 0) {
+    length += (size_t)count;
+  }
+  said[length] = 0;
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  bool died = WIFSIGNALED(status) && is_fatal(WTERMSIG(status));
+  if (!died) fprintf(stderr, "%s:%d: ended with status %#x, and said: %s\n", file, line, (unsigned)status, said);
+  check_that(died, text, file, line);
+  if (on_concourse()) check_that(strchr(said, '\n') != NULL, "it says why it dies", file, line);
+}
+
+#define dies(misuse) check_dies((misuse), #misuse " dies", __FILE__, __LINE__)
+
+// For a misuse that is noticed by another thread.
+UNUSED static void wait_for_death(void) {
+  for (;;) pause();
+}
+
+#endif
