@@ -1,0 +1,100 @@
+// Queues and workloops: what is exported and in no public header.
+
+#include "check.h"
+
+static int inside, most;
+static event enough, go_on;
+
+static void stay(void *limit) {
+  int now = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+  if (now > most) most = now;
+  if (now == (int)(intptr_t)limit) event_happens(&enough);
+  event_wait(&go_on);
+  __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static void width(void) {
+  dispatch_queue_t queue = dispatch_queue_create("width", DISPATCH_QUEUE_CONCURRENT);
+  dispatch_queue_set_width(queue, 2);
+  dispatch_barrier_sync_f(queue, NULL, nothing);
+  for (int i = 0; i < 10; i++) dispatch_async_f(queue, (void *)2, stay);
+  event_wait(&enough);
+  for (int i = 0; i < 10; i++) event_happens(&go_on);
+  dispatch_barrier_sync_f(queue, NULL, nothing);
+  check_equal(most, 2);
+  dispatch_queue_set_width(queue, DISPATCH_QUEUE_WIDTH_MAX_LOGICAL_CPUS);
+  dispatch_queue_set_width(queue, DISPATCH_QUEUE_WIDTH_MAX_PHYSICAL_CPUS);
+  dispatch_queue_set_width(queue, DISPATCH_QUEUE_WIDTH_ACTIVE_CPUS);
+  dispatch_barrier_sync_f(queue, NULL, nothing);
+  dispatch_release(queue);
+}
+
+static void attributes(void) {
+  dispatch_queue_attr_t overcommit = dispatch_queue_attr_make_with_overcommit(NULL, true);
+  check(overcommit != NULL);
+  check(overcommit == dispatch_queue_attr_make_with_overcommit(NULL, true));
+  check(overcommit != dispatch_queue_attr_make_with_overcommit(NULL, false));
+  dispatch_queue_t queue = dispatch_queue_create("overcommit", overcommit);
+  drain(queue);
+  dispatch_release(queue);
+  // For a queue that has no label yet.
+  queue = dispatch_queue_create(NULL, NULL);
+  static const char label[] = "not copied";
+  dispatch_queue_set_label_nocopy(queue, label);
+  check(dispatch_queue_get_label(queue) == label);
+  dispatch_release(queue);
+
+  queue = dispatch_queue_create("class", DISPATCH_QUEUE_SERIAL_INACTIVE);
+  dispatch_set_qos_class(queue, UTILITY, -2);
+  dispatch_activate(queue);
+  int relative = 0;
+  check_equal(dispatch_queue_get_qos_class(queue, &relative), UTILITY);
+  check_equal(relative, -2);
+  drain(queue);
+  dispatch_release(queue);
+  queue = dispatch_queue_create("fallback", DISPATCH_QUEUE_SERIAL_INACTIVE);
+  dispatch_set_qos_class_fallback(queue, UTILITY);
+  dispatch_activate(queue);
+  drain(queue);
+  dispatch_release(queue);
+
+  int counter = 0;
+  queue = dispatch_queue_create("enforced", NULL);
+  dispatch_async_enforce_qos_class_f(queue, &counter, count_up);
+  drain(queue);
+  check_equal(counter, 1);
+  dispatch_release(queue);
+  check_equal(dispatch_queue_offsets.dqo_version, 6);
+}
+
+static dispatch_workloop_t loop;
+static void in_loop(void *context) {
+  (void)context;
+  dispatch_workloop_t current = dispatch_workloop_copy_current();
+  // The toolchain's library does not know where it is.
+  if (on_concourse()) check(current == loop);
+  if (current) dispatch_release(current);
+  check_that(!on_concourse() || dispatch_workloop_is_current(loop), "in the workloop", __FILE__, __LINE__);
+  (void)_dispatch_workloop_should_yield_4NW();
+}
+
+static void workloops(void) {
+  check(dispatch_workloop_copy_current() == NULL);
+  loop = dispatch_workloop_create_inactive("configured");
+  dispatch_workloop_set_qos_class(loop, UTILITY, 0);
+  dispatch_workloop_set_qos_class_floor(loop, UTILITY, 0, 0);
+  dispatch_workloop_set_cpupercent(loop, 50, 100);
+  dispatch_activate(loop);
+  check(!dispatch_workloop_is_current(loop));
+  dispatch_async_and_wait_f(loop, NULL, in_loop);
+  dispatch_release(loop);
+}
+
+int main(void) {
+  event_init(&enough);
+  event_init(&go_on);
+  width();
+  attributes();
+  workloops();
+  return finish();
+}
