@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 static dispatch_source_t source;
 static dispatch_semaphore_t handled, cancelled;

@@ -70,22 +70,24 @@ static void attributes(void) {
 static dispatch_workloop_t loop;
 static void in_loop(void *context) {
   (void)context;
-  dispatch_workloop_t current = dispatch_workloop_copy_current();
-  // The toolchain's library does not know where it is.
-  if (on_concourse()) check(current == loop);
-  if (current) dispatch_release(current);
-  check_that(!on_concourse() || dispatch_workloop_is_current(loop), "in the workloop", __FILE__, __LINE__);
+  // The toolchain's library does not know where it is, and may crash when asked.
+  if (on_concourse()) {
+    dispatch_workloop_t current = dispatch_workloop_copy_current();
+    check(current == loop);
+    dispatch_release(current);
+    check(dispatch_workloop_is_current(loop));
+  }
   (void)_dispatch_workloop_should_yield_4NW();
 }
 
 static void workloops(void) {
-  check(dispatch_workloop_copy_current() == NULL);
+  if (on_concourse()) check(dispatch_workloop_copy_current() == NULL);
   loop = dispatch_workloop_create_inactive("configured");
   dispatch_workloop_set_qos_class(loop, UTILITY, 0);
   dispatch_workloop_set_qos_class_floor(loop, UTILITY, 0, 0);
   dispatch_workloop_set_cpupercent(loop, 50, 100);
   dispatch_activate(loop);
-  check(!dispatch_workloop_is_current(loop));
+  if (on_concourse()) check(!dispatch_workloop_is_current(loop));
   dispatch_async_and_wait_f(loop, NULL, in_loop);
   dispatch_release(loop);
 }
