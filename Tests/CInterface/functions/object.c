@@ -14,7 +14,7 @@ static void finalizer(void *context) {
 }
 
 // The last reference goes, and the finalizer comes, on the target.
-static void expect_finalizer(dispatch_object_t object, dispatch_queue_t target, void *context) {
+static void expect_finalizer(const char *kind, dispatch_object_t object, dispatch_queue_t target, void *context) {
   dispatch_set_finalizer_f(object, finalizer);
   if (target) dispatch_set_target_queue(object, target);
   check(dispatch_get_context(object) == NULL);
@@ -26,23 +26,23 @@ static void expect_finalizer(dispatch_object_t object, dispatch_queue_t target, 
   dispatch_release(object);
   event_wait(&finalized);
   check(finalized_context == context);
-  check(finalized_on_target == (target != NULL));
+  check_that(finalized_on_target == (target != NULL), kind, __FILE__, __LINE__);
   finalized_context = NULL;
 }
 
 static void finalizers(dispatch_queue_t target) {
   int mark = 0;
   dispatch_queue_t queue = dispatch_queue_create("finalized", DISPATCH_QUEUE_SERIAL);
-  expect_finalizer((dispatch_object_t){._dq = queue}, NULL, &mark);
+  expect_finalizer("finalizer of a queue without target", (dispatch_object_t){._dq = queue}, NULL, &mark);
 
   dispatch_queue_t inner = dispatch_queue_create("finalized", DISPATCH_QUEUE_CONCURRENT);
-  expect_finalizer((dispatch_object_t){._dq = inner}, target, &mark);
+  expect_finalizer("finalizer of a queue", (dispatch_object_t){._dq = inner}, target, &mark);
 
   dispatch_group_t group = dispatch_group_create();
-  expect_finalizer((dispatch_object_t){._dg = group}, target, &mark);
+  expect_finalizer("finalizer of a group", (dispatch_object_t){._dg = group}, target, &mark);
 
   dispatch_semaphore_t semaphore = dispatch_semaphore_create(3);
-  expect_finalizer((dispatch_object_t){._dsema = semaphore}, target, &mark);
+  expect_finalizer("finalizer of a semaphore", (dispatch_object_t){._dsema = semaphore}, target, &mark);
 
   dispatch_source_t source = dispatch_source_create(DISPATCH_SOURCE_TYPE_DATA_ADD, 0, 0, target);
   dispatch_activate(source);

@@ -45,6 +45,14 @@ static void blocks_with_vouchers(void) {
   block();
   Block_release(block);
   check_equal(runs, 2);
+  block = _dispatch_block_create(0, NULL, 0, ^{
+    runs++;
+  });
+  check(block != NULL);
+  block();
+  check_equal(dispatch_block_wait(block, DISPATCH_TIME_NOW), 0);
+  Block_release(block);
+  check_equal(runs, 3);
   check(dispatch_block_create_with_voucher(0x1000, NULL, ^{
         }) == NULL);
   check(dispatch_block_create_with_voucher_and_qos_class(0, NULL, 0x42, 0, ^{
@@ -60,6 +68,17 @@ static void measurement(void) {
     runs++;
   });
   check(runs >= 100);
+}
+
+// What `pthread_atfork` is given; in the parent it changes nothing.
+static void fork_handlers(void) {
+  event ran;
+  event_init(&ran);
+  dispatch_atfork_prepare();
+  dispatch_atfork_parent();
+  dispatch_async_f(dispatch_get_global_queue(0, 0), &ran, event_happens);
+  event_wait(&ran);
+  check(true);
 }
 
 static event finalized;
@@ -84,9 +103,12 @@ static void objects(void) {
 }
 
 int main(void) {
+  // Foundation calls this when it comes up, whoever was there before.
+  libdispatch_init();
   forks();
   blocks_with_vouchers();
   measurement();
+  fork_handlers();
   objects();
   return finish();
 }
