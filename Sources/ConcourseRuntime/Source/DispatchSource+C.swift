@@ -14,45 +14,50 @@ extension DispatchSource {
   package static func make(
     _ type: SourceType, handle: UInt, mask: UInt, queue: DispatchQueue?
   ) -> DispatchSource? {
-    let descriptor = Int32(exactly: handle)
+    let number = Int32(exactly: handle)
+    // What `make` builds directly differs from the factories for Swift in what it refuses, and in not being cast.
+    func source(
+      _ kind: SourceKind, mask: UInt = 0, merging: SourceCore.Merging, _ backend: SourceBackend
+    ) -> DispatchSource {
+      DispatchSource(
+        SourceCore(
+          kind: kind, handle: handle, mask: mask, merging: merging, target: queue, backend: backend))
+    }
     switch type {
-    case .dataAdd: return userData(.userDataAdd, .add, handle, mask, queue)
-    case .dataOr: return userData(.userDataOr, .or, handle, mask, queue)
-    case .dataReplace: return userData(.userDataReplace, .replace, handle, mask, queue)
+    case .dataAdd:
+      guard handle == 0, mask == 0 else { return nil }
+      return source(.userDataAdd, merging: .add, UserDataBackend())
+    case .dataOr:
+      guard handle == 0, mask == 0 else { return nil }
+      return source(.userDataOr, merging: .or, UserDataBackend())
+    case .dataReplace:
+      guard handle == 0, mask == 0 else { return nil }
+      return source(.userDataReplace, merging: .replace, UserDataBackend())
     case .read:
-      guard let descriptor, mask == 0 else { return nil }
-      return makeReadSource(fileDescriptor: descriptor, queue: queue) as? DispatchSource
+      guard let number, mask == 0 else { return nil }
+      return source(.read, merging: .replace, ReadBackend(number))
     case .write:
-      guard let descriptor, mask == 0 else { return nil }
-      return makeWriteSource(fileDescriptor: descriptor, queue: queue) as? DispatchSource
+      guard let number, mask == 0 else { return nil }
+      return source(.write, merging: .replace, WriteBackend(number))
     case .signal:
-      guard let signal = descriptor, signal > 0, signal < concourse_signal_limit(), signal != SIGKILL,
-        signal != SIGSTOP, mask == 0
+      guard let number, number > 0, number < concourse_signal_limit(), number != SIGKILL, number != SIGSTOP,
+        mask == 0
       else { return nil }
-      return makeSignalSource(signal: signal, queue: queue) as? DispatchSource
+      return source(.signal, merging: .add, SignalBackend(number))
     case .timer:
       guard handle == 0, mask & ~1 == 0 else { return nil }
-      return makeTimerSource(flags: TimerFlags(rawValue: mask), queue: queue) as? DispatchSource
+      return source(.timer, mask: mask, merging: .add, TimerBackend())
     case .interval: return interval(milliseconds: handle, queue)
     case .process:
-      guard let identifier = descriptor else { return nil }
+      guard let identifier = number else { return nil }
       return try? makeProcess(identifier, ProcessEvent(rawValue: mask), queue).get()
     case .fileSystemObject:
-      guard let descriptor else { return nil }
+      guard let descriptor = number else { return nil }
       return try? makeFileSystemObject(descriptor, FileSystemEvent(rawValue: mask), queue).get()
     case .memoryPressure:
       guard handle == 0 else { return nil }
       return try? makeMemoryPressure(MemoryPressureEvent(rawValue: mask), queue).get()
     }
-  }
-
-  private static func userData(
-    _ kind: SourceKind, _ merging: SourceCore.Merging, _ handle: UInt, _ mask: UInt, _ queue: DispatchQueue?
-  ) -> DispatchSource? {
-    guard handle == 0, mask == 0 else { return nil }
-    return DispatchSource(
-      SourceCore(
-        kind: kind, handle: 0, mask: 0, merging: merging, target: queue, backend: UserDataBackend()))
   }
 
   /// A timer of a fixed interval, whose times are multiples of it: those of one interval fire together.
@@ -102,19 +107,18 @@ extension DispatchSource {
   /// Programs a timer; an interval of at least 292 years means none. Traps on any other source. Matching C function:
   /// `dispatch_source_set_timer`.
   package final func program(start: Deadline, interval: UInt64, leeway: UInt64, _ function: StaticString) {
-    guard let backend = core.backend as? TimerBackend else {
+    guard core.kind == .timer else {
       Trap.clientBug("\(function) on \(core.description), which is no timer")
     }
-    guard !core.isCancelled else { return }
-    backend.program(
+    // SAFETY: timer sources are made with such a backend. After `cancel` it ignores the call.
+    unsafeDowncast(core.backend, to: TimerBackend.self).program(
       TimerSchedule(
         start: start, now: Clock.uptime(), interval: interval > UInt64(Int64.max) ? nil : interval,
-        leeway: min(leeway, 60_000_000_000)),
-      for: core)
+        leeway: min(leeway, 60_000_000_000)))
   }
 
-  /// Merges a value into a source of user data; a result of zero calls no handler. Traps on any other source. Matching C function:
-  /// `dispatch_source_merge_data`.
+  /// Merges a value into a source of user data; a result of zero calls no handler. Traps on any other source.
+  /// Matching C function: `dispatch_source_merge_data`.
   package final func merge(_ value: UInt) {
     switch core.kind {
     case .userDataAdd, .userDataOr, .userDataReplace:
