@@ -48,7 +48,8 @@ package func dispatch_get_global_queue(_ identifier: Int, _ flags: UInt) -> Unsa
   case Int(Int16.min), 0x05, 0x09: qosClass = .background
   default: return nil
   }
-  return DispatchQueue.global(qos: qosClass).reference
+  return (flags == 0 ? DispatchQueue.global(qos: qosClass) : DispatchQueue.overcommit(qos: qosClass))
+    .reference
 }
 
 @c(dispatch_get_current_queue)
@@ -58,7 +59,8 @@ package func dispatch_get_current_queue() -> UnsafeMutableRawPointer? {
 
 @c(dispatch_queue_get_label)
 package func dispatch_queue_get_label(_ queue: UnsafeMutableRawPointer?) -> UnsafePointer<CChar>? {
-  guard let queue else { return DispatchQueue.current?.cLabel ?? DispatchQueue.noLabel }
+  // Off all queues, as `dispatch_get_current_queue` has it.
+  guard let queue else { return (DispatchQueue.current ?? DispatchQueue.global()).cLabel }
   return Object.queue(queue, "dispatch_queue_get_label")._withUnsafeGuaranteedRef { $0.cLabel }
 }
 

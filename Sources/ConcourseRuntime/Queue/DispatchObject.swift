@@ -27,7 +27,10 @@ public class DispatchObject: Hashable, CustomStringConvertible {
   /// one traps, and so does a target that would close a cycle. Ignored on global queues and the main
   /// queue. Matching C function: `dispatch_set_target_queue`.
   /// - Parameter queue: the new target; nil means the default-QoS global queue.
-  public func setTarget(queue: DispatchQueue?) {}
+  public func setTarget(queue: DispatchQueue?) {
+    // Groups and semaphores run nothing but a finalizer.
+    if kind == .group || kind == .semaphore { objectExtras.setLastQueue(queue) }
+  }
 
   /// Lets an initially inactive object start; no effect on an object that is active or has no such
   /// state. Matching C function: `dispatch_activate`.

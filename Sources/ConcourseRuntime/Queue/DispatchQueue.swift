@@ -66,7 +66,7 @@ public class DispatchQueue: DispatchObject {
     }
     guard let target else { return }
     // Before the target goes: this is where a finalizer runs.
-    extrasIfAny?.noteEnd(on: target.takeUnretainedValue())
+    extrasIfAny?.setLastQueue(target.takeUnretainedValue())
     if last.isNested {
       // Queue upon queue: not one release inside the other.
       DeferredRelease.release(nil, target: target.takeRetainedValue())

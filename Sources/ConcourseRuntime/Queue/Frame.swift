@@ -72,7 +72,7 @@ struct Frame {
       var link: DispatchQueue? = frame.pointee.queue.takeUnretainedValue()
       var exclusive = frame.pointee.exclusive
       while let held = link {
-        if held === queue {
+        if held === queue || held.isSameGlobalQueue(as: queue) {
           if exclusive || held.kind.isSerial { return .exclusive }
           strongest = .shared
         }

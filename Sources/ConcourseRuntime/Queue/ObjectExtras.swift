@@ -19,9 +19,12 @@ class ObjectExtras {
     lock.withLock { finalizer = function }
   }
 
-  /// The object is about to go; a finalizer runs on `queue`, nil standing for the default global queue.
-  final func noteEnd(on queue: DispatchQueue?) {
-    lock.withLock { if finalizer != nil { lastQueue = queue } }
+  /// A finalizer is to run on `queue`, nil standing for the default global queue.
+  final func setLastQueue(_ queue: DispatchQueue?) {
+    var other = queue
+    lock.withLock { swap(&lastQueue, &other) }
+    // The former one goes outside of the lock.
+    withExtendedLifetime(other) {}
   }
 
   deinit {

@@ -75,10 +75,10 @@ final class Runtime {
 final class GlobalQueue: DispatchQueue, @unchecked Sendable {
   let root: Unmanaged<RootQueue>
 
-  init(_ root: RootQueue) {
+  init(_ root: RootQueue, suffix: String = "") {
     self.root = .passUnretained(root)
     super.init(
-      kind: .global, label: "com.apple.root.\(root.level.labelPart)-qos",
+      kind: .global, label: "com.apple.root.\(root.level.labelPart)-qos\(suffix)",
       qos: DispatchQoS(qosClass: root.level.qosClass, relativePriority: 0), attributes: [], target: nil)
   }
 }
@@ -88,6 +88,13 @@ extension DispatchQueue {
   final var asGlobal: GlobalQueue {
     // SAFETY: only GlobalQueue passes the kind `.global` to the initialiser.
     @inline(__always) get { unsafeDowncast(self, to: GlobalQueue.self) }
+  }
+}
+
+extension DispatchQueue {
+  /// Whether both are names of one global queue.
+  final func isSameGlobalQueue(as other: DispatchQueue) -> Bool {
+    kind == .global && other.kind == .global && asGlobal.root.toOpaque() == other.asGlobal.root.toOpaque()
   }
 }
 

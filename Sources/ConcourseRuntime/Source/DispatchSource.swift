@@ -19,7 +19,7 @@ public class DispatchSource: DispatchObject {
   }
 
   deinit {
-    objectExtrasIfAny?.noteEnd(on: core.currentTarget)
+    objectExtrasIfAny?.setLastQueue(core.currentTarget)
     core.abandon()
   }
 
