@@ -33,13 +33,13 @@ extension DispatchQueue: TaskExecutor {
   @_documentation(visibility: internal)
   @_implements(TaskExecutor,enqueue(_:)) @_disfavoredOverload
   public final func enqueuePreferred(_ job: consuming ExecutorJob) {
-    submit(job) { $0.runSynchronously(on: DispatchQueue.running.asUnownedTaskExecutor()) }
+    submit(job) { $0!.runSynchronously(on: DispatchQueue.running.asUnownedTaskExecutor()) }
   }
 }
 
 extension DispatchQueue {
   /// How a job is run by the queue that it was submitted to, which is the `running` one then.
-  typealias JobRunner = @convention(c) (UnsafeMutableRawPointer) -> Void
+  typealias JobRunner = @convention(c) (UnsafeMutableRawPointer?) -> Void
 
   /// The one place where jobs become items.
   ///

@@ -24,7 +24,7 @@ extension DispatchSerialQueue: SerialExecutor {
     submit(job) {
       // SAFETY: `running` is the queue that the job was submitted to, and that is of this class.
       let queue = unsafeDowncast(DispatchQueue.running, to: DispatchSerialQueue.self)
-      $0.runSynchronously(on: queue.asUnownedSerialExecutor())
+      $0!.runSynchronously(on: queue.asUnownedSerialExecutor())
     }
   }
 
@@ -59,7 +59,7 @@ extension DispatchWorkloop: SerialExecutor {
     submit(job) {
       // SAFETY: as for serial queues.
       let workloop = unsafeDowncast(DispatchQueue.running, to: DispatchWorkloop.self)
-      $0.runSynchronously(on: workloop.asUnownedSerialExecutor())
+      $0!.runSynchronously(on: workloop.asUnownedSerialExecutor())
     }
   }
 

@@ -39,9 +39,8 @@ extension DispatchQueue {
   /// as `running`.
   /// - Parameter qos: `.unspecified` leaves it to queue and submitter.
   package final func asyncJob(
-    qos: DispatchQoS.QoSClass, context: UnsafeMutableRawPointer,
-    function: @escaping @convention(c) (UnsafeMutableRawPointer) -> Void
+    qos: DispatchQoS.QoSClass, context: UnsafeMutableRawPointer, function: ContextFunction
   ) {
-    asyncUnsafe(qos: DispatchQoS(qosClass: qos, relativePriority: 0)) { function(context) }
+    asyncFunction(qos: qos, flags: [], context, function)
   }
 }
