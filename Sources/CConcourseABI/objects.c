@@ -6,6 +6,8 @@
 CONCOURSE_OBJECTS(CONCOURSE_DEFINE)
 #undef CONCOURSE_DEFINE
 
+__thread struct concourse_crossing concourse_crossing;
+
 #define EXPORTED __attribute__((visibility("default")))
 
 // Hooks for runtimes with autorelease pools, called by nobody here; programs may look at them.

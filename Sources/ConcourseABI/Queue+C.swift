@@ -12,10 +12,11 @@ private func makeQueue(
   _ label: UnsafePointer<CChar>?, _ attribute: Reference?, _ target: DispatchQueue?, mayChangeTarget: Bool,
   _ function: StaticString
 ) -> Reference {
+  if let adopted = QueueBridge.takeAdopted() { return adopted }
   let attribute = QueueAttribute.checked(attribute, function)
   return DispatchQueue(
     cLabel: label, isConcurrent: attribute.isConcurrent, qos: attribute.qos, isInactive: attribute.isInactive,
-    target: target, mayChangeTarget: mayChangeTarget && attribute.frequency == 0
+    target: target, mayChangeTarget: mayChangeTarget && attribute.frequency == 0 && !attribute.isInactive
   ).countedReference
 }
 
@@ -61,6 +62,7 @@ package func dispatch_get_current_queue() -> UnsafeMutableRawPointer? {
 package func dispatch_queue_get_label(_ queue: UnsafeMutableRawPointer?) -> UnsafePointer<CChar>? {
   // Off all queues, as `dispatch_get_current_queue` has it.
   guard let queue else { return (DispatchQueue.current ?? DispatchQueue.global()).cLabel }
+  QueueBridge.noteLabelQuery(queue)
   return Object.queue(queue, "dispatch_queue_get_label")._withUnsafeGuaranteedRef { $0.cLabel }
 }
 

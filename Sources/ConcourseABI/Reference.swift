@@ -15,6 +15,12 @@ enum Reject {
   }
 
   @inline(never)
+  static func gone(_ function: StaticString) -> Never {
+    ClientBug.trap(
+      "\(function): the object has been freed; it was released once too often, or used afterwards")
+  }
+
+  @inline(never)
   static func kind(_ function: StaticString, _ object: DispatchObject, _ wanted: StaticString) -> Never {
     // The symbol is no object: only its address is.
     let isEmptyData = Unmanaged.passUnretained(object).toOpaque() == concourse_dispatch_data_empty()
@@ -32,7 +38,6 @@ extension ObjectKind {
     case .semaphore: "a semaphore"
     case .channel: "an I/O channel"
     case .data: "a data object"
-    case .gone: "an object that has been freed"
     }
   }
 }
@@ -46,11 +51,7 @@ enum Object {
     if reference == concourse_dispatch_data_empty() { return Well.emptyDataAsObject }
     // SAFETY: by the contract of the C interface; what else it may be cannot be told.
     let object = Unmanaged<DispatchObject>.fromOpaque(reference)
-    #if DEBUG
-      object._withUnsafeGuaranteedRef {
-        if $0.kind == .gone { Reject.kind(function, $0, "an object in use") }
-      }
-    #endif
+    object._withUnsafeGuaranteedRef { if $0.isGone { Reject.gone(function) } }
     return object
   }
 

@@ -37,6 +37,19 @@
 CONCOURSE_OBJECTS(CONCOURSE_DECLARE)
 #undef CONCOURSE_DECLARE
 
+/// What a thread that crosses between the Swift interfaces asks of the next C call (see QueueBridge.swift).
+struct concourse_crossing {
+  /// The next queue to be made is to be this one, whose reference is passed on.
+  void *_Nullable adopted;
+  /// 1 until the next query for a label stores here what it was asked about.
+  uint8_t captures;
+  void *_Nullable captured;
+};
+extern __thread struct concourse_crossing concourse_crossing __attribute__((visibility("hidden")));
+static inline __attribute__((always_inline)) struct concourse_crossing *_Nonnull concourse_current_crossing(void) {
+  return &concourse_crossing;
+}
+
 /// The beginning of every block, as compilers lay it out.
 struct concourse_block {
   void *_Nullable isa;

@@ -5,21 +5,21 @@
 public class DispatchObject: Hashable, CustomStringConvertible {
   /// Seldom-used belongings, made when first needed: see `ObjectExtras`.
   final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
-  // A constant where nothing marks freed objects: other modules would pay for a check of exclusive access.
-  #if DEBUG
-    @exclusivity(unchecked) package final private(set) var kind: ObjectKind
-  #else
-    package final let kind: ObjectKind
-  #endif
+  package final let kind: ObjectKind
 
   init(kind: ObjectKind) { self.kind = kind }
 
-  deinit {
-    #if DEBUG
-      kind = .gone
-    #endif
-    releaseExtras()
+  deinit { releaseExtras() }
+
+  /// Whether this is the memory of an object that has been freed, as far as that can be told: until the memory is used
+  /// again. For references from C, one release too many of which would otherwise go unnoticed.
+  package final var isGone: Bool {
+    // ORDERING: relaxed; a guess.
+    @inline(__always) get { extrasReference.load(ordering: .relaxed) == Self.gone }
   }
+
+  /// What `extrasReference` is when the object goes. No object lies there.
+  static var gone: UnsafeRawPointer { UnsafeRawPointer(bitPattern: 0xDEAD_0B1E)! }
 
   /// Sets the queue on which this object's work runs.
   ///

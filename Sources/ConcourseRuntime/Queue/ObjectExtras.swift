@@ -63,7 +63,7 @@ extension DispatchObject {
 
   final func releaseExtras() {
     // ORDERING: relaxed; the object is being destroyed by its only thread.
-    guard let known = extrasReference.load(ordering: .relaxed) else { return }
+    guard let known = extrasReference.exchange(Self.gone, ordering: .relaxed) else { return }
     Unmanaged<ObjectExtras>.fromOpaque(known).release()
   }
 }

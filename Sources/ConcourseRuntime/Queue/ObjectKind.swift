@@ -4,8 +4,6 @@
 package enum ObjectKind: UInt8 {
   case serial, concurrent, workloop, global, main
   case source, group, semaphore, channel, data
-  /// Set when an object goes, in debug builds, so that a later use of its reference is noticed.
-  case gone
 
   // The compiler's own comparison is a call through a witness table in other modules.
   @inlinable

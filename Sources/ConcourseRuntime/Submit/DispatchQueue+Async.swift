@@ -94,7 +94,7 @@ extension DispatchQueue {
       asGlobal.root._withUnsafeGuaranteedRef { $0.push(node) }
     case .main:
       if list.push(node) { MainThread.wake() }
-    case .source, .group, .semaphore, .channel, .data, .gone:
+    case .source, .group, .semaphore, .channel, .data:
       Trap.runtimeBug("an item was submitted to what is no queue")
     }
   }
