@@ -47,7 +47,8 @@ private struct Scratch: ~Copyable {
       "/usr/bin/env", "swift", "symbolgraph-extract", "-module-name", module, "-target", target,
       "-I", products + "/Modules", "-minimum-access-level", "public", "-output-dir", path,
       "-Xcc", "-fmodule-map-file=\(products)/CConcourse.build/module.modulemap",
-      "-I", headers + "/Sources/CConcourse/include",
+      "-Xcc", "-fmodule-map-file=\(products)/CConcourseABI.build/module.modulemap",
+      "-I", headers + "/Sources/CConcourse/include", "-I", headers + "/Sources/CConcourseABI/include",
     ])
     try #require(status == 0, "swift symbolgraph-extract \(module)")
     let text = try Data(contentsOf: URL(filePath: path + "/\(module).symbols.json"))
