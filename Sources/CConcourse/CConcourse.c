@@ -101,6 +101,7 @@ int concourse_spawn(void *(*entry)(void *), void *argument) {
   sigfillset(&blocked);
   const int open[] = {SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGABRT, SIGPIPE, SIGPROF, SIGSYS};
   for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) sigdelset(&blocked, open[i]);
+  concourse_signal_exempt(&blocked);
   pthread_sigmask(SIG_SETMASK, &blocked, &previous);
   pthread_t thread;
   failure = pthread_create(&thread, &attributes, entry, argument);

@@ -77,3 +77,27 @@ void concourse_signal_unblock(uint64_t mask) {
     if (mask >> (signal - 1) & 1) sigaddset(&set, signal);
   pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
+
+// Signals that the program may send to threads of ours; bit n - 1 stands for signal n.
+static _Atomic uint64_t allowed;
+// What of them this thread has unblocked.
+static __thread uint64_t adopted __attribute__((tls_model("initial-exec")));
+
+int concourse_signal_allow(int signal) {
+  if (signal < 1 || signal >= NSIG || signal > 64 || signal == SIGKILL || signal == SIGSTOP) return EINVAL;
+  atomic_fetch_or(&allowed, (uint64_t)1 << (signal - 1));
+  return 0;
+}
+
+void concourse_signal_exempt(void *blocked) {
+  uint64_t mask = atomic_load(&allowed);
+  for (int signal = 1; mask != 0; signal++, mask >>= 1)
+    if (mask & 1) sigdelset(blocked, signal);
+}
+
+void concourse_signal_adopt(void) {
+  uint64_t mask = atomic_load_explicit(&allowed, memory_order_relaxed);
+  if (mask == adopted) return;
+  adopted = mask;
+  concourse_signal_unblock(mask);
+}

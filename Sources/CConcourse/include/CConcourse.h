@@ -154,6 +154,12 @@ uint64_t concourse_signal_take(int signal);
 void concourse_signal_report_to(int descriptor);
 /// Lets the calling thread take the signals in `mask`, whose lowest bit is signal 1.
 void concourse_signal_unblock(uint64_t mask);
+/// Lets threads of ours take a signal that the program sends to them: those made from now on, and the others when
+/// they call `concourse_signal_adopt`. EINVAL for what is no signal, or cannot be caught; else 0.
+int concourse_signal_allow(int signal);
+/// Takes the allowed signals out of a set of signals to block (a sigset_t).
+void concourse_signal_exempt(void *_Nonnull blocked);
+void concourse_signal_adopt(void);
 /// One more than the highest signal number.
 int concourse_signal_limit(void);
 

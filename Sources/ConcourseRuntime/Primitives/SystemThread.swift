@@ -9,8 +9,12 @@ enum SystemThread {
     _ argument: UnsafeMutableRawPointer?
   ) -> Int32 {
     _ = Process.watchesForks
+    Process.noteThread()
     return concourse_spawn(entry, argument)
   }
+
+  /// Lets the calling thread take what signals the program has allowed meanwhile.
+  static func adoptSignals() { concourse_signal_adopt() }
 
   /// Names the calling thread for `ps`, `top` and debuggers; 15 bytes at most.
   static func setName(_ name: StaticString) {

@@ -220,6 +220,7 @@ extension Band {
 
   /// The worker is counted as active again, and says so.
   private func resume(_ worker: WorkerPointer) -> Bool {
+    SystemThread.adoptSignals()
     // ORDERING: releasing; pairs with the monitor's acquiring look.
     worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
     return true

@@ -14,6 +14,9 @@ enum SystemThread {
     return 0
   }
 
+  /// The model has no signals.
+  static func adoptSignals() {}
+
   /// Names the coroutine in traces.
   static func setName(_ name: StaticString) {
     Scheduler.current?.running?.name = name.description
