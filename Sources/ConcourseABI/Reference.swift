@@ -32,7 +32,7 @@ enum Reject {
 extension ObjectKind {
   fileprivate var inWords: StaticString {
     switch self {
-    case .serial, .concurrent, .workloop, .global, .main: "a queue"
+    case .serial, .concurrent, .workloop, .global, .main, .runLoop: "a queue"
     case .source: "a source"
     case .group: "a group"
     case .semaphore: "a semaphore"

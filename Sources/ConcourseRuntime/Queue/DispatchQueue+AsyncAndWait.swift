@@ -29,6 +29,7 @@ extension DispatchQueue {
   }
 
   private final func wait(barrier: Bool, _ body: () -> Void) {
+    if kind == .workloop { requireActive() }
     let outer = Frame.current
     var frame = Frame(
       queue: .passUnretained(self), parent: outer, exclusive: barrier,
@@ -48,7 +49,7 @@ extension DispatchQueue {
       if beginSyncAbove(frame) {
         Frame.run(frame.pointee, body)
       } else {
-        runOnMainThread(frame, body)
+        runWhereServed(frame, body)
       }
       endSync(exclusive: barrier)
     }

@@ -64,7 +64,7 @@ extension DispatchQueue {
     return try withUnsafeMutablePointer(to: &frame) { frame throws(Failure) -> Result in
       guard beginSync(frame) else {
         var result: Swift.Result<Result, Failure>?
-        runOnMainThread(frame) { result = Swift.Result(catching: work) }
+        runWhereServed(frame) { result = Swift.Result(catching: work) }
         endSync(exclusive: barrier)
         return try result!.get()
       }
@@ -82,7 +82,7 @@ extension DispatchQueue {
 
 extension DispatchQueue {
   /// Waits for this queue and every queue its work passes through.
-  /// - Returns: false when the body must run on the main thread, in `runOnMainThread`.
+  /// - Returns: false when the body must run on a thread that serves the queue, in `runWhereServed`.
   @usableFromInline
   final func beginSync(_ frame: UnsafeMutablePointer<Frame>) -> Bool {
     if kind.isLane {
@@ -96,7 +96,7 @@ extension DispatchQueue {
 
   /// The same for the queues above this one only.
   final func beginSyncAbove(_ frame: UnsafeMutablePointer<Frame>) -> Bool {
-    var link = kind == .main ? Unmanaged.passUnretained(self) : target
+    var link = kind.isServedByCaller ? Unmanaged.passUnretained(self) : target
     while let reference = link {
       let queue = reference._withUnsafeGuaranteedRef { $0 }
       if queue.kind == .global { return true }
@@ -104,6 +104,14 @@ extension DispatchQueue {
         if CurrentThread.isMain {
           Trap.clientBug(
             "sync on queue \"\(label)\", whose items run on the main thread, from the main thread: "
+              + "it would wait for itself")
+        }
+        return false
+      }
+      if queue.kind == .runLoop {
+        if Frame.hold(of: queue, from: frame.pointee.parent) != .none {
+          Trap.clientBug(
+            "sync on queue \"\(label)\", whose items are performed one by one, from inside one of them: "
               + "it would wait for itself")
         }
         return false
@@ -194,18 +202,25 @@ extension DispatchQueue {
     }
   }
 
-  /// Runs `body` on the main thread, in its turn on the main queue, while this thread waits.
+  /// Runs `body` where the hierarchy ends, in its turn there, while this thread waits: on the main thread, or on
+  /// whichever performs the items.
   @usableFromInline @inline(never)
-  final func runOnMainThread(_ frame: UnsafeMutablePointer<Frame>, _ body: () -> Void) {
+  final func runWhereServed(_ frame: UnsafeMutablePointer<Frame>, _ body: () -> Void) {
     withoutActuallyEscaping(body) { body in
       var waiter = SyncWaiter(
         thread: CurrentThread.id, exclusive: frame.pointee.exclusive, queue: frame.pointee.queue,
         frame: frame.pointee.parent, level: frame.pointee.level, body: body)
       withUnsafeMutablePointer(to: &waiter) { waiter in
-        Runtime.mainQueue.submit(
+        endOfHierarchy.submit(
           NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
         waiter.pointee.event.wait()
       }
     }
+  }
+
+  private final var endOfHierarchy: DispatchQueue {
+    var last = self
+    while let next = last.targetQueue { last = next }
+    return last
   }
 }

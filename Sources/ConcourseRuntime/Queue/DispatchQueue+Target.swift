@@ -32,7 +32,7 @@ extension DispatchQueue {
   private final func setTarget(_ chosen: DispatchQueue, keepingFormer: Bool = false) {
     let former = target
     target = .passRetained(chosen)
-    if ownClass == .unspecified {
+    if ownClass == .unspecified && rule == .exact {
       level = chosen.kind == .global ? chosen.ownClass : .unspecified
     }
     state.setNested(chosen.kind != .global)

@@ -11,9 +11,11 @@
 public class DispatchQueue: DispatchObject {
   /// The level given at creation, or that of a global target; unspecified if none. Changes with the target.
   private let servedLevel: SeldomChanged<QoSLevel>
-  /// What `qos` reports.
-  final let ownClass: QoSLevel
-  final let relativePriority: Int8
+  /// What `qos` reports; it changes, with the rule, while the queue is inactive.
+  private let ownLevel: SeldomChanged<QoSLevel>
+  private let ownPriority: SeldomChanged<UInt8>
+  /// What the level means to items that have one of their own.
+  private let servingRule = SeldomChanged<ServingRule>(.exact)
   /// Whether its target may change while it is active: the C interface's older habit.
   final let mayChangeTarget: Bool
   /// How many ordinary items may run at once on a queue whose state is narrow.
@@ -35,9 +37,9 @@ public class DispatchQueue: DispatchObject {
   ) {
     self.label = label
     self.mayChangeTarget = mayChangeTarget
-    ownClass = QoSLevel(qos.qosClass)
-    relativePriority = Int8(qos.relativePriority)
-    var level = ownClass
+    var level = QoSLevel(qos.qosClass)
+    ownLevel = SeldomChanged(level)
+    ownPriority = SeldomChanged(UInt8(clamping: -qos.relativePriority))
     var nested = !kind.isLane
     if kind.isLane {
       let chosen = target ?? Runtime.globalQueue(.default)
@@ -99,7 +101,20 @@ public class DispatchQueue: DispatchObject {
   ///
   /// Matching C function: `dispatch_queue_get_qos_class`.
   public final var qos: DispatchQoS {
-    DispatchQoS(qosClass: ownClass.qosClass, relativePriority: Int(relativePriority))
+    DispatchQoS(qosClass: ownClass.qosClass, relativePriority: -Int(ownPriority.value))
+  }
+
+  final var ownClass: QoSLevel { ownLevel.value }
+
+  /// Makes `qos` report something else.
+  final func report(_ qosClass: QoSLevel, relativePriority: Int) {
+    ownLevel.value = qosClass
+    ownPriority.value = UInt8(clamping: -relativePriority)
+  }
+
+  final var rule: ServingRule {
+    @inline(__always) get { servingRule.value }
+    set { servingRule.value = newValue }
   }
 
   /// The level its items are served at, whatever their own.

@@ -60,7 +60,7 @@ final class MainThread {
     var reached = false
     withUnsafeMutablePointer(to: &reached) { reached in
       _ = queue.list.push(NodeMagazine.make(.closure { reached.pointee = true }, level: .unspecified))
-      while !reached.pointee, let node = queue.list.popFirst() { run(node, of: queue) }
+      while !reached.pointee, let node = queue.list.popFirst() { queue.serveEntry(node) }
     }
     if descriptor >= 0, !queue.list.isEmpty { concourse_eventfd_signal(descriptor) }
   }
@@ -69,10 +69,13 @@ final class MainThread {
   private func drain() {
     let queue = Runtime.mainQueue
     // Items may call back into a run loop that drains again: each entry leaves the list before it runs.
-    while let node = queue.list.popFirst() { run(node, of: queue) }
+    while let node = queue.list.popFirst() { queue.serveEntry(node) }
   }
+}
 
-  private func run(_ node: NodePointer, of queue: DispatchQueue) {
+extension DispatchQueue {
+  /// Runs an entry of a queue that a thread of the program's serves, after it has left the list.
+  final func serveEntry(_ node: NodePointer) {
     if node.isWaiter, case .waiter(let waiter) = node.takeWork() {
       NodeMagazine.recycle(node)
       SyncWaiter.runBody(of: waiter)
@@ -81,7 +84,7 @@ final class MainThread {
     }
     if node.pointee.admittedBy != nil { return Invocation.runAdmitted(node) }
     let frame = Frame(
-      queue: .passUnretained(queue), parent: Frame.current, exclusive: true, level: node.pointee.level)
+      queue: .passUnretained(self), parent: Frame.current, exclusive: true, level: node.pointee.level)
     Frame.run(frame) { Invocation.perform(node) }
   }
 }

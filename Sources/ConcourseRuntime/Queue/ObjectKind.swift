@@ -2,7 +2,7 @@
 /// it tells what the program took it for from what it is.
 @usableFromInline
 package enum ObjectKind: UInt8 {
-  case serial, concurrent, workloop, global, main
+  case serial, concurrent, workloop, global, main, runLoop
   case source, group, semaphore, channel, data
 
   // The compiler's own comparison is a call through a witness table in other modules.
@@ -15,10 +15,12 @@ package enum ObjectKind: UInt8 {
   /// It is a queue.
   @inlinable
   package var isQueue: Bool {
-    @inline(__always) get { rawValue <= ObjectKind.main.rawValue }
+    @inline(__always) get { rawValue <= ObjectKind.runLoop.rawValue }
   }
   /// A queue whose items never overlap.
   var isSerial: Bool { self != .concurrent && self != .global }
   /// A queue that keeps items itself and runs them on a target; the others are where hierarchies end.
-  var isLane: Bool { self != .global && self != .main }
+  var isLane: Bool { self != .global && !isServedByCaller }
+  /// A queue whose items run on a thread of the program's: the main thread, or one that performs them.
+  var isServedByCaller: Bool { self == .main || self == .runLoop }
 }

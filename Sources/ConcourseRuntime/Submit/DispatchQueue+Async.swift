@@ -56,19 +56,21 @@ extension DispatchQueue {
   @inline(__always)
   final func servingLevel(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
     if asked == .unspecified && flags.isEmpty {
-      return level == .unspecified ? Frame.inheritedLevel : level
+      if level == .unspecified { return Frame.inheritedLevel }
+      if rule == .exact { return level }
     }
     return servingLevelSlowly(asked, flags)
   }
 
   private final func servingLevelSlowly(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
-    if level != .unspecified && !flags.contains(.enforceQoS) { return level }
+    if level != .unspecified && rule == .exact && !flags.contains(.enforceQoS) { return level }
     var own = asked
     if flags.contains(.noQoS) {
       own = .unspecified
     } else if own == .unspecified && !flags.contains(.detached) {
       own = Frame.inheritedLevel
     }
+    if rule == .fallback && own != .unspecified { return own }
     return max(own, level)
   }
 }
@@ -79,7 +81,10 @@ extension DispatchQueue {
   /// Puts a node to this queue as one of its items.
   final func submit(_ node: NodePointer) {
     switch kind {
-    case .serial, .workloop:
+    case .serial:
+      append(node)
+    case .workloop:
+      requireActive()
       append(node)
     case .concurrent:
       // With nothing ahead of it, an ordinary item need not stop in this queue's list.
@@ -94,6 +99,8 @@ extension DispatchQueue {
       asGlobal.root._withUnsafeGuaranteedRef { $0.push(node) }
     case .main:
       if list.push(node) { MainThread.wake() }
+    case .runLoop:
+      _ = list.push(node)
     case .source, .group, .semaphore, .channel, .data:
       Trap.runtimeBug("an item was submitted to what is no queue")
     }

@@ -1,0 +1,35 @@
+internal import ConcourseRuntime
+
+// Queues that a run loop serves item by item.
+
+private func runLoopQueue(_ reference: Reference?, _ function: StaticString) -> RunLoopQueue {
+  let queue = Object.queue(reference, function).takeUnretainedValue()
+  guard let runLoopQueue = queue.asRunLoopQueue else {
+    ClientBug.trap(
+      "\(function): queue \"\(queue.label)\" was not made by _dispatch_runloop_root_queue_create_4CF")
+  }
+  return runLoopQueue
+}
+
+@c(_dispatch_runloop_root_queue_create_4CF)
+public func _dispatch_runloop_root_queue_create_4CF(
+  _ label: UnsafePointer<CChar>?, _ flags: UInt
+) -> UnsafeMutableRawPointer? {
+  guard flags == 0 else { return nil }
+  return RunLoopQueue(label: label.map { String(cString: $0) } ?? "runloop-queue").countedReference
+}
+
+@c(_dispatch_runloop_root_queue_perform_4CF)
+public func _dispatch_runloop_root_queue_perform_4CF(_ queue: UnsafeMutableRawPointer?) -> Bool {
+  runLoopQueue(queue, "_dispatch_runloop_root_queue_perform_4CF").perform()
+}
+
+/// There is no port for a run loop to wait at, and so nobody to wake.
+@c(_dispatch_runloop_root_queue_wakeup_4CF)
+public func _dispatch_runloop_root_queue_wakeup_4CF(_ queue: UnsafeMutableRawPointer?) {
+  _ = runLoopQueue(queue, "_dispatch_runloop_root_queue_wakeup_4CF")
+}
+
+/// Events are polled for by threads of the runtime, so none waits for the caller.
+@c(_dispatch_poll_for_events_4launchd)
+public func _dispatch_poll_for_events_4launchd() {}

@@ -1,0 +1,56 @@
+internal import ConcourseRuntime
+
+// queue_private.h: the class of service of queues and sources that are still inactive.
+
+/// A class and relative priority as a caller passes them.
+func qos(_ number: UInt32, _ relativePriority: Int32, _ function: StaticString) -> DispatchQoS {
+  guard let qosClass = QoSNumber.qosClass(number) else {
+    ClientBug.trap("\(function): there is no class of service 0x\(String(number, radix: 16))")
+  }
+  guard (-15...0).contains(relativePriority) else {
+    ClientBug.trap("\(function): the relative priority is \(relativePriority), which is not within -15...0")
+  }
+  return DispatchQoS(qosClass: qosClass, relativePriority: Int(relativePriority))
+}
+
+/// Does one thing or another with what is a queue or a source; what is neither traps.
+private func configure(
+  _ reference: Reference?, _ function: StaticString, queue: (DispatchQueue) -> Void,
+  source: (DispatchSource) -> Void
+) {
+  let object = Object.any(reference, function).takeUnretainedValue()
+  if object.kind.isQueue {
+    queue(Object.queue(reference, function).takeUnretainedValue())
+  } else if object.kind == .source {
+    source(Object.source(reference, function).takeUnretainedValue())
+  } else {
+    Reject.kind(function, object, "a queue or a source")
+  }
+}
+
+@c(dispatch_set_qos_class_floor)
+public func dispatch_set_qos_class_floor(
+  _ object: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32
+) {
+  let name: StaticString = "dispatch_set_qos_class_floor"
+  let floor = qos(qosClass, relativePriority, name)
+  configure(object, name, queue: { $0.setFloor(floor, name) }, source: { $0.setFloor(floor.qosClass, name) })
+}
+
+@c(dispatch_set_qos_class)
+public func dispatch_set_qos_class(
+  _ object: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32
+) {
+  let name: StaticString = "dispatch_set_qos_class"
+  let qos = qos(qosClass, relativePriority, name)
+  // A source has no items but its handlers, which it lifts.
+  configure(object, name, queue: { $0.setClass(qos, name) }, source: { $0.setFloor(qos.qosClass, name) })
+}
+
+@c(dispatch_set_qos_class_fallback)
+public func dispatch_set_qos_class_fallback(_ object: UnsafeMutableRawPointer?, _ qosClass: UInt32) {
+  let name: StaticString = "dispatch_set_qos_class_fallback"
+  let qos = qos(qosClass, 0, name)
+  configure(
+    object, name, queue: { $0.setFallback(qos.qosClass, name) }, source: { $0.setFloor(qos.qosClass, name) })
+}

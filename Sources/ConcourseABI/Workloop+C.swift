@@ -1,0 +1,74 @@
+internal import ConcourseRuntime
+
+// workloop.h and what is private of it.
+
+private func workloop(_ reference: Reference?, _ function: StaticString) -> DispatchWorkloop {
+  let queue = Object.queue(reference, function).takeUnretainedValue()
+  guard queue.kind == .workloop else {
+    ClientBug.trap("\(function): the argument is queue \"\(queue.label)\", which is not a workloop")
+  }
+  // SAFETY: what has this kind is of this class.
+  return unsafeDowncast(queue, to: DispatchWorkloop.self)
+}
+
+@c(dispatch_workloop_create)
+public func dispatch_workloop_create(_ label: UnsafePointer<CChar>?) -> UnsafeMutableRawPointer? {
+  DispatchWorkloop(label: label.map { String(cString: $0) } ?? "").countedReference
+}
+
+@c(dispatch_workloop_create_inactive)
+public func dispatch_workloop_create_inactive(_ label: UnsafePointer<CChar>?) -> UnsafeMutableRawPointer? {
+  DispatchWorkloop(inactive: label.map { String(cString: $0) } ?? "").countedReference
+}
+
+/// Without effect where there is no Objective-C.
+@c(dispatch_workloop_set_autorelease_frequency)
+public func dispatch_workloop_set_autorelease_frequency(
+  _ loop: UnsafeMutableRawPointer?, _ frequency: UInt
+) {
+  let name: StaticString = "dispatch_workloop_set_autorelease_frequency"
+  workloop(loop, name).requireInactive(name)
+  guard frequency <= 2 else { ClientBug.trap("\(name): there is no autorelease frequency \(frequency)") }
+}
+
+@c(dispatch_workloop_set_qos_class)
+public func dispatch_workloop_set_qos_class(
+  _ loop: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ flags: UInt64
+) {
+  let name: StaticString = "dispatch_workloop_set_qos_class"
+  workloop(loop, name).setClass(qos(qosClass, 0, name), name)
+}
+
+@c(dispatch_workloop_set_qos_class_floor)
+public func dispatch_workloop_set_qos_class_floor(
+  _ loop: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32, _ flags: UInt64
+) {
+  let name: StaticString = "dispatch_workloop_set_qos_class_floor"
+  workloop(loop, name).setFloor(qos(qosClass, relativePriority, name), name)
+}
+
+/// The kernel limits groups of processes, not threads by a share each: checked, and without effect.
+@c(dispatch_workloop_set_cpupercent)
+public func dispatch_workloop_set_cpupercent(
+  _ loop: UnsafeMutableRawPointer?, _ percent: UInt8, _ refillMilliseconds: UInt32
+) {
+  let name: StaticString = "dispatch_workloop_set_cpupercent"
+  workloop(loop, name).requireInactive(name)
+  guard percent <= 100 else {
+    ClientBug.trap("\(name): \(percent) per cent of a processor is more than there is")
+  }
+}
+
+@c(dispatch_workloop_copy_current)
+public func dispatch_workloop_copy_current() -> UnsafeMutableRawPointer? {
+  DispatchWorkloop.running?.countedReference
+}
+
+@c(dispatch_workloop_is_current)
+public func dispatch_workloop_is_current(_ loop: UnsafeMutableRawPointer?) -> Bool {
+  let queue = Object.queue(loop, "dispatch_workloop_is_current").takeUnretainedValue()
+  return queue.kind == .workloop && workloop(loop, "dispatch_workloop_is_current").isCurrent
+}
+
+@c(_dispatch_workloop_should_yield_4NW)
+public func _dispatch_workloop_should_yield_4NW() -> Bool { DispatchWorkloop.shouldYield }
