@@ -79,6 +79,28 @@ package func dispatch_source_set_cancel_handler_f(
     handler)
 }
 
+@c(dispatch_source_set_mandatory_cancel_handler)
+public func dispatch_source_set_mandatory_cancel_handler(
+  _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
+) {
+  let block = Block(handler, "dispatch_source_set_mandatory_cancel_handler")
+  let source = Object.source(source, "dispatch_source_set_mandatory_cancel_handler").takeUnretainedValue()
+  if let item = block.item {
+    source.setMandatoryCancelHandler(item.takeUnretainedValue())
+  } else {
+    source.setMandatoryCancelHandler(block.closure())
+  }
+}
+
+@c(dispatch_source_set_mandatory_cancel_handler_f)
+public func dispatch_source_set_mandatory_cancel_handler_f(
+  _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
+) {
+  guard let handler else { Reject.null("dispatch_source_set_mandatory_cancel_handler_f", "handler") }
+  Object.source(source, "dispatch_source_set_mandatory_cancel_handler_f").takeUnretainedValue()
+    .setMandatoryCancelHandler(handler)
+}
+
 @c(dispatch_source_set_registration_handler)
 package func dispatch_source_set_registration_handler(
   _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
@@ -107,6 +129,11 @@ package func dispatch_source_cancel(_ source: UnsafeMutableRawPointer?) {
   Object.source(source, "dispatch_source_cancel").takeUnretainedValue().cancel()
 }
 
+@c(dispatch_source_cancel_and_wait)
+public func dispatch_source_cancel_and_wait(_ source: UnsafeMutableRawPointer?) {
+  Object.source(source, "dispatch_source_cancel_and_wait").takeUnretainedValue().cancelAndWait()
+}
+
 @c(dispatch_source_testcancel)
 package func dispatch_source_testcancel(_ source: UnsafeMutableRawPointer?) -> Int {
   Object.source(source, "dispatch_source_testcancel")._withUnsafeGuaranteedRef { $0.wasCancelled ? 1 : 0 }
@@ -125,6 +152,23 @@ package func dispatch_source_get_mask(_ source: UnsafeMutableRawPointer?) -> UIn
 @c(dispatch_source_get_data)
 package func dispatch_source_get_data(_ source: UnsafeMutableRawPointer?) -> UInt {
   Object.source(source, "dispatch_source_get_data")._withUnsafeGuaranteedRef { $0.rawData }
+}
+
+/// Fills in as many of the two numbers, data and status, as fit into `size` bytes; the status is always 0.
+@c(dispatch_source_get_extended_data)
+public func dispatch_source_get_extended_data(
+  _ source: UnsafeMutableRawPointer?, _ extended: UnsafeMutableRawPointer?, _ size: Int
+) -> Int {
+  guard let extended else { Reject.null("dispatch_source_get_extended_data", "structure") }
+  let data = Object.source(source, "dispatch_source_get_extended_data")._withUnsafeGuaranteedRef {
+    $0.rawData
+  }
+  let numbers: [UInt] = [data, 0]
+  let count = min(max(size, 0) / MemoryLayout<UInt>.size, numbers.count)
+  for index in 0..<count {
+    extended.storeBytes(of: numbers[index], toByteOffset: index * MemoryLayout<UInt>.size, as: UInt.self)
+  }
+  return count * MemoryLayout<UInt>.size
 }
 
 @c(dispatch_source_merge_data)

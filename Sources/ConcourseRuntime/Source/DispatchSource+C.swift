@@ -96,6 +96,31 @@ extension DispatchSource {
     return SourceHandler({ function(extras.currentContext) }, qos: .unspecified, flags: [])
   }
 
+  /// A cancel handler that makes cancelling a duty: released uncancelled, the source traps, and from its activation
+  /// on its handlers and its target stay. Matching C function: `dispatch_source_set_mandatory_cancel_handler`.
+  package final func setMandatoryCancelHandler(_ handler: @escaping () -> Void) {
+    core.setMandatoryCancelHandler(SourceHandler(handler, qos: .unspecified, flags: []))
+  }
+
+  /// As above, with a work item.
+  package final func setMandatoryCancelHandler(_ item: DispatchWorkItem) {
+    core.setMandatoryCancelHandler(SourceHandler(item))
+  }
+
+  /// Matching C function: `dispatch_source_set_mandatory_cancel_handler_f`.
+  package final func setMandatoryCancelHandler(_ function: ContextFunction) {
+    core.setMandatoryCancelHandler(handler(function)!)
+  }
+
+  /// Matching C function: `dispatch_source_cancel_and_wait`.
+  package final func cancelAndWait() { core.cancelAndWait() }
+
+  /// Lifts its handlers to at least this class, before it is activated. Matching C function:
+  /// `dispatch_set_qos_class_floor`.
+  package final func setFloor(_ qosClass: DispatchQoS.QoSClass, _ function: StaticString) {
+    core.setFloor(QoSLevel(qosClass), function)
+  }
+
   // MARK: Timers and data
 
   /// What all kinds have, as numbers; `DispatchSourceProtocol` says what they mean.

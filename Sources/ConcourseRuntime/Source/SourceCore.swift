@@ -15,19 +15,27 @@ final class SourceCore {
   let backend: SourceBackend
   private let merging: Merging
 
-  private let lock = Lock()
+  let lock = Lock()
   // GUARDED BY `lock`.
-  private var state = SourceState()
+  var state = SourceState()
   private var target: DispatchQueue
   private var eventHandler: SourceHandler?
   private var registrationHandler: SourceHandler?
-  private var cancelHandler: SourceHandler?
+  var cancelHandler: SourceHandler?
   /// Called before the cancel handler: ends a sequence of the source's events.
   private var endObserver: (() -> Void)?
   /// Where the visit that is due has been submitted.
   private var visited: DispatchQueue?
   /// Whether events came while there was no handler: the backend then waits for one.
   private var awaitsHandler = false
+  /// The thread that calls a handler now, or 0.
+  var caller: UInt32 = 0
+  /// Threads that wait until the source is over, on their stacks.
+  var enders: UnsafeMutablePointer<SourceEnder>?
+  /// Whether the source must be cancelled before it goes, and keeps its handlers from its activation on.
+  var isStrict = false
+  /// The level that handlers are lifted to.
+  var floor = QoSLevel.unspecified
 
   /// Merged and not yet collected.
   private let pending = Atomic<UInt>(0)
@@ -106,6 +114,7 @@ final class SourceCore {
     let queue = queue ?? Runtime.globalQueue(.default)
     // The former target is released outside the lock.
     let former = lock.withLock { () -> DispatchQueue in
+      requireChangeable("a target queue", state)
       let former = target
       target = queue
       return former
@@ -115,7 +124,12 @@ final class SourceCore {
 
   /// The `DispatchSource` has gone.
   func abandon() {
-    let last = lock.withLock { state }
+    let (last, mustBeCancelled) = lock.withLock { (state, isStrict) }
+    if mustBeCancelled && !last.isCancelled {
+      Trap.clientBug(
+        "the last reference to \(description), which has a mandatory cancel handler, was released before it was "
+          + "cancelled; cancel it first")
+    }
     if last.suspensions > 0 {
       Trap.clientBug(
         "the last reference to \(description) was released while it was suspended; resume it first")
@@ -138,6 +152,7 @@ final class SourceCore {
   func setEventHandler(_ handler: SourceHandler?) {
     var other = handler
     let rearms = lock.withLock { () -> Bool in
+      requireChangeable("an event handler", state)
       guard !state.isCancelled else { return false }
       swap(&eventHandler, &other)
       guard handler != nil, awaitsHandler else { return false }
@@ -152,13 +167,17 @@ final class SourceCore {
 
   func setCancelHandler(_ handler: SourceHandler?) {
     var other = handler
-    lock.withLock { swap(&cancelHandler, &other) }
+    lock.withLock {
+      requireChangeable("a cancel handler", state)
+      swap(&cancelHandler, &other)
+    }
     withExtendedLifetime(other) {}
   }
 
   func setRegistrationHandler(_ handler: SourceHandler?) {
     var other = handler
     act { state in
+      requireChangeable("a registration handler", state)
       guard !state.isCancelled else { return .nothing }
       swap(&registrationHandler, &other)
       return state.owe(registrationHandler: handler != nil)
@@ -196,8 +215,10 @@ final class SourceCore {
     while true {
       switch action {
       case .nothing:
+        if enders != nil { releaseEnders() }
         return lock.unlock()
       case .visit:
+        if enders != nil { releaseEnders() }
         return submitVisit()
       case .install:
         lock.unlock()
@@ -228,9 +249,9 @@ final class SourceCore {
   /// outlive it here, or the thread that polls could be the one that destroys what the client captured.
   private func service(on queue: DispatchQueue) -> (level: QoSLevel, traits: WorkTraits) {
     guard let handler = state.isCancelled ? cancelHandler : eventHandler else {
-      return (queue.servingLevel(.unspecified, []), [])
+      return (max(queue.servingLevel(.unspecified, []), floor), [])
     }
-    return (handler.level(on: queue), handler.traits)
+    return (max(handler.level(on: queue), floor), handler.traits)
   }
 
   /// Runs on the target queue.
@@ -241,16 +262,22 @@ final class SourceCore {
       switch step {
       case .registrationHandler:
         let handler = registrationHandler.take()
+        caller = CurrentThread.id
         lock.unlock()
         call(consume handler)
         lock.lock()
+        endCall()
       case .eventHandler:
         let handler = eventHandler
         awaitsHandler = handler == nil
+        caller = CurrentThread.id
         lock.unlock()
         callEventHandler(consume handler)
         // The next event, if there is one, queues up behind what waits now.
-        return act { $0.endVisit() }
+        return act {
+          caller = 0
+          return $0.endVisit()
+        }
       case .cancelHandler:
         let handler = cancelHandler
         lock.unlock()

@@ -150,6 +150,9 @@ struct SourceState {
     return hasEvent ? .eventHandler : nil
   }
 
+  /// No event comes any more, and the kernel has let go.
+  var isOver: Bool { isCancelled && (registration == .removed || !isActive) }
+
   /// A visit asks what to do.
   /// - Returns: nil when it is over.
   mutating func takeStep() -> Step? {
