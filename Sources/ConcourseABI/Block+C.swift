@@ -48,6 +48,48 @@ package func dispatch_block_create_with_qos_class(
   make(flags, qosClass, relativePriority, Block(block, "dispatch_block_create_with_qos_class"))
 }
 
+@c(dispatch_block_create_with_voucher)
+public func dispatch_block_create_with_voucher(
+  _ flags: UInt, _ voucher: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  make(flags, 0, 0, Block(block, "dispatch_block_create_with_voucher"))
+}
+
+@c(dispatch_block_create_with_voucher_and_qos_class)
+public func dispatch_block_create_with_voucher_and_qos_class(
+  _ flags: UInt, _ voucher: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32,
+  _ block: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  make(
+    flags, qosClass, relativePriority, Block(block, "dispatch_block_create_with_voucher_and_qos_class"))
+}
+
+/// Bits of `flags` that have no meaning are ignored here, as by the toolchain's library.
+@c(_dispatch_block_create)
+public func _dispatch_block_create(
+  _ flags: UInt, _ voucher: UnsafeMutableRawPointer?, _ priority: UInt, _ block: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  let priority = ThreadPriority(bits: priority)
+  return make(
+    flags & DispatchWorkItemFlags.allKnown.rawValue, priority.qosClass, priority.relativePriority,
+    Block(block, "_dispatch_block_create"))
+}
+
+/// A class and relative priority as thread libraries put them into one word: a bit for the class, and below it
+/// one less than the relative priority.
+private struct ThreadPriority {
+  let qosClass: UInt32
+  let relativePriority: Int32
+
+  init(bits: UInt) {
+    let place = (bits >> 8 & 0x3FFF).trailingZeroBitCount
+    let classes = QueueAttribute.classes.dropFirst()
+    qosClass = place < classes.count ? classes[classes.startIndex + place] : 0
+    let below = Int32(Int8(truncatingIfNeeded: bits))
+    relativePriority = qosClass == 0 ? 0 : min(max(below + 1, -15), 0)
+  }
+}
+
 @c(dispatch_block_perform)
 package func dispatch_block_perform(_ flags: UInt, _ block: UnsafeMutableRawPointer?) {
   let block = Block(block, "dispatch_block_perform")

@@ -36,6 +36,16 @@ package func dispatch_queue_create_with_target(
     "dispatch_queue_create_with_target")
 }
 
+/// Traps, as in the toolchain's library: there are no vouchers to account by.
+@c(dispatch_queue_create_with_accounting_override_voucher)
+public func dispatch_queue_create_with_accounting_override_voucher(
+  _ label: UnsafePointer<CChar>?, _ attribute: UnsafeMutableRawPointer?, _ voucher: UnsafeMutableRawPointer?
+) -> UnsafeMutableRawPointer? {
+  ClientBug.trap(
+    "dispatch_queue_create_with_accounting_override_voucher: there are no vouchers on Linux; use "
+      + "dispatch_queue_create")
+}
+
 @c(dispatch_get_global_queue)
 package func dispatch_get_global_queue(_ identifier: Int, _ flags: UInt) -> UnsafeMutableRawPointer? {
   // 2 asks for a thread of its own, which the pool gives to whoever needs one.
@@ -64,6 +74,15 @@ package func dispatch_queue_get_label(_ queue: UnsafeMutableRawPointer?) -> Unsa
   guard let queue else { return (DispatchQueue.current ?? DispatchQueue.global()).cLabel }
   QueueBridge.noteLabelQuery(queue)
   return Object.queue(queue, "dispatch_queue_get_label")._withUnsafeGuaranteedRef { $0.cLabel }
+}
+
+@c(dispatch_queue_set_label_nocopy)
+public func dispatch_queue_set_label_nocopy(
+  _ queue: UnsafeMutableRawPointer?, _ label: UnsafePointer<CChar>?
+) {
+  Object.queue(queue, "dispatch_queue_set_label_nocopy")._withUnsafeGuaranteedRef {
+    if $0.kind != .global && $0.kind != .main { $0.setLabel(label ?? DispatchQueue.noLabel) }
+  }
 }
 
 @c(dispatch_queue_get_qos_class)

@@ -1,0 +1,85 @@
+internal import ConcourseRuntime
+internal import Synchronization
+
+// Reference counting beneath the objects: of dispatch objects, and of objects that programs allocate here to have
+// them counted.
+
+@c(_os_object_alloc)
+public func _os_object_alloc(_ type: UnsafeRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
+  RawObject.make(type, size)
+}
+
+@c(_os_object_alloc_realized)
+public func _os_object_alloc_realized(_ type: UnsafeRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
+  RawObject.make(type, size)
+}
+
+/// Frees at once what `_os_object_alloc` has made.
+@c(_os_object_dealloc)
+public func _os_object_dealloc(_ object: UnsafeMutableRawPointer?) {
+  guard let object = RawObject(object, "_os_object_dealloc") else {
+    ClientBug.trap("_os_object_dealloc: the object was not made by _os_object_alloc; release it instead")
+  }
+  object.free()
+}
+
+@c(_os_object_retain)
+public func _os_object_retain(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  if let raw = RawObject(object, "_os_object_retain") {
+    raw.retain("_os_object_retain")
+  } else {
+    dispatch_retain(object)
+  }
+  return object
+}
+
+@c(_os_object_release)
+public func _os_object_release(_ object: UnsafeMutableRawPointer?) {
+  if let raw = RawObject(object, "_os_object_release") {
+    raw.release("_os_object_release")
+  } else {
+    dispatch_release(object)
+  }
+}
+
+/// Also brings back an object whose last reference has gone, as long as it has internal ones.
+@c(_os_object_retain_with_resurrect)
+public func _os_object_retain_with_resurrect(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  if let raw = RawObject(object, "_os_object_retain_with_resurrect") {
+    raw.retainOrResurrect("_os_object_retain_with_resurrect")
+  } else {
+    dispatch_retain(object)
+  }
+  return object
+}
+
+@c(_os_object_retain_internal)
+public func _os_object_retain_internal(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  _os_object_retain_internal_n(object, 1)
+}
+
+@c(_os_object_release_internal)
+public func _os_object_release_internal(_ object: UnsafeMutableRawPointer?) {
+  _os_object_release_internal_n(object, 1)
+}
+
+@c(_os_object_retain_internal_n)
+public func _os_object_retain_internal_n(
+  _ object: UnsafeMutableRawPointer?, _ count: UInt16
+) -> UnsafeMutableRawPointer? {
+  if let raw = RawObject(object, "_os_object_retain_internal_n") {
+    raw.retainInternally(Int32(count), "_os_object_retain_internal_n")
+  } else {
+    for _ in 0..<count { dispatch_retain(object) }
+  }
+  return object
+}
+
+@c(_os_object_release_internal_n)
+public func _os_object_release_internal_n(_ object: UnsafeMutableRawPointer?, _ count: UInt16) {
+  if let raw = RawObject(object, "_os_object_release_internal_n") {
+    raw.releaseInternally(Int32(count), "_os_object_release_internal_n")
+  } else {
+    for _ in 0..<count { dispatch_release(object) }
+  }
+}
