@@ -61,7 +61,7 @@ public func dispatch_workloop_set_cpupercent(
 
 @c(dispatch_workloop_copy_current)
 public func dispatch_workloop_copy_current() -> UnsafeMutableRawPointer? {
-  DispatchWorkloop.running?.countedReference
+  DispatchWorkloop.currentWorkloop?.countedReference
 }
 
 @c(dispatch_workloop_is_current)

@@ -1,7 +1,7 @@
 extension DispatchWorkloop {
   /// The workloop that the running item belongs to, directly or through the targets of its queue; nil outside.
   /// Matching C function: `dispatch_workloop_copy_current`.
-  package static var running: DispatchWorkloop? {
+  package static var currentWorkloop: DispatchWorkloop? {
     var link = Frame.current?.pointee.queue.takeUnretainedValue()
     while let queue = link {
       if queue.kind == .workloop { return queue.asWorkloop }
@@ -16,5 +16,5 @@ extension DispatchWorkloop {
 
   /// Whether an item that could be interrupted should end, since others wait for its worker. Matching C function:
   /// `_dispatch_workloop_should_yield_4NW`.
-  package static var shouldYield: Bool { running != nil && WorkerThread.shouldYield }
+  package static var shouldYield: Bool { currentWorkloop != nil && WorkerThread.shouldYield }
 }

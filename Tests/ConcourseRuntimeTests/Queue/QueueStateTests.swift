@@ -154,13 +154,13 @@ struct QueueStateTests {
   func readers() {
     let state = concurrent()
     holds(!state.takeIdleSerial(me))
-    holds(state.takeReaderPlace())
-    holds(state.takeReaderPlace())
+    holds(state.takeReaderPlace(limit: 0))
+    holds(state.takeReaderPlace(limit: 0))
     holds(state.snapshot.readers == 2 && !state.readersAreGone)
     holds(!state.takeExclusively(me))
     // An exclusive entry need not be looked at before the readers are gone; afterwards nobody passes it.
     holds(state.noteWork(.default, exclusive: true).level == nil)
-    holds(!state.takeReaderPlace())
+    holds(!state.takeReaderPlace(limit: 0))
     holds(!state.releaseReaderPlace(me).owns)
     holds(state.releaseReaderPlace(other).owns)
     holds(state.snapshot.owner == other && !state.snapshot.isPending && state.readersAreGone)
@@ -169,7 +169,7 @@ struct QueueStateTests {
   @Test("an ordinary entry is enqueued though readers run")
   func readersAndWork() {
     let state = concurrent()
-    _ = state.takeReaderPlace()
+    _ = state.takeReaderPlace(limit: 0)
     holds(state.noteWork(.default, exclusive: false).level == .default)
     holds(state.beginDrain(me).mayDrain)
     state.addReaderPlace()
@@ -183,20 +183,20 @@ struct QueueStateTests {
   @Test("a drain that meets a barrier goes if readers run, and looks again if none does")
   func releaseToReaders() {
     let state = concurrent()
-    _ = state.takeReaderPlace()
+    _ = state.takeReaderPlace(limit: 0)
     _ = state.noteWork(.default, exclusive: false)
     _ = state.beginDrain(me)
-    holds(state.releaseToReaders().isReleased)
+    holds(state.releaseToReaders(most: 0).isReleased)
     holds(!state.snapshot.isOwned && state.snapshot.isPending)
     holds(state.releaseReaderPlace(other).owns)
-    holds(!state.releaseToReaders().isReleased)
+    holds(!state.releaseToReaders(most: 0).isReleased)
     holds(state.snapshot.owner == other)
   }
 
   @Test("the last reader of a suspended queue leaves it alone")
   func lastReaderOfHeld() {
     let state = concurrent()
-    _ = state.takeReaderPlace()
+    _ = state.takeReaderPlace(limit: 0)
     _ = state.noteWork(.default, exclusive: true)
     state.suspend()
     holds(!state.releaseReaderPlace(me).owns)
