@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 
 // benchmark.h
@@ -11,14 +14,14 @@ private func meanTime(of count: Int, _ run: () -> Void) -> UInt64 {
 }
 
 @c(dispatch_benchmark)
-public func dispatch_benchmark(_ count: UInt, _ block: UnsafeMutableRawPointer?) -> UInt64 {
+package func dispatch_benchmark(_ count: UInt, _ block: UnsafeMutableRawPointer?) -> UInt64 {
   let block = Block(block, "dispatch_benchmark")
   let invoke = block.invoke
   return meanTime(of: Int(clamping: count)) { invoke(block.reference) }
 }
 
 @c(dispatch_benchmark_f)
-public func dispatch_benchmark_f(
+package func dispatch_benchmark_f(
   _ count: UInt, _ context: UnsafeMutableRawPointer?,
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) -> UInt64 {

@@ -49,14 +49,14 @@ package func dispatch_block_create_with_qos_class(
 }
 
 @c(dispatch_block_create_with_voucher)
-public func dispatch_block_create_with_voucher(
+package func dispatch_block_create_with_voucher(
   _ flags: UInt, _ voucher: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   make(flags, 0, 0, Block(block, "dispatch_block_create_with_voucher"))
 }
 
 @c(dispatch_block_create_with_voucher_and_qos_class)
-public func dispatch_block_create_with_voucher_and_qos_class(
+package func dispatch_block_create_with_voucher_and_qos_class(
   _ flags: UInt, _ voucher: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32,
   _ block: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
@@ -66,7 +66,7 @@ public func dispatch_block_create_with_voucher_and_qos_class(
 
 /// Bits of `flags` that have no meaning are ignored here, as by the toolchain's library.
 @c(_dispatch_block_create)
-public func _dispatch_block_create(
+package func _dispatch_block_create(
   _ flags: UInt, _ voucher: UnsafeMutableRawPointer?, _ priority: UInt, _ block: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   let priority = ThreadPriority(bits: priority)

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 internal import Synchronization
 
@@ -5,18 +8,18 @@ internal import Synchronization
 // them counted.
 
 @c(_os_object_alloc)
-public func _os_object_alloc(_ type: UnsafeRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
+package func _os_object_alloc(_ type: UnsafeRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
   RawObject.make(type, size)
 }
 
 @c(_os_object_alloc_realized)
-public func _os_object_alloc_realized(_ type: UnsafeRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
+package func _os_object_alloc_realized(_ type: UnsafeRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
   RawObject.make(type, size)
 }
 
 /// Frees at once what `_os_object_alloc` has made.
 @c(_os_object_dealloc)
-public func _os_object_dealloc(_ object: UnsafeMutableRawPointer?) {
+package func _os_object_dealloc(_ object: UnsafeMutableRawPointer?) {
   guard let object = RawObject(object, "_os_object_dealloc") else {
     ClientBug.trap("_os_object_dealloc: the object was not made by _os_object_alloc; release it instead")
   }
@@ -24,7 +27,7 @@ public func _os_object_dealloc(_ object: UnsafeMutableRawPointer?) {
 }
 
 @c(_os_object_retain)
-public func _os_object_retain(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+package func _os_object_retain(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
   if let raw = RawObject(object, "_os_object_retain") {
     raw.retain("_os_object_retain")
   } else {
@@ -34,7 +37,7 @@ public func _os_object_retain(_ object: UnsafeMutableRawPointer?) -> UnsafeMutab
 }
 
 @c(_os_object_release)
-public func _os_object_release(_ object: UnsafeMutableRawPointer?) {
+package func _os_object_release(_ object: UnsafeMutableRawPointer?) {
   if let raw = RawObject(object, "_os_object_release") {
     raw.release("_os_object_release")
   } else {
@@ -44,7 +47,8 @@ public func _os_object_release(_ object: UnsafeMutableRawPointer?) {
 
 /// Also brings back an object whose last reference has gone, as long as it has internal ones.
 @c(_os_object_retain_with_resurrect)
-public func _os_object_retain_with_resurrect(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+package func _os_object_retain_with_resurrect(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
+{
   if let raw = RawObject(object, "_os_object_retain_with_resurrect") {
     raw.retainOrResurrect("_os_object_retain_with_resurrect")
   } else {
@@ -54,17 +58,17 @@ public func _os_object_retain_with_resurrect(_ object: UnsafeMutableRawPointer?)
 }
 
 @c(_os_object_retain_internal)
-public func _os_object_retain_internal(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+package func _os_object_retain_internal(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
   _os_object_retain_internal_n(object, 1)
 }
 
 @c(_os_object_release_internal)
-public func _os_object_release_internal(_ object: UnsafeMutableRawPointer?) {
+package func _os_object_release_internal(_ object: UnsafeMutableRawPointer?) {
   _os_object_release_internal_n(object, 1)
 }
 
 @c(_os_object_retain_internal_n)
-public func _os_object_retain_internal_n(
+package func _os_object_retain_internal_n(
   _ object: UnsafeMutableRawPointer?, _ count: UInt16
 ) -> UnsafeMutableRawPointer? {
   if let raw = RawObject(object, "_os_object_retain_internal_n") {
@@ -76,7 +80,7 @@ public func _os_object_retain_internal_n(
 }
 
 @c(_os_object_release_internal_n)
-public func _os_object_release_internal_n(_ object: UnsafeMutableRawPointer?, _ count: UInt16) {
+package func _os_object_release_internal_n(_ object: UnsafeMutableRawPointer?, _ count: UInt16) {
   if let raw = RawObject(object, "_os_object_release_internal_n") {
     raw.releaseInternally(Int32(count), "_os_object_release_internal_n")
   } else {

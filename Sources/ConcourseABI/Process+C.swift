@@ -1,32 +1,35 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 internal import Glibc
 
 // The process: threads, forks, signals.
 
 @c(_dispatch_is_multithreaded)
-public func _dispatch_is_multithreaded() -> Bool { ProcessFacts.isMultithreaded }
+package func _dispatch_is_multithreaded() -> Bool { ProcessFacts.isMultithreaded }
 
 @c(_dispatch_is_fork_of_multithreaded_parent)
-public func _dispatch_is_fork_of_multithreaded_parent() -> Bool { ProcessFacts.isForkOfMultithreadedParent }
+package func _dispatch_is_fork_of_multithreaded_parent() -> Bool { ProcessFacts.isForkOfMultithreadedParent }
 
 @c(_dispatch_prohibit_transition_to_multithreaded)
-public func _dispatch_prohibit_transition_to_multithreaded(_ prohibit: Bool) {
+package func _dispatch_prohibit_transition_to_multithreaded(_ prohibit: Bool) {
   ProcessFacts.forbidThreads(prohibit)
 }
 
 // The C library tells the runtime of every fork that goes through it; these are for those that do not.
 
 @c(dispatch_atfork_prepare)
-public func dispatch_atfork_prepare() {}
+package func dispatch_atfork_prepare() {}
 
 @c(dispatch_atfork_parent)
-public func dispatch_atfork_parent() {}
+package func dispatch_atfork_parent() {}
 
 @c(dispatch_atfork_child)
-public func dispatch_atfork_child() { ProcessFacts.noteFork() }
+package func dispatch_atfork_child() { ProcessFacts.noteFork() }
 
 @c(dispatch_allow_send_signals)
-public func dispatch_allow_send_signals(_ signal: Int32) -> Int32 {
+package func dispatch_allow_send_signals(_ signal: Int32) -> Int32 {
   let failure = ProcessFacts.allowSignal(signal)
   guard failure != 0 else { return 0 }
   errno = failure

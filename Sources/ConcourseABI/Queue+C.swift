@@ -38,7 +38,7 @@ package func dispatch_queue_create_with_target(
 
 /// Traps, as in the toolchain's library: there are no vouchers to account by.
 @c(dispatch_queue_create_with_accounting_override_voucher)
-public func dispatch_queue_create_with_accounting_override_voucher(
+package func dispatch_queue_create_with_accounting_override_voucher(
   _ label: UnsafePointer<CChar>?, _ attribute: UnsafeMutableRawPointer?, _ voucher: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   ClientBug.trap(
@@ -77,7 +77,7 @@ package func dispatch_queue_get_label(_ queue: UnsafeMutableRawPointer?) -> Unsa
 }
 
 @c(dispatch_queue_set_label_nocopy)
-public func dispatch_queue_set_label_nocopy(
+package func dispatch_queue_set_label_nocopy(
   _ queue: UnsafeMutableRawPointer?, _ label: UnsafePointer<CChar>?
 ) {
   Object.queue(queue, "dispatch_queue_set_label_nocopy")._withUnsafeGuaranteedRef {

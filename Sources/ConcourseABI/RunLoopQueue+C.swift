@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 
 // Queues that a run loop serves item by item.
@@ -12,7 +15,7 @@ private func runLoopQueue(_ reference: Reference?, _ function: StaticString) -> 
 }
 
 @c(_dispatch_runloop_root_queue_create_4CF)
-public func _dispatch_runloop_root_queue_create_4CF(
+package func _dispatch_runloop_root_queue_create_4CF(
   _ label: UnsafePointer<CChar>?, _ flags: UInt
 ) -> UnsafeMutableRawPointer? {
   guard flags == 0 else { return nil }
@@ -20,16 +23,16 @@ public func _dispatch_runloop_root_queue_create_4CF(
 }
 
 @c(_dispatch_runloop_root_queue_perform_4CF)
-public func _dispatch_runloop_root_queue_perform_4CF(_ queue: UnsafeMutableRawPointer?) -> Bool {
+package func _dispatch_runloop_root_queue_perform_4CF(_ queue: UnsafeMutableRawPointer?) -> Bool {
   runLoopQueue(queue, "_dispatch_runloop_root_queue_perform_4CF").perform()
 }
 
 /// There is no port for a run loop to wait at, and so nobody to wake.
 @c(_dispatch_runloop_root_queue_wakeup_4CF)
-public func _dispatch_runloop_root_queue_wakeup_4CF(_ queue: UnsafeMutableRawPointer?) {
+package func _dispatch_runloop_root_queue_wakeup_4CF(_ queue: UnsafeMutableRawPointer?) {
   _ = runLoopQueue(queue, "_dispatch_runloop_root_queue_wakeup_4CF")
 }
 
 /// Events are polled for by threads of the runtime, so none waits for the caller.
 @c(_dispatch_poll_for_events_4launchd)
-public func _dispatch_poll_for_events_4launchd() {}
+package func _dispatch_poll_for_events_4launchd() {}

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 
 // queue_private.h: the class of service of queues and sources that are still inactive.
@@ -29,7 +32,7 @@ private func configure(
 }
 
 @c(dispatch_set_qos_class_floor)
-public func dispatch_set_qos_class_floor(
+package func dispatch_set_qos_class_floor(
   _ object: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32
 ) {
   let name: StaticString = "dispatch_set_qos_class_floor"
@@ -38,7 +41,7 @@ public func dispatch_set_qos_class_floor(
 }
 
 @c(dispatch_set_qos_class)
-public func dispatch_set_qos_class(
+package func dispatch_set_qos_class(
   _ object: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32
 ) {
   let name: StaticString = "dispatch_set_qos_class"
@@ -48,7 +51,7 @@ public func dispatch_set_qos_class(
 }
 
 @c(dispatch_set_qos_class_fallback)
-public func dispatch_set_qos_class_fallback(_ object: UnsafeMutableRawPointer?, _ qosClass: UInt32) {
+package func dispatch_set_qos_class_fallback(_ object: UnsafeMutableRawPointer?, _ qosClass: UInt32) {
   let name: StaticString = "dispatch_set_qos_class_fallback"
   let qos = qos(qosClass, 0, name)
   configure(

@@ -80,7 +80,7 @@ package func dispatch_source_set_cancel_handler_f(
 }
 
 @c(dispatch_source_set_mandatory_cancel_handler)
-public func dispatch_source_set_mandatory_cancel_handler(
+package func dispatch_source_set_mandatory_cancel_handler(
   _ source: UnsafeMutableRawPointer?, _ handler: UnsafeMutableRawPointer?
 ) {
   let block = Block(handler, "dispatch_source_set_mandatory_cancel_handler")
@@ -93,7 +93,7 @@ public func dispatch_source_set_mandatory_cancel_handler(
 }
 
 @c(dispatch_source_set_mandatory_cancel_handler_f)
-public func dispatch_source_set_mandatory_cancel_handler_f(
+package func dispatch_source_set_mandatory_cancel_handler_f(
   _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
   guard let handler else { Reject.null("dispatch_source_set_mandatory_cancel_handler_f", "handler") }
@@ -130,7 +130,7 @@ package func dispatch_source_cancel(_ source: UnsafeMutableRawPointer?) {
 }
 
 @c(dispatch_source_cancel_and_wait)
-public func dispatch_source_cancel_and_wait(_ source: UnsafeMutableRawPointer?) {
+package func dispatch_source_cancel_and_wait(_ source: UnsafeMutableRawPointer?) {
   Object.source(source, "dispatch_source_cancel_and_wait").takeUnretainedValue().cancelAndWait()
 }
 
@@ -156,7 +156,7 @@ package func dispatch_source_get_data(_ source: UnsafeMutableRawPointer?) -> UIn
 
 /// Fills in as many of the two numbers, data and status, as fit into `size` bytes; the status is always 0.
 @c(dispatch_source_get_extended_data)
-public func dispatch_source_get_extended_data(
+package func dispatch_source_get_extended_data(
   _ source: UnsafeMutableRawPointer?, _ extended: UnsafeMutableRawPointer?, _ size: Int
 ) -> Int {
   guard let extended else { Reject.null("dispatch_source_get_extended_data", "structure") }

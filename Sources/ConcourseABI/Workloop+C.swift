@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// (Functions carry their C names.)
+
 internal import ConcourseRuntime
 
 // workloop.h and what is private of it.
@@ -12,18 +15,18 @@ private func workloop(_ reference: Reference?, _ function: StaticString) -> Disp
 }
 
 @c(dispatch_workloop_create)
-public func dispatch_workloop_create(_ label: UnsafePointer<CChar>?) -> UnsafeMutableRawPointer? {
+package func dispatch_workloop_create(_ label: UnsafePointer<CChar>?) -> UnsafeMutableRawPointer? {
   DispatchWorkloop(label: label.map { String(cString: $0) } ?? "").countedReference
 }
 
 @c(dispatch_workloop_create_inactive)
-public func dispatch_workloop_create_inactive(_ label: UnsafePointer<CChar>?) -> UnsafeMutableRawPointer? {
+package func dispatch_workloop_create_inactive(_ label: UnsafePointer<CChar>?) -> UnsafeMutableRawPointer? {
   DispatchWorkloop(inactive: label.map { String(cString: $0) } ?? "").countedReference
 }
 
 /// Without effect where there is no Objective-C.
 @c(dispatch_workloop_set_autorelease_frequency)
-public func dispatch_workloop_set_autorelease_frequency(
+package func dispatch_workloop_set_autorelease_frequency(
   _ loop: UnsafeMutableRawPointer?, _ frequency: UInt
 ) {
   let name: StaticString = "dispatch_workloop_set_autorelease_frequency"
@@ -32,7 +35,7 @@ public func dispatch_workloop_set_autorelease_frequency(
 }
 
 @c(dispatch_workloop_set_qos_class)
-public func dispatch_workloop_set_qos_class(
+package func dispatch_workloop_set_qos_class(
   _ loop: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ flags: UInt64
 ) {
   let name: StaticString = "dispatch_workloop_set_qos_class"
@@ -40,7 +43,7 @@ public func dispatch_workloop_set_qos_class(
 }
 
 @c(dispatch_workloop_set_qos_class_floor)
-public func dispatch_workloop_set_qos_class_floor(
+package func dispatch_workloop_set_qos_class_floor(
   _ loop: UnsafeMutableRawPointer?, _ qosClass: UInt32, _ relativePriority: Int32, _ flags: UInt64
 ) {
   let name: StaticString = "dispatch_workloop_set_qos_class_floor"
@@ -49,7 +52,7 @@ public func dispatch_workloop_set_qos_class_floor(
 
 /// The kernel limits groups of processes, not threads by a share each: checked, and without effect.
 @c(dispatch_workloop_set_cpupercent)
-public func dispatch_workloop_set_cpupercent(
+package func dispatch_workloop_set_cpupercent(
   _ loop: UnsafeMutableRawPointer?, _ percent: UInt8, _ refillMilliseconds: UInt32
 ) {
   let name: StaticString = "dispatch_workloop_set_cpupercent"
@@ -60,15 +63,15 @@ public func dispatch_workloop_set_cpupercent(
 }
 
 @c(dispatch_workloop_copy_current)
-public func dispatch_workloop_copy_current() -> UnsafeMutableRawPointer? {
+package func dispatch_workloop_copy_current() -> UnsafeMutableRawPointer? {
   DispatchWorkloop.currentWorkloop?.countedReference
 }
 
 @c(dispatch_workloop_is_current)
-public func dispatch_workloop_is_current(_ loop: UnsafeMutableRawPointer?) -> Bool {
+package func dispatch_workloop_is_current(_ loop: UnsafeMutableRawPointer?) -> Bool {
   let queue = Object.queue(loop, "dispatch_workloop_is_current").takeUnretainedValue()
   return queue.kind == .workloop && workloop(loop, "dispatch_workloop_is_current").isCurrent
 }
 
 @c(_dispatch_workloop_should_yield_4NW)
-public func _dispatch_workloop_should_yield_4NW() -> Bool { DispatchWorkloop.shouldYield }
+package func _dispatch_workloop_should_yield_4NW() -> Bool { DispatchWorkloop.shouldYield }
