@@ -8,7 +8,7 @@ internal import Glibc
 
 /// A line about an object, to be freed; NULL when there is no memory.
 @c(concourse_describe)
-public func concourse_describe(_ object: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<CChar>? {
+package func concourse_describe(_ object: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<CChar>? {
   guard object != nil else { return strdup("NULL") }
   if QueueAttribute.contains(object) { return strdup("<attribute of queues>") }
   let known = Object.any(object, "dispatch_debug").takeUnretainedValue()

@@ -52,7 +52,7 @@ enum Process {
 
 /// What the C interface asks and says about the process.
 package enum ProcessFacts {
-  /// Lets the pool's threads take a signal that is sent to them: new ones at once, others when they have rested.
+  /// Lets the pool's threads take a signal that is sent to them: new ones at once, others before one of their next items.
   /// Matching C function: `dispatch_allow_send_signals`.
   /// - Returns: 0, or EINVAL for what is no signal or cannot be caught.
   package static func allowSignal(_ signal: Int32) -> Int32 { concourse_signal_allow(signal) }

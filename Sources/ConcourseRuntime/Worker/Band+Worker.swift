@@ -13,6 +13,7 @@ extension Band {
         if let found = take(worker) {
           if searching {
             searching = false
+            SystemThread.adoptSignals()
             stopSearching(worker)
           }
           run(found, worker)
@@ -35,6 +36,7 @@ extension Band {
     // ORDERING: relaxed; this thread is the only writer.
     let turn = worker.pointee.progress.load(ordering: .relaxed)
     if turn % Self.fairness == 0 {
+      SystemThread.adoptSignals()
       for root in roots.reversed() {
         if let node = root._withUnsafeGuaranteedRef({ $0.take() }) { return Found(node: node, root: root) }
       }
@@ -220,7 +222,6 @@ extension Band {
 
   /// The worker is counted as active again, and says so.
   private func resume(_ worker: WorkerPointer) -> Bool {
-    SystemThread.adoptSignals()
     // ORDERING: releasing; pairs with the monitor's acquiring look.
     worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
     return true

@@ -64,7 +64,8 @@ static void attributes(void) {
   drain(queue);
   check_equal(counter, 1);
   dispatch_release(queue);
-  check_equal(dispatch_queue_offsets.dqo_version, 6);
+  // Ours says that debuggers find nothing there.
+  check_equal(dispatch_queue_offsets.dqo_version, on_concourse() ? 0 : 6);
 }
 
 static dispatch_workloop_t loop;
