@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#define CONCOURSE_DEFINE(name, size) char name[size];
+#define CONCOURSE_DEFINE(name, size, kind) char name[size] = {[0 ... size - 1] = kind};
 CONCOURSE_OBJECTS(CONCOURSE_DEFINE)
 #undef CONCOURSE_DEFINE
 

@@ -6,29 +6,27 @@ internal import ConcourseRuntime
 
 // object.h
 
-/// Objects whose references are not counted: they are there as long as the process.
+/// The object, if its references are counted: attributes, and what is there as long as the process, have none.
 @inline(__always)
-private func isCounted(_ reference: Reference, _ object: Unmanaged<DispatchObject>) -> Bool {
-  object._withUnsafeGuaranteedRef { $0.kind != .global && $0.kind != .main }
-    && reference != concourse_dispatch_data_empty()
+private func counted(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchObject>? {
+  guard let reference else { Reject.null(function, "object") }
+  // SAFETY: as in `Object.any`.
+  let object = Unmanaged<DispatchObject>.fromOpaque(reference)
+  return object._withUnsafeGuaranteedRef {
+    if $0.kind.isSymbol || $0.kind == .global { return nil }
+    if $0.isGone { Reject.gone(function) }
+    return object
+  }
 }
-
-/// Whether a reference is an attribute of queues, which is no object.
-@inline(__always)
-private func isAttribute(_ reference: Reference?) -> Bool { QueueAttribute.contains(reference) }
 
 @c(dispatch_retain)
 package func dispatch_retain(_ object: UnsafeMutableRawPointer?) {
-  if isAttribute(object) { return }
-  let known = Object.any(object, "dispatch_retain")
-  if isCounted(object!, known) { _ = known.retain() }
+  if let object = counted(object, "dispatch_retain") { _ = object.retain() }
 }
 
 @c(dispatch_release)
 package func dispatch_release(_ object: UnsafeMutableRawPointer?) {
-  if isAttribute(object) { return }
-  let known = Object.any(object, "dispatch_release")
-  if isCounted(object!, known) { known.release() }
+  counted(object, "dispatch_release")?.release()
 }
 
 @c(dispatch_get_context)

@@ -21,10 +21,7 @@ enum Reject {
   }
 
   @inline(never)
-  static func kind(_ function: StaticString, _ object: DispatchObject, _ wanted: StaticString) -> Never {
-    // The symbol is no object: only its address is.
-    let isEmptyData = Unmanaged.passUnretained(object).toOpaque() == concourse_dispatch_data_empty()
-    let kind = isEmptyData ? .data : object.kind
+  static func kind(_ function: StaticString, _ kind: ObjectKind, _ wanted: StaticString) -> Never {
     ClientBug.trap("\(function): the argument is \(kind.inWords), not \(wanted)")
   }
 }
@@ -32,12 +29,14 @@ enum Reject {
 extension ObjectKind {
   fileprivate var inWords: StaticString {
     switch self {
-    case .serial, .concurrent, .workloop, .global, .main, .runLoop: "a queue"
+    case .serial, .concurrent, .workloop, .global, .main, .runLoop, .mainQueueSymbol: "a queue"
     case .source: "a source"
     case .group: "a group"
     case .semaphore: "a semaphore"
     case .channel: "an I/O channel"
-    case .data: "a data object"
+    case .data, .emptyDataSymbol: "a data object"
+    case .attribute: "an attribute of queues"
+    case .otherSymbol: "a constant"
     }
   }
 }
@@ -47,22 +46,36 @@ enum Object {
   @inline(__always)
   static func any(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchObject> {
     guard let reference else { Reject.null(function, "object") }
-    if reference == concourse_dispatch_main_q() { return Well.mainQueueAsObject }
-    if reference == concourse_dispatch_data_empty() { return Well.emptyDataAsObject }
     // SAFETY: by the contract of the C interface; what else it may be cannot be told.
     let object = Unmanaged<DispatchObject>.fromOpaque(reference)
-    object._withUnsafeGuaranteedRef { if $0.isGone { Reject.gone(function) } }
-    return object
+    return object._withUnsafeGuaranteedRef {
+      if $0.kind.isSymbol { return wellKnown($0.kind, function) }
+      if $0.isGone { Reject.gone(function) }
+      return object
+    }
+  }
+
+  /// What a symbol stands for.
+  @inline(never)
+  private static func wellKnown(_ kind: ObjectKind, _ function: StaticString) -> Unmanaged<DispatchObject> {
+    if kind == .mainQueueSymbol { return .passUnretained(DispatchQueue.main) }
+    if kind == .emptyDataSymbol { return .passUnretained(DataObject.empty) }
+    Reject.kind(function, kind, "an object")
+  }
+
+  /// The main queue, if that is what a reference means that is no queue's own.
+  @inline(never)
+  private static func mainQueue(_ kind: ObjectKind, _ function: StaticString) -> Unmanaged<DispatchQueue> {
+    if kind == .mainQueueSymbol { return .passUnretained(DispatchQueue.main) }
+    Reject.kind(function, kind, "a queue")
   }
 
   @inline(__always)
   static func queue(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchQueue> {
     guard let reference else { Reject.null(function, "queue") }
-    if reference == concourse_dispatch_main_q() { return Well.mainQueue }
     // SAFETY: as in `any`; the kind is checked before anything else is touched.
     let object = Unmanaged<DispatchQueue>.fromOpaque(reference)
-    object._withUnsafeGuaranteedRef { if !$0.kind.isQueue { Reject.kind(function, $0, "a queue") } }
-    return object
+    return object._withUnsafeGuaranteedRef { $0.kind.isQueue ? object : mainQueue($0.kind, function) }
   }
 
   /// A queue where NULL has a meaning.
@@ -76,7 +89,7 @@ enum Object {
     guard let reference else { Reject.null(function, "group") }
     // SAFETY: as in `queue`.
     let object = Unmanaged<DispatchGroup>.fromOpaque(reference)
-    object._withUnsafeGuaranteedRef { if $0.kind != .group { Reject.kind(function, $0, "a group") } }
+    object._withUnsafeGuaranteedRef { if $0.kind != .group { Reject.kind(function, $0.kind, "a group") } }
     return object
   }
 
@@ -85,7 +98,9 @@ enum Object {
     guard let reference else { Reject.null(function, "semaphore") }
     // SAFETY: as in `queue`.
     let object = Unmanaged<DispatchSemaphore>.fromOpaque(reference)
-    object._withUnsafeGuaranteedRef { if $0.kind != .semaphore { Reject.kind(function, $0, "a semaphore") } }
+    object._withUnsafeGuaranteedRef {
+      if $0.kind != .semaphore { Reject.kind(function, $0.kind, "a semaphore") }
+    }
     return object
   }
 
@@ -94,7 +109,7 @@ enum Object {
     guard let reference else { Reject.null(function, "source") }
     // SAFETY: as in `queue`.
     let object = Unmanaged<DispatchSource>.fromOpaque(reference)
-    object._withUnsafeGuaranteedRef { if $0.kind != .source { Reject.kind(function, $0, "a source") } }
+    object._withUnsafeGuaranteedRef { if $0.kind != .source { Reject.kind(function, $0.kind, "a source") } }
     return object
   }
 
@@ -103,18 +118,22 @@ enum Object {
     guard let reference else { Reject.null(function, "channel") }
     // SAFETY: as in `queue`.
     let object = Unmanaged<DispatchIO>.fromOpaque(reference)
-    object._withUnsafeGuaranteedRef { if $0.kind != .channel { Reject.kind(function, $0, "an I/O channel") } }
+    object._withUnsafeGuaranteedRef {
+      if $0.kind != .channel { Reject.kind(function, $0.kind, "an I/O channel") }
+    }
     return object
   }
 
   @inline(__always)
   static func data(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DataObject> {
     guard let reference else { Reject.null(function, "data object") }
-    if reference == concourse_dispatch_data_empty() { return Well.emptyData }
     // SAFETY: as in `queue`.
     let object = Unmanaged<DataObject>.fromOpaque(reference)
-    object._withUnsafeGuaranteedRef { if $0.kind != .data { Reject.kind(function, $0, "a data object") } }
-    return object
+    return object._withUnsafeGuaranteedRef {
+      if $0.kind == .data { return object }
+      if $0.kind == .emptyDataSymbol { return .passUnretained(DataObject.empty) }
+      Reject.kind(function, $0.kind, "a data object")
+    }
   }
 }
 
@@ -138,12 +157,4 @@ extension DataObject {
 
   /// A reference for C that counts, but for that of empty data.
   var newReference: Reference { size == 0 ? concourse_dispatch_data_empty() : countedReference }
-}
-
-/// The objects that C knows by the address of a symbol. They are never freed.
-private enum Well {
-  static var mainQueue: Unmanaged<DispatchQueue> { .passUnretained(DispatchQueue.main) }
-  static var mainQueueAsObject: Unmanaged<DispatchObject> { .passUnretained(DispatchQueue.main) }
-  static var emptyData: Unmanaged<DataObject> { .passUnretained(DataObject.empty) }
-  static var emptyDataAsObject: Unmanaged<DispatchObject> { .passUnretained(DataObject.empty) }
 }

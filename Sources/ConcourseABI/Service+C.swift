@@ -27,7 +27,7 @@ private func configure(
   } else if object.kind == .source {
     source(Object.source(reference, function).takeUnretainedValue())
   } else {
-    Reject.kind(function, object, "a queue or a source")
+    Reject.kind(function, object.kind, "a queue or a source")
   }
 }
 

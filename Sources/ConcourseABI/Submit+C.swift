@@ -28,7 +28,9 @@ package func dispatch_async_f(
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
   guard let work else { Reject.null("dispatch_async_f", "function") }
-  Object.queue(queue, "dispatch_async_f")._withUnsafeGuaranteedRef { $0.asyncFunction(context, work) }
+  Object.queue(queue, "dispatch_async_f")._withUnsafeGuaranteedRef {
+    $0.asyncFunction(context, work, barrier: false)
+  }
 }
 
 @c(dispatch_barrier_async)
@@ -56,7 +58,12 @@ private func run(_ block: Block, on queue: Unmanaged<DispatchQueue>, barrier: Bo
         if barrier { queue.sync(flags: .barrier) { item.perform() } } else { queue.sync(execute: item) }
       }
     } else {
-      queue.syncFunction(block.reference, block.invoke, barrier: barrier)
+      // What is inlined here goes straight to the queue's word.
+      if barrier && queue.kind == .concurrent {
+        queue.sync(flags: .barrier) { block.invoke(block.reference) }
+      } else {
+        queue.sync { block.invoke(block.reference) }
+      }
     }
   }
 }
@@ -72,7 +79,7 @@ package func dispatch_sync_f(
   _ work: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
   guard let work else { Reject.null("dispatch_sync_f", "function") }
-  Object.queue(queue, "dispatch_sync_f")._withUnsafeGuaranteedRef { $0.syncFunction(context, work) }
+  Object.queue(queue, "dispatch_sync_f")._withUnsafeGuaranteedRef { $0.sync { work(context) } }
 }
 
 @c(dispatch_barrier_sync)
@@ -87,7 +94,11 @@ package func dispatch_barrier_sync_f(
 ) {
   guard let work else { Reject.null("dispatch_barrier_sync_f", "function") }
   Object.queue(queue, "dispatch_barrier_sync_f")._withUnsafeGuaranteedRef {
-    $0.syncFunction(context, work, barrier: true)
+    if $0.kind == .concurrent {
+      $0.sync(flags: .barrier) { work(context) }
+    } else {
+      $0.sync { work(context) }
+    }
   }
 }
 

@@ -6,32 +6,33 @@
 #include <stdint.h>
 
 // An object of its own for each name: what counts is the address. Sizes are those of the toolchain's library,
-// since the linker copies such objects into finished programs.
-#define CONCOURSE_OBJECTS(object)             \
-  object(_dispatch_main_q, 0x80)              \
-  object(_dispatch_data_empty, 0x50)          \
-  object(_dispatch_queue_attr_concurrent, 0xFC00) \
-  object(_dispatch_source_type_data_add, 0x30)     \
-  object(_dispatch_source_type_data_or, 0x30)      \
-  object(_dispatch_source_type_data_replace, 0x30) \
-  object(_dispatch_source_type_interval, 0x30)     \
-  object(_dispatch_source_type_read, 0x30)         \
-  object(_dispatch_source_type_write, 0x30)        \
-  object(_dispatch_source_type_signal, 0x30)       \
-  object(_dispatch_source_type_timer, 0x30)        \
-  object(_dispatch_source_type_proc, 0x30)         \
-  object(_dispatch_source_type_vnode, 0x30)        \
-  object(_dispatch_source_type_memorypressure, 0x30) \
-  object(_dispatch_data_format_type_none, 0x28)    \
-  object(_dispatch_data_format_type_base32, 0x28)  \
-  object(_dispatch_data_format_type_base32hex, 0x28) \
-  object(_dispatch_data_format_type_base64, 0x28)  \
-  object(_dispatch_data_format_type_utf8, 0x28)    \
-  object(_dispatch_data_format_type_utf16le, 0x28) \
-  object(_dispatch_data_format_type_utf16be, 0x28) \
-  object(_dispatch_data_format_type_utf_any, 0x28)
+// since the linker copies such objects into finished programs. Every byte is the object's kind, as ObjectKind has it:
+// so one look at the place where Swift's objects have theirs tells what a reference is.
+#define CONCOURSE_OBJECTS(object)                       \
+  object(_dispatch_main_q, 0x80, 11)                    \
+  object(_dispatch_data_empty, 0x50, 12)                \
+  object(_dispatch_queue_attr_concurrent, 0xFC00, 13)   \
+  object(_dispatch_source_type_data_add, 0x30, 14)      \
+  object(_dispatch_source_type_data_or, 0x30, 14)       \
+  object(_dispatch_source_type_data_replace, 0x30, 14)  \
+  object(_dispatch_source_type_interval, 0x30, 14)      \
+  object(_dispatch_source_type_read, 0x30, 14)          \
+  object(_dispatch_source_type_write, 0x30, 14)         \
+  object(_dispatch_source_type_signal, 0x30, 14)        \
+  object(_dispatch_source_type_timer, 0x30, 14)         \
+  object(_dispatch_source_type_proc, 0x30, 14)          \
+  object(_dispatch_source_type_vnode, 0x30, 14)         \
+  object(_dispatch_source_type_memorypressure, 0x30, 14) \
+  object(_dispatch_data_format_type_none, 0x28, 14)     \
+  object(_dispatch_data_format_type_base32, 0x28, 14)   \
+  object(_dispatch_data_format_type_base32hex, 0x28, 14) \
+  object(_dispatch_data_format_type_base64, 0x28, 14)   \
+  object(_dispatch_data_format_type_utf8, 0x28, 14)     \
+  object(_dispatch_data_format_type_utf16le, 0x28, 14)  \
+  object(_dispatch_data_format_type_utf16be, 0x28, 14)  \
+  object(_dispatch_data_format_type_utf_any, 0x28, 14)
 
-#define CONCOURSE_DECLARE(name, size)                                    \
+#define CONCOURSE_DECLARE(name, size, kind)                              \
   extern char name[size] __attribute__((visibility("default"), aligned(16))); \
   static inline __attribute__((always_inline)) void *_Nonnull concourse##name(void) { return name; }
 CONCOURSE_OBJECTS(CONCOURSE_DECLARE)
@@ -45,7 +46,8 @@ struct concourse_crossing {
   uint8_t captures;
   void *_Nullable captured;
 };
-extern __thread struct concourse_crossing concourse_crossing __attribute__((visibility("hidden")));
+extern __thread struct concourse_crossing concourse_crossing
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 static inline __attribute__((always_inline)) struct concourse_crossing *_Nonnull concourse_current_crossing(void) {
   return &concourse_crossing;
 }

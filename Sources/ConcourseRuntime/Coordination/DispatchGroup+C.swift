@@ -2,11 +2,13 @@
 
 extension DispatchGroup {
   /// As `enter`. Matching C function: `dispatch_group_enter`.
+  @inlinable
   package final func enterKeptAlive() {
     if !state.enter(first: { _ = Unmanaged.passRetained(self) }) { tooManyEntries() }
   }
 
   /// As `leave`, for who entered by `enterKeptAlive`. Matching C function: `dispatch_group_leave`.
+  @inlinable
   package final func leaveKeptAlive() {
     let (leave, lastEntered) = state.leaveEntered()
     switch leave {

@@ -50,7 +50,7 @@ struct GroupState: ~Copyable {
   }
 
   /// As `enter`, and calls `first` if nothing was entered.
-  @inline(__always)
+  @inlinable @inline(__always)
   func enter(first: () -> Void) -> Bool {
     // ORDERING: relaxed; as in `enterItem`.
     let before = word.wrappingAdd(Self.entered, ordering: .relaxed).oldValue
@@ -59,7 +59,7 @@ struct GroupState: ~Copyable {
   }
 
   /// As `leave`, saying also whether nothing is entered any more.
-  @inline(__always)
+  @inlinable @inline(__always)
   func leaveEntered() -> (Leave, lastEntered: Bool) {
     // ORDERING: acquiring and releasing; as in `leave`.
     let (before, after) = word.wrappingSubtract(Self.entered, ordering: .acquiringAndReleasing)

@@ -19,7 +19,7 @@ public final class DispatchConcurrentQueue: DispatchQueue, @unchecked Sendable {
     autoreleaseFrequency: AutoreleaseFrequency = .workItem, target: DispatchQueue? = nil
   ) {
     super.init(
-      kind: .concurrent, label: label, qos: qos,
+      kind: .concurrent, label: QueueName(label), qos: qos,
       attributes: attributes.contains(.initiallyInactive) ? .initiallyInactive : [], target: target)
   }
 }

@@ -4,8 +4,8 @@
 /// On groups and semaphores these calls have no effect. Matching C type: `dispatch_object_t`.
 public class DispatchObject: Hashable, CustomStringConvertible {
   /// Seldom-used belongings, made when first needed: see `ObjectExtras`.
-  final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
-  package final let kind: ObjectKind
+  @usableFromInline final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
+  @usableFromInline package final let kind: ObjectKind
 
   init(kind: ObjectKind) { self.kind = kind }
 
@@ -13,12 +13,14 @@ public class DispatchObject: Hashable, CustomStringConvertible {
 
   /// Whether this is the memory of an object that has been freed, as far as that can be told: until the memory is used
   /// again. For references from C, one release too many of which would otherwise go unnoticed.
+  @inlinable
   package final var isGone: Bool {
     // ORDERING: relaxed; a guess.
     @inline(__always) get { extrasReference.load(ordering: .relaxed) == Self.gone }
   }
 
   /// What `extrasReference` is when the object goes. No object lies there.
+  @inlinable
   static var gone: UnsafeRawPointer { UnsafeRawPointer(bitPattern: 0xDEAD_0B1E)! }
 
   /// Sets the queue on which this object's work runs.

@@ -9,7 +9,7 @@ extension DispatchQueue {
     target: DispatchQueue?, mayChangeTarget: Bool
   ) {
     self.init(
-      kind: isConcurrent ? .concurrent : .serial, label: cLabel.map { String(cString: $0) } ?? "", qos: qos,
+      kind: isConcurrent ? .concurrent : .serial, label: QueueName(copying: cLabel), qos: qos,
       attributes: isInactive ? .initiallyInactive : [], target: target, mayChangeTarget: mayChangeTarget)
   }
 
@@ -19,8 +19,12 @@ extension DispatchQueue {
 
   /// The label as a C string that lives as long as the queue.
   package final var cLabel: UnsafePointer<CChar> {
-    if label.isEmpty && extrasIfAny == nil { return Self.noLabel }
-    return extras.cLabel { self.label }
+    // Another may have been set.
+    if let other = extrasIfAny?.otherLabel { return other }
+    switch name {
+    case .cString(let text): return UnsafePointer(text)
+    case .string(let text): return text.isEmpty ? Self.noLabel : extras.cLabel(text)
+    }
   }
 
   /// Replaces what `cLabel` reads by a string that the caller keeps. Matching C function:
@@ -33,44 +37,33 @@ extension DispatchQueue {
     _ key: UnsafeRawPointer, _ context: UnsafeMutableRawPointer?, _ destructor: ContextFunction?
   ) {
     if context == nil && extrasIfAny == nil { return }
-    let value = context.map { ContextValue($0, destructor) }
-    let former = extras.lock.withLock { () -> ContextValue? in
-      defer { extras.contextValues[key] = value }
-      return extras.contextValues[key]
+    let former = extras.lock.withLock { extras.contextValues.set(key, context, destructor) }
+    if let former {
+      Runtime.globalQueue(.default).asyncFunction(former.value, former.destructor, barrier: false)
     }
-    // Its destructor is submitted outside of the lock.
-    withExtendedLifetime(former) {}
   }
 
   /// The value at this queue. Matching C function: `dispatch_queue_get_specific`.
+  @inline(__always)
   package final func specific(_ key: UnsafeRawPointer) -> UnsafeMutableRawPointer? {
-    guard let extras = extrasIfAny else { return nil }
-    return extras.lock.withLock { extras.contextValues[key]?.context }
+    // ORDERING: acquiring; pairs with the publication in `objectExtras`.
+    guard let known = extrasReference.load(ordering: .acquiring) else { return nil }
+    // SAFETY: as in `extras`; the queue keeps them.
+    return Unmanaged<QueueExtras>.fromOpaque(known)._withUnsafeGuaranteedRef {
+      $0.contextValues.value(of: key)
+    }
   }
 
   /// The value at the queue of the running item or at those above it. Matching C function:
   /// `dispatch_get_specific`.
   package static func currentSpecific(_ key: UnsafeRawPointer) -> UnsafeMutableRawPointer? {
-    var link = current
+    // Not counted: whoever runs the item keeps its queue, which keeps those above.
+    var link = Frame.current?.pointee.queue
+    if link == nil, CurrentThread.isMain { link = .passUnretained(Runtime.mainQueue) }
     while let queue = link {
-      if let value = queue.specific(key) { return value }
-      link = queue.targetQueue
+      if let value = queue._withUnsafeGuaranteedRef({ $0.specific(key) }) { return value }
+      link = queue._withUnsafeGuaranteedRef { $0.target }
     }
     return nil
-  }
-}
-
-/// A value that a C program has attached to a queue. With it goes what it points to, on the default global queue.
-final class ContextValue {
-  let context: UnsafeMutableRawPointer
-  private let destructor: ContextFunction?
-
-  init(_ context: UnsafeMutableRawPointer, _ destructor: ContextFunction?) {
-    self.context = context
-    self.destructor = destructor
-  }
-
-  deinit {
-    if let destructor { Runtime.globalQueue(.default).asyncFunction(context, destructor) }
   }
 }

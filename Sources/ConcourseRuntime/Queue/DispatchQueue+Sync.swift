@@ -19,7 +19,7 @@ extension DispatchQueue {
     let thread = CurrentThread.state
     let id = thread.pointee.id
     // An id not yet learnt is 0 and would look like success.
-    guard id != 0, list.isEmpty, state.takeIdleSerial(id) else {
+    guard id != 0, kind == .serial, list.isEmpty, state.takeIdleSerial(id) else {
       return try syncSlowly(barrier: false, work)
     }
     let outer = thread.pointee.innermostFrame

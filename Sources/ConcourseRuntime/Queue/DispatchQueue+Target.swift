@@ -31,21 +31,30 @@ extension DispatchQueue {
   /// Sets the target of a queue that is inactive or owned by the caller.
   private final func setTarget(_ chosen: DispatchQueue, keepingFormer: Bool = false) {
     let former = target
-    target = .passRetained(chosen)
+    target = chosen.countedAsTarget()
     if ownClass == .unspecified && rule == .exact {
       level = chosen.kind == .global ? chosen.ownClass : .unspecified
     }
     state.setNested(chosen.kind != .global)
-    guard let former else { return }
-    if keepingFormer {
-      let queue = former.takeRetainedValue()
-      extras.lock.withLock {
-        if !extras.formerTargets.contains(where: { $0 === queue }) { extras.formerTargets.append(queue) }
-      }
-    } else {
-      former.release()
+    guard let former, let counted = Self.uncount(former), keepingFormer else { return }
+    extras.lock.withLock {
+      if !extras.formerTargets.contains(where: { $0 === counted }) { extras.formerTargets.append(counted) }
     }
   }
+
+  // MARK: References
+
+  /// This queue as the target of another, counted unless it stays for ever: else all queues would write one line.
+  final func countedAsTarget() -> Unmanaged<DispatchQueue> {
+    isImmortal ? .passUnretained(self) : .passRetained(self)
+  }
+
+  /// Takes the reference from `countedAsTarget` back; nil if there was none to be counted.
+  static func uncount(_ target: Unmanaged<DispatchQueue>) -> DispatchQueue? {
+    target._withUnsafeGuaranteedRef { $0.isImmortal } ? nil : target.takeRetainedValue()
+  }
+
+  private final var isImmortal: Bool { kind == .global || kind == .main }
 
   // MARK: Active queues
 
@@ -75,11 +84,7 @@ extension DispatchQueue {
 
   /// Whether an entry for this queue has been reached where the queue does not belong any more.
   final var lostItsWay: Bool {
-    // It has had one target only.
-    guard let extras = extrasIfAny, extras.lock.withLock({ !extras.formerTargets.isEmpty }) else {
-      return false
-    }
-    return state.snapshot.isNested
+    state.snapshot.isNested
       ? Frame.current?.pointee.queue.toOpaque() != target?.toOpaque() : Frame.current != nil
   }
 }

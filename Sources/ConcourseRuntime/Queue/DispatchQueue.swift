@@ -29,13 +29,14 @@ public class DispatchQueue: DispatchObject {
   /// The label given at creation; empty if there was none. For debugging: it need not be unique.
   ///
   /// Matching C function: `dispatch_queue_get_label`.
-  public final let label: String
+  public final var label: String { name.text }
+  let name: QueueName
 
   init(
-    kind: ObjectKind, label: String, qos: DispatchQoS, attributes: Attributes, target: DispatchQueue?,
+    kind: ObjectKind, label: QueueName, qos: DispatchQoS, attributes: Attributes, target: DispatchQueue?,
     mayChangeTarget: Bool = false
   ) {
-    self.label = label
+    name = label
     self.mayChangeTarget = mayChangeTarget
     var level = QoSLevel(qos.qosClass)
     ownLevel = SeldomChanged(level)
@@ -45,7 +46,7 @@ public class DispatchQueue: DispatchObject {
       let chosen = target ?? Runtime.globalQueue(.default)
       nested = chosen.kind != .global
       if level == .unspecified, target != nil, chosen.kind == .global { level = chosen.ownClass }
-      targetReference = SeldomChanged(.passRetained(chosen))
+      targetReference = SeldomChanged(chosen.countedAsTarget())
     } else {
       targetReference = SeldomChanged(nil)
     }
@@ -66,15 +67,12 @@ public class DispatchQueue: DispatchObject {
       Trap.clientBug(
         "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
     }
+    name.free()
     guard let target else { return }
     // Before the target goes: this is where a finalizer runs.
     extrasIfAny?.setLastQueue(target.takeUnretainedValue())
-    if last.isNested {
-      // Queue upon queue: not one release inside the other.
-      DeferredRelease.release(nil, target: target.takeRetainedValue())
-    } else {
-      target.release()
-    }
+    // Queue upon queue: not one release inside the other.
+    if last.isNested, let counted = Self.uncount(target) { DeferredRelease.release(nil, target: counted) }
   }
 
   /// Creates a queue that runs its work on the pool.
@@ -93,7 +91,7 @@ public class DispatchQueue: DispatchObject {
     autoreleaseFrequency: AutoreleaseFrequency = .inherit, target: DispatchQueue? = nil
   ) {
     self.init(
-      kind: attributes.contains(.concurrent) ? .concurrent : .serial, label: label, qos: qos,
+      kind: attributes.contains(.concurrent) ? .concurrent : .serial, label: QueueName(label), qos: qos,
       attributes: attributes, target: target)
   }
 

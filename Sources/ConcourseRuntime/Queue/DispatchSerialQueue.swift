@@ -21,7 +21,7 @@ public final class DispatchSerialQueue: DispatchQueue, @unchecked Sendable {
     autoreleaseFrequency: AutoreleaseFrequency = .workItem, target: DispatchQueue? = nil
   ) {
     super.init(
-      kind: .serial, label: label, qos: qos,
+      kind: .serial, label: QueueName(label), qos: qos,
       attributes: attributes.contains(.initiallyInactive) ? .initiallyInactive : [], target: target)
   }
 }

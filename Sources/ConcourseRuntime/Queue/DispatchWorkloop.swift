@@ -24,13 +24,15 @@ public final class DispatchWorkloop: DispatchQueue, @unchecked Sendable {  // SA
   public init(
     label: String, attributes: Attributes = [], autoreleaseFrequency: AutoreleaseFrequency = .workItem
   ) {
-    super.init(kind: .workloop, label: label, qos: .unspecified, attributes: [], target: nil)
+    super.init(kind: .workloop, label: QueueName(label), qos: .unspecified, attributes: [], target: nil)
   }
 
   /// One that is to be configured before `activate()`, until when submitting to it traps. Matching C function:
   /// `dispatch_workloop_create_inactive`.
   package init(inactive label: String) {
-    super.init(kind: .workloop, label: label, qos: .unspecified, attributes: .initiallyInactive, target: nil)
+    super.init(
+      kind: .workloop, label: QueueName(label), qos: .unspecified, attributes: .initiallyInactive, target: nil
+    )
   }
 
   /// The level of the owner's next entry, or nil when there is none or the workloop is held, and it has been

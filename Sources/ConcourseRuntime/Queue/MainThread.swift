@@ -2,8 +2,15 @@ internal import CConcourse
 
 /// The thread the process began with, as the server of the main queue, and the ways to wake it.
 final class MainThread {
-  /// 1 when there may be items that the main thread has not looked for: what `dispatchMain` sleeps on.
-  private let signal = Atomic<UInt32>(0)
+  /// Whether there may be items that the main thread has not looked for: what `dispatchMain` sleeps on.
+  private let signal = Atomic<UInt32>(Signal.none)
+
+  private enum Signal {
+    static let none: UInt32 = 0
+    static let items: UInt32 = 1
+    /// None, and the main thread sleeps or is about to.
+    static let sleeping: UInt32 = 2
+  }
   /// The descriptor for other event loops, or -1 while nobody has asked for it.
   private let handle = Atomic<Int32>(-1)
   private let handleLock = Lock()
@@ -14,8 +21,8 @@ final class MainThread {
   private func wake() {
     // ORDERING: sequentially consistent; stands after the push and before the look at the descriptor,
     // whose maker looks at the list after publishing it.
-    signal.store(1, ordering: .sequentiallyConsistent)
-    Futex.wake(signal, count: 1)
+    let before = signal.exchange(Signal.items, ordering: .sequentiallyConsistent)
+    if before == Signal.sleeping { Futex.wake(signal, count: 1) }
     // ORDERING: sequentially consistent; see above.
     let descriptor = handle.load(ordering: .sequentiallyConsistent)
     if descriptor >= 0 { concourse_eventfd_signal(descriptor) }
@@ -25,12 +32,24 @@ final class MainThread {
   func serve() -> Never {
     while true {
       // ORDERING: acquiring; pairs with `wake`: what was pushed before is found by the drain.
-      _ = signal.exchange(0, ordering: .acquiring)
+      _ = signal.exchange(Signal.none, ordering: .acquiring)
       drain()
-      // ORDERING: acquiring; as above.
-      while signal.load(ordering: .acquiring) == 0 {
-        _ = Futex.wait(signal, expected: 0)
-      }
+      sleepUntilItems()
+    }
+  }
+
+  /// Looks about for a moment first: who has just been given something by the main thread may be about to answer.
+  private func sleepUntilItems() {
+    // ORDERING: acquiring; as above.
+    if Spin.wait(rounds: Spin.waitRounds, until: { signal.load(ordering: .acquiring) != Signal.none }) {
+      return
+    }
+    // ORDERING: acquiring, both; as above. Whoever brings items afterwards finds `sleeping`, and wakes.
+    guard
+      signal.compareExchange(expected: Signal.none, desired: Signal.sleeping, ordering: .acquiring).exchanged
+    else { return }
+    while signal.load(ordering: .acquiring) == Signal.sleeping {
+      _ = Futex.wait(signal, expected: Signal.sleeping)
     }
   }
 

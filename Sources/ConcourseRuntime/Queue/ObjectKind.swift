@@ -4,6 +4,8 @@
 package enum ObjectKind: UInt8 {
   case serial, concurrent, workloop, global, main, runLoop
   case source, group, semaphore, channel, data
+  // What C programs know by the address of a symbol, where a byte says so at the place where objects have their kind.
+  case mainQueueSymbol, emptyDataSymbol, attribute, otherSymbol
 
   // The compiler's own comparison is a call through a witness table in other modules.
   @inlinable
@@ -16,6 +18,11 @@ package enum ObjectKind: UInt8 {
   @inlinable
   package var isQueue: Bool {
     @inline(__always) get { rawValue <= ObjectKind.runLoop.rawValue }
+  }
+  /// It is no object, but stands for one, or for something else.
+  @inlinable
+  package var isSymbol: Bool {
+    @inline(__always) get { rawValue >= ObjectKind.mainQueueSymbol.rawValue }
   }
   /// A queue whose items never overlap.
   var isSerial: Bool { self != .concurrent && self != .global }

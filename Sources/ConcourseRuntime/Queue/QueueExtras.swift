@@ -10,18 +10,21 @@ final class QueueExtras: ObjectExtras {
   /// Values by the identity of their key; the keys' objects are kept alive with them.
   var specifics: [ObjectIdentifier: (key: AnyObject, value: Any)] = [:]
   /// Values that C programs have attached, by the address of their key.
-  var contextValues: [UnsafeRawPointer: ContextValue] = [:]
+  let contextValues = ContextValues()
   /// The label as a C string, and whether it is ours to free.
   private var cLabel: UnsafePointer<CChar>?
   private var ownsLabel = false
   /// Targets that the queue had while it was active: somebody may still be on the way through them.
   var formerTargets: [DispatchQueue] = []
 
-  /// The label as a C string, made from what `label` says when first asked for.
-  func cLabel(_ label: () -> String) -> UnsafePointer<CChar> {
+  /// What `cLabel` reads instead of the queue's own label, if anything.
+  var otherLabel: UnsafePointer<CChar>? { lock.withLock { ownsLabel ? nil : cLabel } }
+
+  /// The label as a C string, made when first asked for.
+  func cLabel(_ label: String) -> UnsafePointer<CChar> {
     lock.withLock {
       if let known = cLabel { return known }
-      guard let made = strdup(label()) else { Trap.outOfMemory("the label of a queue") }
+      guard let made = strdup(label) else { Trap.outOfMemory("the label of a queue") }
       (cLabel, ownsLabel) = (UnsafePointer(made), true)
       return UnsafePointer(made)
     }

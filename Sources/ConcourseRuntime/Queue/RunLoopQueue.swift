@@ -11,7 +11,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
   private var suspensions = 0
 
   package init(label: String) {
-    super.init(kind: .runLoop, label: label, qos: .unspecified, attributes: [], target: nil)
+    super.init(kind: .runLoop, label: QueueName(label), qos: .unspecified, attributes: [], target: nil)
   }
 
   deinit {

@@ -15,7 +15,7 @@ final class Runtime {
   init() {
     mainThread = MainThread()
     mainQueue = DispatchQueue(
-      kind: .main, label: "com.apple.main-thread", qos: .unspecified, attributes: [], target: nil)
+      kind: .main, label: QueueName("com.apple.main-thread"), qos: .unspecified, attributes: [], target: nil)
     let bands = [
       Band(name: "concourse", nice: 0, idleIO: false),
       Band(name: "concourse-ut", nice: 5, idleIO: false),
@@ -78,7 +78,7 @@ final class GlobalQueue: DispatchQueue, @unchecked Sendable {
   init(_ root: RootQueue, suffix: String = "") {
     self.root = .passUnretained(root)
     super.init(
-      kind: .global, label: "com.apple.root.\(root.level.labelPart)-qos\(suffix)",
+      kind: .global, label: QueueName("com.apple.root.\(root.level.labelPart)-qos\(suffix)"),
       qos: DispatchQoS(qosClass: root.level.qosClass, relativePriority: 0), attributes: [], target: nil)
   }
 }

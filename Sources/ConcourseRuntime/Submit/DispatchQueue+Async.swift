@@ -101,7 +101,8 @@ extension DispatchQueue {
       if list.push(node) { MainThread.wake() }
     case .runLoop:
       _ = list.push(node)
-    case .source, .group, .semaphore, .channel, .data:
+    case .source, .group, .semaphore, .channel, .data, .mainQueueSymbol, .emptyDataSymbol, .attribute,
+      .otherSymbol:
       Trap.runtimeBug("an item was submitted to what is no queue")
     }
   }

@@ -4,7 +4,7 @@
 extension DispatchQueue {
   /// As `async`. Matching C functions: `dispatch_async_f`, `dispatch_barrier_async_f`.
   package final func asyncFunction(
-    _ context: UnsafeMutableRawPointer?, _ function: ContextFunction, barrier: Bool = false
+    _ context: UnsafeMutableRawPointer?, _ function: ContextFunction, barrier: Bool
   ) {
     submit(makeNode(context, function, barrier: barrier, group: nil))
   }
@@ -25,17 +25,6 @@ extension DispatchQueue {
       NodeMagazine.make(
         .function(function, context), level: servingLevel(QoSLevel(qos), flags),
         traits: flags.contains(.barrier) ? .barrier : []))
-  }
-
-  /// As `sync`. Matching C functions: `dispatch_sync_f`, `dispatch_barrier_sync_f`.
-  package final func syncFunction(
-    _ context: UnsafeMutableRawPointer?, _ function: ContextFunction, barrier: Bool = false
-  ) {
-    if barrier && kind == .concurrent {
-      sync(flags: .barrier) { function(context) }
-    } else {
-      sync { function(context) }
-    }
   }
 
   /// As `DispatchGroup.notify`. Matching C function: `dispatch_group_notify_f`.

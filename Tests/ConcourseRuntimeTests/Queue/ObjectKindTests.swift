@@ -1,0 +1,28 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+/// What the C interface's data symbols rely on (CConcourseABI/include/concourse_abi.h).
+@Suite("ObjectKind")
+struct ObjectKindTests {
+  @Test("the numbers of the symbols' kinds")
+  func numbers() {
+    #expect(ObjectKind.mainQueueSymbol.rawValue == 11)
+    #expect(ObjectKind.emptyDataSymbol.rawValue == 12)
+    #expect(ObjectKind.attribute.rawValue == 13)
+    #expect(ObjectKind.otherSymbol.rawValue == 14)
+  }
+
+  @Test("objects have their kind 24 bytes from their beginning, which is within the smallest symbol")
+  func place() {
+    let objects: [DispatchObject] = [
+      DispatchQueue(label: "queue", attributes: .concurrent), DispatchGroup(), DispatchSemaphore(value: 0),
+      DispatchQueue.main, DispatchQueue.global(), DataObject.empty,
+    ]
+    for object in objects {
+      // SAFETY: within the object, which is alive.
+      let byte = Unmanaged.passUnretained(object).toOpaque().load(fromByteOffset: 24, as: UInt8.self)
+      #expect(byte == object.kind.rawValue)
+    }
+  }
+}
