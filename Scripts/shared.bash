@@ -85,6 +85,24 @@ run_apart() {
   [ -n "${CONCOURSE_SANITIZER:-}" ] || run_tests "$@" --skip-build --filter ConformanceOnIncumbent
 }
 
+# run_script COMMAND...: runs a script of ours that ends with the line "N passed, M failed", and adds to those counts.
+run_script() {
+  local log="$logs/script" status=0 counts
+  echo "> $*"
+  "$@" 2>&1 | tee "$log" || status=$?
+  counts=$(tail -n 1 "$log")
+  if [[ "$counts" =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+    passed=$((passed + BASH_REMATCH[1]))
+    failed=$((failed + BASH_REMATCH[2]))
+    if [ "$status" -eq 0 ]; then return; fi
+  else
+    failed=$((failed + 1))
+  fi
+  echo "$* (exit status $status)" >>"$logs/failures"
+  if ! grep '^! ' "$log" >"$logs/repeated"; then tail -n 8 "$log" >"$logs/repeated"; fi
+  sed 's/^! //; s/^/  /' "$logs/repeated" >>"$logs/failures"
+}
+
 # count_tests FILE: prints how many tests passed and failed in the output of one `swift test`.
 # Swift Testing closes with "Test run with 6 tests in 1 suite passed after …"; the skipped ones are among
 # the 6. XCTest, should there be any, tells of each case by itself. A line may begin with what a test has
