@@ -40,6 +40,8 @@ struct ProgramRun {
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_addopen(&actions, 1, outside.path("output"), O_WRONLY | O_CREAT, 0o644)
     posix_spawn_file_actions_addopen(&actions, 2, outside.path("errors"), O_WRONLY, 0)
+    // What other tests have open just now, without the flag that keeps it from a child, is none of the program's.
+    for other: Int32 in 3..<256 { posix_spawn_file_actions_addclose(&actions, other) }
 
     // Whatever this process does about signals, the program starts with the usual settings.
     var attributes = posix_spawnattr_t()
