@@ -36,7 +36,9 @@ extension DispatchQueue {
       level = chosen.kind == .global ? chosen.ownClass : .unspecified
     }
     state.setNested(chosen.kind != .global)
-    guard let former, let counted = Self.uncount(former), keepingFormer else { return }
+    guard let former, Self.isCounted(former) else { return }
+    let counted = former.takeRetainedValue()
+    guard keepingFormer else { return }
     extras.lock.withLock {
       if !extras.formerTargets.contains(where: { $0 === counted }) { extras.formerTargets.append(counted) }
     }
@@ -49,9 +51,9 @@ extension DispatchQueue {
     isImmortal ? .passUnretained(self) : .passRetained(self)
   }
 
-  /// Takes the reference from `countedAsTarget` back; nil if there was none to be counted.
-  static func uncount(_ target: Unmanaged<DispatchQueue>) -> DispatchQueue? {
-    target._withUnsafeGuaranteedRef { $0.isImmortal } ? nil : target.takeRetainedValue()
+  /// Whether a reference from `countedAsTarget` was counted.
+  static func isCounted(_ target: Unmanaged<DispatchQueue>) -> Bool {
+    !target._withUnsafeGuaranteedRef { $0.isImmortal }
   }
 
   private final var isImmortal: Bool { kind == .global || kind == .main }

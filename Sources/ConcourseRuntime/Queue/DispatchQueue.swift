@@ -71,8 +71,10 @@ public class DispatchQueue: DispatchObject {
     guard let target else { return }
     // Before the target goes: this is where a finalizer runs.
     extrasIfAny?.setLastQueue(target.takeUnretainedValue())
-    // Queue upon queue: not one release inside the other.
-    if last.isNested, let counted = Self.uncount(target) { DeferredRelease.release(nil, target: counted) }
+    // Queue upon queue: not one release inside the other, hence no second reference here.
+    if last.isNested, Self.isCounted(target) {
+      DeferredRelease.release(nil, target: target.takeRetainedValue())
+    }
   }
 
   /// Creates a queue that runs its work on the pool.
