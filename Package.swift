@@ -65,7 +65,7 @@ let package = Package(
 
     // One program, two runtimes: both targets compile the very same folder (a symbolic link), once
     // against the engine and once against the toolchain's Dispatch. No test here links Concourse itself,
-    // which would put the toolchain's Dispatch onto it; Tests/WholeProcess is the package that does.
+    // which would put the toolchain's Dispatch onto it; Tests/Package.swift is the package that does.
     .testTarget(
       name: "ConformanceOnConcourse", dependencies: ["ConcourseRuntime"],
       path: "Tests/ConformanceOnConcourse", swiftSettings: [.define("CONCOURSE")]),
