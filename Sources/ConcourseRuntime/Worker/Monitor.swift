@@ -9,6 +9,8 @@ final class Monitor {
     static let absent: UInt32 = 0
     static let dormant: UInt32 = 1
     static let awake: UInt32 = 2
+    /// Not there yet, and asked for by a lowered thread, which must not be the one to make it.
+    static let wanted: UInt32 = 3
   }
 
   /// Nanoseconds between two looks.
@@ -22,6 +24,8 @@ final class Monitor {
   private let tickWord = Atomic<UInt32>(0)
   /// A lowered thread has needed the event loop for the first time.
   private let wantsEventLoop = Atomic<Bool>(false)
+  /// The system has refused the thread: then even a lowered thread's is better than none.
+  private let wasRefused = Atomic<Bool>(false)
   private var looks = 0
 
   /// Asks for a look soon. One load when the monitor is awake already.
@@ -42,7 +46,10 @@ final class Monitor {
   /// Makes the thread, while its maker is still a thread of normal priority.
   func ensureStarted() {
     // ORDERING: relaxed; decided by the compare-exchange in `start`.
-    if state.load(ordering: .relaxed) == State.absent { start(as: State.dormant) }
+    let seen = state.load(ordering: .relaxed)
+    if seen == State.absent && !start(as: State.dormant, insteadOf: State.absent) || seen == State.wanted {
+      start(as: State.awake, insteadOf: State.wanted)
+    }
   }
 
   @inline(never)
@@ -52,17 +59,31 @@ final class Monitor {
       expected: State.dormant, desired: State.awake, ordering: .sequentiallyConsistent)
     if woken {
       Futex.wake(state, count: 1)
-    } else if before == State.absent {
-      start(as: State.awake)
+    } else if before == State.absent || before == State.wanted {
+      // ORDERING: relaxed, and for the exchange releasing; whoever starts this thread's band starts the monitor too,
+      // as soon as it goes on, and finds what was asked for.
+      if CurrentThread.state.pointee.nice > 0 && !wasRefused.load(ordering: .relaxed) {
+        _ = state.compareExchange(expected: State.absent, desired: State.wanted, ordering: .releasing)
+        return watchAgain(after: before)
+      }
+      start(as: State.awake, insteadOf: before)
     }
   }
 
-  private func start(as first: UInt32) {
+  /// The state may have left `absent` just before a lowered thread asked for the monitor.
+  private func watchAgain(after before: UInt32) {
+    // ORDERING: sequentially consistent; as in `watch`.
+    let now = state.load(ordering: .sequentiallyConsistent)
+    if now != State.wanted && now != before { watch() }
+  }
+
+  /// - Returns: false when the state was another.
+  @discardableResult
+  private func start(as first: UInt32, insteadOf former: UInt32) -> Bool {
     // ORDERING: acquiring and releasing; one caller makes the thread.
     guard
-      state.compareExchange(expected: State.absent, desired: first, ordering: .acquiringAndReleasing)
-        .exchanged
-    else { return }
+      state.compareExchange(expected: former, desired: first, ordering: .acquiringAndReleasing).exchanged
+    else { return false }
     let failure = SystemThread.spawn(
       { argument in
         SystemThread.setName("concourse-watch")
@@ -72,7 +93,11 @@ final class Monitor {
       }, Unmanaged.passUnretained(self).toOpaque())
     // ORDERING: releasing; refused: the next call tries again. The pool works without, only it cannot
     // see workers blocked in foreign calls.
-    if failure != 0 { state.store(State.absent, ordering: .releasing) }
+    if failure != 0 {
+      wasRefused.store(true, ordering: .relaxed)
+      state.store(State.absent, ordering: .releasing)
+    }
+    return true
   }
 
   // MARK: The monitor's thread
