@@ -108,9 +108,11 @@ package func dispatch_data_create_map(
 package func dispatch_data_create_concat(
   _ first: UnsafeMutableRawPointer?, _ second: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
-  let first = Object.data(first, "dispatch_data_create_concat").takeUnretainedValue()
-  let second = Object.data(second, "dispatch_data_create_concat").takeUnretainedValue()
-  return DataObject.concatenating(first, second).newReference
+  let first = Object.data(first, "dispatch_data_create_concat")
+  let second = Object.data(second, "dispatch_data_create_concat")
+  return first._withUnsafeGuaranteedRef { first in
+    second._withUnsafeGuaranteedRef { DataObject.concatenating(first, $0).newReference }
+  }
 }
 
 @c(dispatch_data_create_subrange)
@@ -122,28 +124,14 @@ package func dispatch_data_create_subrange(
   }
 }
 
-/// What is called with each region: with a context or itself, the region, the position of its first byte, and
-/// its bytes.
-private typealias Applier =
-  @convention(c) (
-    UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UInt, UnsafeRawPointer?, UInt
-  ) -> Bool
-
-private func apply(_ data: Unmanaged<DataObject>, _ context: Reference?, _ applier: Applier) -> Bool {
-  data._withUnsafeGuaranteedRef {
-    $0.visitRegionObjects { region, start, bytes in
-      applier(context, region.reference, UInt(start), bytes.baseAddress, UInt(bytes.count))
-    }
-  }
-}
-
 @c(dispatch_data_apply)
 package func dispatch_data_apply(
   _ data: UnsafeMutableRawPointer?, _ applier: UnsafeMutableRawPointer?
 ) -> Bool {
   let block = Block(applier, "dispatch_data_apply")
-  return apply(
-    Object.data(data, "dispatch_data_apply"), block.reference, block.invoke(as: Applier.self))
+  return Object.data(data, "dispatch_data_apply")._withUnsafeGuaranteedRef {
+    $0.visitRegions(block.reference, block.invoke(as: RegionFunction.self))
+  }
 }
 
 @c(dispatch_data_apply_f)
@@ -156,7 +144,9 @@ package func dispatch_data_apply_f(
   )?
 ) -> Bool {
   guard let applier else { Reject.null("dispatch_data_apply_f", "function") }
-  return apply(Object.data(data, "dispatch_data_apply_f"), context, applier)
+  return Object.data(data, "dispatch_data_apply_f")._withUnsafeGuaranteedRef {
+    $0.visitRegions(context, applier)
+  }
 }
 
 @c(dispatch_data_copy_region)

@@ -59,16 +59,75 @@ extension DataObject {
     return (piece.object, start)
   }
 
-  /// Visits the regions in order.
-  /// - Parameter body: called with a region, the position of its first byte and its bytes; returning false ends
-  ///   the visit.
+  /// Calls a function with each region in order.
+  ///
+  /// The region's object is one that exists, unless the region is but a part of it.
+  /// - Parameter function: returning false ends the visit.
   /// - Returns: whether the visit was not ended early.
-  package final func visitRegionObjects(
-    _ body: (DataObject, Int, UnsafeRawBufferPointer) -> Bool
+  package final func visitRegions(
+    _ context: UnsafeMutableRawPointer?, _ function: RegionFunction
   ) -> Bool {
-    visitRegions { piece, start in
-      let object = level > 0 ? piece.object : self
-      return withExtendedLifetime(object) { body(object, start, piece.region) }
+    guard level > 0 else {
+      return count == 0 || function(context, Unmanaged.passUnretained(self).toOpaque(), 0, start, UInt(count))
+    }
+    // SAFETY: released below; the function may release what C has.
+    let kept = Unmanaged.passRetained(self)
+    defer { kept.release() }
+    return asTree.visitRegions(context, function, start: 0)
+  }
+}
+
+/// What is called with each region: the context, the region as an object, the position of its first byte, the bytes
+/// and how many they are.
+package typealias RegionFunction =
+  @convention(c) (
+    UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UInt, UnsafeRawPointer?, UInt
+  ) -> Bool
+
+extension DataTree {
+  // SAFETY: references are passed on uncounted: the root is kept, and keeps everything, and nobody changes a node that has
+  // two owners. Sums cannot overflow, since the whole length does not.
+  fileprivate func visitRegions(
+    _ context: UnsafeMutableRawPointer?, _ function: RegionFunction, start: Int
+  ) -> Bool {
+    var start = start
+    let row = pieces.row
+    for index in row.indices {
+      let goesOn =
+        level > 1
+        ? row[index].owner._withUnsafeGuaranteedRef {
+          $0.asTree.visitRegions(context, function, start: start)
+        } : visitRegion(row[index], context, function, start)
+      if !goesOn { return false }
+      start &+= row[index].count
+    }
+    return true
+  }
+
+  @inline(__always)
+  private func visitRegion(
+    _ region: DataPieces.Slot, _ context: UnsafeMutableRawPointer?, _ function: RegionFunction, _ start: Int
+  ) -> Bool {
+    let isWhole = region.owner._withUnsafeGuaranteedRef {
+      $0.count == region.count && UInt(bitPattern: $0.start) == UInt(bitPattern: region.start)
+    }
+    if isWhole {
+      return function(
+        context, region.owner.toOpaque(), UInt(bitPattern: start), region.start,
+        UInt(bitPattern: region.count))
+    }
+    return visitPart(region, context, function, start)
+  }
+
+  @inline(never)
+  private func visitPart(
+    _ region: DataPieces.Slot, _ context: UnsafeMutableRawPointer?, _ function: RegionFunction, _ start: Int
+  ) -> Bool {
+    let part = region.piece.object
+    return withExtendedLifetime(part) {
+      function(
+        context, Unmanaged.passUnretained(part).toOpaque(), UInt(bitPattern: start), region.start,
+        UInt(bitPattern: region.count))
     }
   }
 }

@@ -2,7 +2,7 @@ internal import CConcourse
 
 // Longer data from shorter data.
 //
-// Nodes and arrays of pieces are changed in place when one reference is left. What other threads did
+// Nodes are changed in place when one reference is left. What other threads did
 // through theirs came before they dropped them, and reference counts keep that order; but the thread
 // sanitizer does not see the counts, so it is told to overlook these changes.
 
@@ -23,16 +23,16 @@ extension DataObject {
     concourse_race_check_off()
     defer { concourse_race_check_on() }
     if first.level == 0 && second.level == 0 {
-      return DataTree(level: 1, pieces: [first.piece, second.piece])
+      return DataTree(level: 1, pieces: DataPieces(first.piece, second.piece))
     }
     if first.level >= second.level {
       let tree = isOwned ? first.asTree : first.asTree.copy()
       guard let beside = tree.add(second.piece, of: second.level, at: .last) else { return tree }
-      return DataTree(level: tree.level + 1, pieces: [tree.piece, beside.piece])
+      return DataTree(level: tree.level + 1, pieces: DataPieces(tree.piece, beside.piece))
     }
     let tree = second.asTree.copy()
     guard let beside = tree.add(first.piece, of: first.level, at: .first) else { return tree }
-    return DataTree(level: tree.level + 1, pieces: [beside.piece, tree.piece])
+    return DataTree(level: tree.level + 1, pieces: DataPieces(beside.piece, tree.piece))
   }
 
   /// The bytes of `first` followed by a copy of `bytes`, which must not be empty.
@@ -85,8 +85,8 @@ extension DataObject {
   private final var lastRegion: DataPiece {
     guard level > 0 else { return piece }
     var node = asTree
-    while node.level > 1 { node = node.pieces.last!.owner.asTree }
-    return node.pieces.last!
+    while node.level > 1 { node = node.pieces[node.pieces.count - 1].owner.asTree }
+    return node.pieces[node.pieces.count - 1]
   }
 
   private static func checkLength(_ first: DataObject, adding count: Int) {

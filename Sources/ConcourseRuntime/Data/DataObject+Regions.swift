@@ -63,8 +63,8 @@ extension DataTree {
     var start = 0
     while true {
       var index = 0
-      while position - start >= node.pieces[index].count {
-        start += node.pieces[index].count
+      while position - start >= node.pieces.slot(index).count {
+        start += node.pieces.slot(index).count
         index += 1
       }
       if node.level == 1 { return (node, index, start) }
@@ -76,15 +76,17 @@ extension DataTree {
     from position: Int, start: Int, _ body: (DataPiece, Int) throws -> Bool
   ) rethrows -> Bool {
     var start = start
-    for piece in pieces {
-      if position < start + piece.count {
+    for index in 0..<pieces.count {
+      let count = pieces.slot(index).count
+      if position < start + count {
+        let piece = pieces[index]
         let goesOn =
           level == 1
           ? try body(piece, start)
           : try piece.owner.asTree.visitRegions(from: position, start: start, body)
         if !goesOn { return false }
       }
-      start += piece.count
+      start += count
     }
     return true
   }

@@ -18,9 +18,10 @@ extension DataTree {
   fileprivate func part(_ range: Range<Int>) -> DataObject {
     var start = 0
     var first = DataObject.empty
-    var whole = ContiguousArray<DataPiece>()
+    var whole = DataPieces(room: pieces.count)
     var last = DataObject.empty
-    for piece in pieces where start < range.upperBound {
+    for index in 0..<pieces.count where start < range.upperBound {
+      let piece = pieces[index]
       let end = start + piece.count
       let touched = range.clamped(to: start..<end)
       if touched.count == piece.count {
@@ -36,10 +37,12 @@ extension DataTree {
       start = end
     }
     let middle: DataObject
-    switch whole.count {
-    case 0: middle = .empty
-    case 1: middle = whole[0].object
-    default: middle = DataTree(level: level, pieces: whole)
+    if whole.count == 0 {
+      middle = .empty
+    } else if whole.count == 1 {
+      middle = whole[0].object
+    } else {
+      middle = DataTree(level: level, pieces: whole)
     }
     return .join(.join(first, isOwned: false, middle), isOwned: false, last)
   }

@@ -6,21 +6,23 @@
 /// among them.
 final class DataTree: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObject`; atomics.
   /// The most pieces that a node keeps, and the fewest for all but a root.
-  static let most = 16
-  static let least = 8
+  static var most: Int { 16 }
+  static var least: Int { 8 }
 
-  private(set) var pieces: ContiguousArray<DataPiece>
+  // Unchecked, since nobody changes a node that somebody else may look at.
+  @exclusivity(unchecked) private(set) var pieces: DataPieces
   /// One reference to the same bytes in one buffer, once somebody has asked for that; see `map`.
   let mapped = Atomic<UnsafeRawPointer?>(nil)
 
   /// - Parameter level: 1 when the pieces are regions, else one more than the level of the pieces.
-  init(level: Int, pieces: ContiguousArray<DataPiece>) {
+  init(level: Int, pieces: consuming DataPieces) {
+    let size = pieces.size
     self.pieces = pieces
-    super.init(level: level, start: nil, count: pieces.reduce(0) { $0 + $1.count })
+    super.init(level: level, start: nil, count: size)
   }
 
   private init(copying other: DataTree) {
-    pieces = other.pieces
+    pieces = DataPieces(copying: other.pieces, more: 1)
     super.init(level: other.level, start: nil, count: other.count)
   }
 
@@ -57,9 +59,10 @@ final class DataTree: DataObject, @unchecked Sendable {  // SAFETY: as for `Data
     if level == self.level - 1 && (level == 0 || piece.owner.asTree.pieces.count >= DataTree.least) {
       insert(piece, at: end)
     } else {
-      let child = ownChild(at: end)
+      let index = end == .last ? pieces.count - 1 : 0
+      let child = pieces.ownNode(at: index)
       let beside = child.add(piece, of: level, at: end)
-      pieces[end == .last ? pieces.count - 1 : 0].count = child.count
+      pieces.setCount(child.count, at: index)
       if let beside { insert(beside.piece, at: end) }
     }
     return splitOff(at: end)
@@ -70,23 +73,29 @@ final class DataTree: DataObject, @unchecked Sendable {  // SAFETY: as for `Data
   func growLastRegion(by count: Int) {
     forgetMapping()
     self.count += count
-    if level > 1 { ownChild(at: .last).growLastRegion(by: count) }
-    pieces[pieces.count - 1].count += count
+    let last = pieces.count - 1
+    if level > 1 { pieces.ownNode(at: last).growLastRegion(by: count) }
+    pieces.setCount(pieces.slot(last).count + count, at: last)
   }
 
-  /// Takes over the pieces of a node of the same level, or lets it stand beside.
+  /// Takes over the pieces of a node of the same level, or some of them, or lets it stand beside.
   private func absorb(_ other: DataTree, at end: End) -> DataTree? {
     let sum = pieces.count + other.pieces.count
     if sum > DataTree.most && min(pieces.count, other.pieces.count) >= DataTree.least { return other }
     forgetMapping()
-    count += other.count
-    pieces.insert(contentsOf: other.pieces, at: end == .last ? pieces.count : 0)
-    return splitOff(at: end)
+    var others = DataPieces(copying: other.pieces, more: 0)
+    let fitsAll = sum <= DataTree.most
+    switch end {
+    case .last: pieces.level(with: &others, first: fitsAll ? sum : sum / 2)
+    case .first: others.level(with: &pieces, first: fitsAll ? 0 : sum / 2)
+    }
+    count = pieces.size
+    return fitsAll ? nil : DataTree(level: level, pieces: others)
   }
 
   private func insert(_ piece: DataPiece, at end: End) {
     switch end {
-    case .first: pieces.insert(piece, at: 0)
+    case .first: pieces.prepend(piece)
     case .last: pieces.append(piece)
     }
   }
@@ -95,25 +104,13 @@ final class DataTree: DataObject, @unchecked Sendable {  // SAFETY: as for `Data
   private func splitOff(at end: End) -> DataTree? {
     guard pieces.count > DataTree.most else { return nil }
     let half = pieces.count / 2
-    let beside: DataTree
+    var others = DataPieces(room: pieces.count - half)
     switch end {
-    case .last:
-      beside = DataTree(level: level, pieces: ContiguousArray(pieces[half...]))
-      pieces.removeSubrange(half...)
-    case .first:
-      beside = DataTree(level: level, pieces: ContiguousArray(pieces[..<half]))
-      pieces.removeSubrange(..<half)
+    case .last: pieces.level(with: &others, first: half)
+    case .first: others.level(with: &pieces, first: half)
     }
+    let beside = DataTree(level: level, pieces: others)
     count -= beside.count
     return beside
-  }
-
-  /// The node below at one end, made this tree's own.
-  private func ownChild(at end: End) -> DataTree {
-    let index = end == .last ? pieces.count - 1 : 0
-    if !isKnownUniquelyReferenced(&pieces[index].owner) {
-      pieces[index].owner = pieces[index].owner.asTree.copy()
-    }
-    return pieces[index].owner.asTree
   }
 }

@@ -69,8 +69,9 @@ extension DispatchData {
     var faults: [String] = []
     if node.pieces.count > DataTree.most { faults.append("\(node.pieces.count) pieces") }
     if node.pieces.count < (isRoot ? 2 : DataTree.least) { faults.append("\(node.pieces.count) pieces") }
-    if node.pieces.reduce(0, { $0 + $1.count }) != node.count { faults.append("counts do not add up") }
-    for piece in node.pieces {
+    let pieces = (0..<node.pieces.count).map { node.pieces[$0] }
+    if pieces.reduce(0, { $0 + $1.count }) != node.count { faults.append("counts do not add up") }
+    for piece in pieces {
       if piece.count == 0 { faults.append("an empty piece") }
       if piece.owner.level != node.level - 1 { faults.append("levels \(node.level), \(piece.owner.level)") }
       if (piece.start == nil) != (node.level > 1) { faults.append("a start at level \(node.level)") }
