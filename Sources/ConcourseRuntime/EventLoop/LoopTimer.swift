@@ -12,9 +12,9 @@ protocol TimerOwner: AnyObject, Sendable {
 /// cancels it after that, and after a `set` that may have been too late.
 class LoopTimer {
   /// GUARDED BY the loop's timer lock: where it stands in its clock's heap, or nil.
-  final var place: Int?
+  @exclusivity(unchecked) final var place: Int?
   /// GUARDED BY the loop's timer lock: on which clock it stands.
-  final var isWall = false
+  @exclusivity(unchecked) final var isWall = false
   private let owner: TimerOwner?
 
   init(owner: TimerOwner?) { self.owner = owner }

@@ -12,11 +12,13 @@ final class TimerTable {
 
     var now: UInt64 { isWall ? Clock.wall() : Clock.uptime() }
 
-    /// Sets the kernel's timer for the earliest of them, if it is not already.
+    /// Sets the kernel's timer for the earliest of them, unless that fires sooner anyway and is set then: for
+    /// timers that come and go, each later than the last, one wake-up for nothing is cheaper than a system call
+    /// for each.
     /// - Parameter earliest: the time before which not to fire.
     mutating func arm(_ poller: Poller, notBefore earliest: UInt64 = 1) {
       let wanted = queue.first.map { max($0, earliest) } ?? 0
-      guard wanted != armed else { return }
+      guard wanted != armed, armed == 0 || wanted < armed else { return }
       armed = poller.arm(isWall: isWall, at: wanted) ? wanted : 0
     }
 
@@ -40,9 +42,9 @@ final class TimerTable {
   /// How many have asked for due timers to be told since somebody began to: one thread tells at a time, so
   /// that they come in order, and whoever finds another at it leaves the rest to that one.
   private let telling = Atomic<UInt32>(0)
-  // GUARDED BY `lock`.
-  private var uptime = Side(isWall: false)
-  private var wall = Side(isWall: true)
+  // GUARDED BY `lock`, which keeps accesses apart without checks.
+  @exclusivity(unchecked) private var uptime = Side(isWall: false)
+  @exclusivity(unchecked) private var wall = Side(isWall: true)
 
   /// Lets `node` be submitted to `queue` at a time; nobody can call it off.
   func submit(_ node: NodePointer, to queue: DispatchQueue, at time: UInt64, isWall: Bool) {
