@@ -31,9 +31,11 @@ package func dispatch_source_create(
   guard let type = sourceType(type) else {
     ClientBug.trap("dispatch_source_create: the type is none of the DISPATCH_SOURCE_TYPE_ constants")
   }
-  return DispatchSource.make(
-    type, handle: handle, mask: mask, queue: Object.queueIfAny(queue, "dispatch_source_create"))?
-    .countedReference
+  func make(_ queue: DispatchQueue?) -> Reference? {
+    DispatchSource.make(type, handle: handle, mask: mask, queue: queue)?.countedReference
+  }
+  guard queue != nil else { return make(nil) }
+  return Object.queue(queue, "dispatch_source_create")._withUnsafeGuaranteedRef { make($0) }
 }
 
 @c(dispatch_source_set_event_handler)
@@ -53,7 +55,9 @@ package func dispatch_source_set_event_handler(
 package func dispatch_source_set_event_handler_f(
   _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
-  Object.source(source, "dispatch_source_set_event_handler_f").takeUnretainedValue().setEventHandler(handler)
+  Object.source(source, "dispatch_source_set_event_handler_f")._withUnsafeGuaranteedRef {
+    $0.setEventHandler(handler)
+  }
 }
 
 @c(dispatch_source_set_cancel_handler)
@@ -75,8 +79,9 @@ package func dispatch_source_set_cancel_handler(
 package func dispatch_source_set_cancel_handler_f(
   _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
-  Object.source(source, "dispatch_source_set_cancel_handler_f").takeUnretainedValue().setCancelHandler(
-    handler)
+  Object.source(source, "dispatch_source_set_cancel_handler_f")._withUnsafeGuaranteedRef {
+    $0.setCancelHandler(handler)
+  }
 }
 
 @c(dispatch_source_set_mandatory_cancel_handler)
@@ -120,13 +125,14 @@ package func dispatch_source_set_registration_handler(
 package func dispatch_source_set_registration_handler_f(
   _ source: UnsafeMutableRawPointer?, _ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
-  Object.source(source, "dispatch_source_set_registration_handler_f").takeUnretainedValue()
-    .setRegistrationHandler(handler)
+  Object.source(source, "dispatch_source_set_registration_handler_f")._withUnsafeGuaranteedRef {
+    $0.setRegistrationHandler(handler)
+  }
 }
 
 @c(dispatch_source_cancel)
 package func dispatch_source_cancel(_ source: UnsafeMutableRawPointer?) {
-  Object.source(source, "dispatch_source_cancel").takeUnretainedValue().cancel()
+  Object.source(source, "dispatch_source_cancel")._withUnsafeGuaranteedRef { $0.stop() }
 }
 
 @c(dispatch_source_cancel_and_wait)

@@ -19,6 +19,8 @@ class ObjectExtras {
     lock.withLock { finalizer = function }
   }
 
+  final var hasFinalizer: Bool { lock.withLock { finalizer != nil } }
+
   /// A finalizer is to run on `queue`, nil standing for the default global queue.
   final func setLastQueue(_ queue: DispatchQueue?) {
     var other = queue

@@ -89,11 +89,8 @@ extension DispatchSource {
     core.setRegistrationHandler(handler(function))
   }
 
-  /// The extras, and with them the context, outlive the source by as long as a handler may be called.
   private final func handler(_ function: ContextFunction?) -> SourceHandler? {
-    guard let function else { return nil }
-    let extras = objectExtras
-    return SourceHandler({ function(extras.currentContext) }, qos: .unspecified, flags: [])
+    function.map { SourceHandler($0, objectExtras) }
   }
 
   /// A cancel handler that makes cancelling a duty: released uncancelled, the source traps, and from its activation
@@ -111,6 +108,12 @@ extension DispatchSource {
   package final func setMandatoryCancelHandler(_ function: ContextFunction) {
     core.setMandatoryCancelHandler(handler(function)!)
   }
+
+  /// As `cancel()`, of a source for certain. Matching C function: `dispatch_source_cancel`.
+  ///
+  /// The cancel handler may release the last reference before this returns: from when the visit is submitted nothing
+  /// of the source is touched here.
+  package final func stop() { core.cancel() }
 
   /// Matching C function: `dispatch_source_cancel_and_wait`.
   package final func cancelAndWait() { core.cancelAndWait() }
@@ -147,7 +150,7 @@ extension DispatchSource {
   package final func merge(_ value: UInt) {
     switch core.kind {
     case .userDataAdd, .userDataOr, .userDataReplace:
-      if !core.isCancelled { core.raise(value) }
+      core.raise(value)
     case .timer, .signal, .read, .write, .process, .fileSystemObject, .memoryPressure:
       Trap.clientBug("dispatch_source_merge_data on \(core.description), which takes no data")
     }

@@ -19,7 +19,7 @@ public class DispatchSource: DispatchObject {
   }
 
   deinit {
-    objectExtrasIfAny?.setLastQueue(core.currentTarget)
+    if let extras = objectExtrasIfAny, extras.hasFinalizer { extras.setLastQueue(core.currentTarget) }
     core.abandon()
   }
 

@@ -16,26 +16,27 @@ final class SourceCore {
   private let merging: Merging
 
   let lock = Lock()
-  // GUARDED BY `lock`.
-  var state = SourceState()
-  private var target: DispatchQueue
-  private var eventHandler: SourceHandler?
-  private var registrationHandler: SourceHandler?
-  var cancelHandler: SourceHandler?
+  // GUARDED BY `lock`, which keeps accesses apart: to have each of them checked would be a tenth of a source's life.
+  @exclusivity(unchecked) var state = SourceState()
+  @exclusivity(unchecked) private var target: DispatchQueue
+  @exclusivity(unchecked) private var eventHandler: SourceHandler?
+  @exclusivity(unchecked) private var registrationHandler: SourceHandler?
+  @exclusivity(unchecked) var cancelHandler: SourceHandler?
   /// Called before the cancel handler: ends a sequence of the source's events.
-  private var endObserver: (() -> Void)?
+  @exclusivity(unchecked) private var endObserver: (() -> Void)?
   /// Where the visit that is due has been submitted.
-  private var visited: DispatchQueue?
+  // SAFETY: compared only, and by the visit, while that queue runs it.
+  @exclusivity(unchecked) private var visited: Unmanaged<DispatchQueue>?
   /// Whether events came while there was no handler: the backend then waits for one.
-  private var awaitsHandler = false
+  @exclusivity(unchecked) private var awaitsHandler = false
   /// The thread that calls a handler now, or 0.
-  var caller: UInt32 = 0
+  @exclusivity(unchecked) var caller: UInt32 = 0
   /// Threads that wait until the source is over, on their stacks.
-  var enders: UnsafeMutablePointer<SourceEnder>?
+  @exclusivity(unchecked) var enders: UnsafeMutablePointer<SourceEnder>?
   /// Whether the source must be cancelled before it goes, and keeps its handlers from its activation on.
-  var isStrict = false
+  @exclusivity(unchecked) var isStrict = false
   /// The level that handlers are lifted to.
-  var floor = QoSLevel.unspecified
+  @exclusivity(unchecked) var floor = QoSLevel.unspecified
 
   /// Merged and not yet collected.
   private let pending = Atomic<UInt>(0)
@@ -138,9 +139,11 @@ final class SourceCore {
       Trap.clientBug(
         "the last reference to \(description) was released while it was inactive; activate it first")
     }
+    // What was cancelled comes to its end by itself, and a cancel handler that is owed is still called.
+    guard !last.isCancelled else { return }
     act { $0.abandon() }
     // Should the event handler be the one who dropped the source, it keeps itself alive until it returns.
-    if !last.isCancelled { dropHandlers() }
+    dropHandlers()
   }
 
   var description: String {
@@ -149,13 +152,14 @@ final class SourceCore {
 
   // MARK: Handlers
 
-  func setEventHandler(_ handler: SourceHandler?) {
-    var other = handler
+  func setEventHandler(_ handler: consuming SourceHandler?) {
+    let isThere = handler != nil
+    var other = consume handler
     let rearms = lock.withLock { () -> Bool in
       requireChangeable("an event handler", state)
       guard !state.isCancelled else { return false }
       swap(&eventHandler, &other)
-      guard handler != nil, awaitsHandler else { return false }
+      guard isThere, awaitsHandler else { return false }
       awaitsHandler = false
       return true
     }
@@ -165,8 +169,8 @@ final class SourceCore {
     withExtendedLifetime(other) {}
   }
 
-  func setCancelHandler(_ handler: SourceHandler?) {
-    var other = handler
+  func setCancelHandler(_ handler: consuming SourceHandler?) {
+    var other = consume handler
     lock.withLock {
       requireChangeable("a cancel handler", state)
       swap(&cancelHandler, &other)
@@ -174,13 +178,14 @@ final class SourceCore {
     withExtendedLifetime(other) {}
   }
 
-  func setRegistrationHandler(_ handler: SourceHandler?) {
-    var other = handler
+  func setRegistrationHandler(_ handler: consuming SourceHandler?) {
+    let isThere = handler != nil
+    var other = consume handler
     act { state in
       requireChangeable("a registration handler", state)
       guard !state.isCancelled else { return .nothing }
       swap(&registrationHandler, &other)
-      return state.owe(registrationHandler: handler != nil)
+      return state.owe(registrationHandler: isThere)
     }
     withExtendedLifetime(other) {}
   }
@@ -193,17 +198,25 @@ final class SourceCore {
     if isOver { observer() }
   }
 
+  /// What a source that has ended lets go of: outside the lock, since what handlers captured may run code of its
+  /// own when it goes.
+  private struct Belongings {
+    var eventHandler: SourceHandler?
+    var registrationHandler: SourceHandler?
+    var cancelHandler: SourceHandler?
+    var endObserver: (() -> Void)?
+  }
+
+  /// Call under the lock.
+  private func takeBelongings() -> Belongings {
+    Belongings(
+      eventHandler: eventHandler.take(), registrationHandler: registrationHandler.take(),
+      cancelHandler: cancelHandler.take(), endObserver: endObserver.take())
+  }
+
   private func dropHandlers() {
-    var handlers: (SourceHandler?, SourceHandler?, SourceHandler?) = (nil, nil, nil)
-    var observer: (() -> Void)?
-    lock.withLock {
-      swap(&handlers.0, &eventHandler)
-      swap(&handlers.1, &registrationHandler)
-      swap(&handlers.2, &cancelHandler)
-      swap(&observer, &endObserver)
-    }
-    // Outside the lock: what the handlers captured may run code of its own when it goes.
-    withExtendedLifetime(handlers) { observer?() }
+    let belongings = lock.withLock { takeBelongings() }
+    withExtendedLifetime(belongings) { belongings.endObserver?() }
   }
 
   // MARK: Acting
@@ -237,7 +250,7 @@ final class SourceCore {
   /// Puts a visit to the target queue. Call under the lock, which it gives up.
   private func submitVisit() {
     let queue = target
-    visited = queue
+    visited = .passUnretained(queue)
     let service = service(on: queue)
     lock.unlock()
     // A closure that captures one object and nothing else needs no memory of its own.
@@ -257,7 +270,7 @@ final class SourceCore {
   /// Runs on the target queue.
   private func visit() {
     lock.lock()
-    if visited !== target { return submitVisit() }
+    if visited?.toOpaque() != Unmanaged.passUnretained(target).toOpaque() { return submitVisit() }
     while let step = state.takeStep() {
       switch step {
       case .registrationHandler:
@@ -279,10 +292,9 @@ final class SourceCore {
           return $0.endVisit()
         }
       case .cancelHandler:
-        let handler = cancelHandler
+        let belongings = takeBelongings()
         lock.unlock()
-        dropHandlers()
-        call(consume handler)
+        end(consume belongings)
         lock.lock()
       }
     }
@@ -292,6 +304,15 @@ final class SourceCore {
   /// Calls a handler and lets go of it, which may be the end of what it captured: of the source, even.
   @inline(never)
   private func call(_ handler: consuming SourceHandler?) { handler?.call() }
+
+  /// Lets go of what only events needed, and then calls the cancel handler.
+  @inline(never)
+  private func end(_ belongings: consuming Belongings) {
+    let (handler, observer) = (belongings.cancelHandler, belongings.endObserver)
+    _ = consume belongings
+    observer?()
+    call(consume handler)
+  }
 
   private func callEventHandler(_ handler: consuming SourceHandler?) {
     // ORDERING: acquiring; pairs with `raise`.

@@ -1,8 +1,11 @@
-/// What a source calls: a closure or a work item, and how it wants to be served.
+/// What a source calls: a closure, a work item or a C function, and how it wants to be served.
 struct SourceHandler {
   private enum Body {
     case closure(() -> Void)
     case item(DispatchWorkItem)
+    /// Called with the context of the moment. The extras, and with them the context, outlive the source by as long
+    /// as the handler may be called.
+    case function(ContextFunction, ObjectExtras)
   }
 
   private let body: Body
@@ -21,10 +24,19 @@ struct SourceHandler {
     flags = item.flags
   }
 
+  init(_ function: @escaping ContextFunction, _ extras: ObjectExtras) {
+    body = .function(function, extras)
+    qos = .unspecified
+    flags = []
+  }
+
   func call() {
     switch body {
     case .closure(let closure): if Observation.isActive { Observation.run(closure) } else { closure() }
     case .item(let item): item.execute()
+    case .function(let function, let extras):
+      let context = extras.currentContext
+      if Observation.isActive { Observation.run { function(context) } } else { function(context) }
     }
   }
 

@@ -1,10 +1,10 @@
 /// A timer source's part of the event loop: the loop's timer itself.
-// SAFETY: `schedule` and `source` are GUARDED BY `lock`.
+// SAFETY: `schedule` and `source` are GUARDED BY `lock`, which keeps accesses apart without checks.
 final class TimerBackend: LoopTimer, SourceBackend, @unchecked Sendable {
   private let lock = Lock()
-  private var schedule = TimerSchedule.disarmed
+  @exclusivity(unchecked) private var schedule = TimerSchedule.disarmed
   /// From `install` to `remove`; the timer is set only then.
-  private var source: SourceCore?
+  @exclusivity(unchecked) private var source: SourceCore?
 
   init() { super.init(owner: nil) }
 
