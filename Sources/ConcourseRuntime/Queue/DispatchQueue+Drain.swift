@@ -5,8 +5,8 @@ extension DispatchQueue {
   /// Takes this queue's entries in order and runs them, or sends them on, until none is left, the queue
   /// is suspended, or it is handed to a waiting thread. Called where the queue's entry was reached.
   final func drain() {
-    if mayChangeTarget && lostItsWay { return enqueue(level) }
     guard case .drain = state.beginDrain(CurrentThread.id) else { return }
+    if mayChangeTarget && lostItsWay { return carryOut(state.releaseToTarget(levelOfRest)) }
     let outer = Frame.current
     let frame = Frame(
       queue: .passUnretained(self), parent: outer, exclusive: true, level: outer?.pointee.level ?? level)

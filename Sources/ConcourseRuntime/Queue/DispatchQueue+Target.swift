@@ -81,10 +81,14 @@ extension DispatchQueue {
     }
     NodeMagazine.recycle(node)
     setTarget(chosen, keepingFormer: true)
-    carryOut(state.releaseToTarget(level))
+    carryOut(state.releaseToTarget(levelOfRest))
   }
 
-  /// Whether an entry for this queue has been reached where the queue does not belong any more.
+  /// What the first entry is to be served at. For the owner.
+  final var levelOfRest: QoSLevel { list.first().map(entryLevel) ?? level }
+
+  /// Whether an entry for this queue has been reached where the queue does not belong any more. Asked by the owner:
+  /// nobody else changes the target meanwhile.
   final var lostItsWay: Bool {
     state.snapshot.isNested
       ? Frame.current?.pointee.queue.toOpaque() != target?.toOpaque() : Frame.current != nil
