@@ -10,7 +10,7 @@ internal import ConcourseRuntime
 private func submit(_ block: Block, to queue: Unmanaged<DispatchQueue>, barrier: Bool) {
   queue._withUnsafeGuaranteedRef { queue in
     if let item = block.item {
-      item._withUnsafeGuaranteedRef { queue.async(execute: $0) }
+      item._withUnsafeGuaranteedRef { queue.async(execute: $0, barrier: barrier) }
     } else {
       queue.asyncFunction(block.copy(), Block.callAndRelease, barrier: barrier)
     }

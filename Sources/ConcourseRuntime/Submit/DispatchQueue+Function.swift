@@ -9,6 +9,12 @@ extension DispatchQueue {
     submit(makeNode(context, function, barrier: barrier, group: nil))
   }
 
+  /// As `async(execute:)`; with `barrier` also an item that is none by itself runs alone. Matching C function:
+  /// `dispatch_barrier_async` with a block of `dispatch_block_create`.
+  package final func async(execute item: DispatchWorkItem, barrier: Bool) {
+    submit(item.makeNode(for: self, group: nil, barrier: barrier))
+  }
+
   /// As `async(group:)`. Matching C function: `dispatch_group_async_f`.
   package final func asyncFunction(
     group: DispatchGroup, _ context: UnsafeMutableRawPointer?, _ function: ContextFunction

@@ -184,11 +184,11 @@ public class DispatchWorkItem {
     lock.withLock { delayed.removeAll { $0 === submission } }
   }
 
-  /// A node that runs this item on `queue`.
-  final func makeNode(for queue: DispatchQueue, group: DispatchGroup?) -> NodePointer {
+  /// A node that runs this item on `queue`, as a barrier also if the item is none by itself.
+  final func makeNode(for queue: DispatchQueue, group: DispatchGroup?, barrier: Bool = false) -> NodePointer {
     NodeMagazine.make(
       .item(self), level: queue.servingLevel(level, flags),
-      traits: flags.contains(.barrier) ? .barrier : [], group: group?.enterForItem())
+      traits: barrier || flags.contains(.barrier) ? .barrier : [], group: group?.enterForItem())
   }
 }
 

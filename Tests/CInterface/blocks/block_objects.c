@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <Block.h>
+#include <sched.h>
 
 static void creation(void) {
   dispatch_block_t body = ^{
@@ -178,6 +179,27 @@ static void barriers(void) {
   dispatch_release(queue);
 }
 
+// What makes a barrier is the flag or the call.
+static void barriers_by_call(void) {
+  dispatch_queue_t queue = dispatch_queue_create("blocks.barriers.call", DISPATCH_QUEUE_CONCURRENT);
+  __block int inside = 0, overlaps = 0;
+  dispatch_block_t block = dispatch_block_create(0, ^{
+    __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
+    for (int turn = 0; turn < 100; turn++) sched_yield();
+    __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+  });
+  for (int round = 0; round < 100; round++) {
+    dispatch_barrier_async(queue, block);
+    dispatch_async(queue, ^{
+      if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST)) count_up(&overlaps);
+    });
+  }
+  dispatch_barrier_sync(queue, block);
+  check_equal(count_of(&overlaps), 0);
+  Block_release(block);
+  dispatch_release(queue);
+}
+
 int main(void) {
   dispatch_queue_t queue = dispatch_queue_create("blocks", NULL);
   creation();
@@ -185,6 +207,7 @@ int main(void) {
   notifying(queue);
   cancelling(queue);
   barriers();
+  barriers_by_call();
   dispatch_release(queue);
   return finish();
 }
