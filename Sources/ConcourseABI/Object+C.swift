@@ -46,9 +46,11 @@ package func dispatch_set_finalizer_f(
   Object.any(object, "dispatch_set_finalizer_f")._withUnsafeGuaranteedRef { $0.setFinalizer(finalizer) }
 }
 
+// What starts by these calls may release the last reference: they need one of their own.
+
 @c(dispatch_activate)
 package func dispatch_activate(_ object: UnsafeMutableRawPointer?) {
-  Object.any(object, "dispatch_activate")._withUnsafeGuaranteedRef { $0.activate() }
+  Object.any(object, "dispatch_activate").takeUnretainedValue().activate()
 }
 
 @c(dispatch_suspend)
@@ -58,7 +60,7 @@ package func dispatch_suspend(_ object: UnsafeMutableRawPointer?) {
 
 @c(dispatch_resume)
 package func dispatch_resume(_ object: UnsafeMutableRawPointer?) {
-  Object.any(object, "dispatch_resume")._withUnsafeGuaranteedRef { $0.resume() }
+  Object.any(object, "dispatch_resume").takeUnretainedValue().resume()
 }
 
 @c(dispatch_set_target_queue)

@@ -78,6 +78,10 @@ public class DispatchSemaphore: DispatchObject {
   /// A waiter is owed a place: lets one pick it up.
   @usableFromInline @inline(never)
   final func grant() {
+    // Until then the waiter keeps the semaphore alive; let go, it may release the last reference, also to what a C
+    // program is signalling.
+    let kept = Unmanaged.passRetained(self)
+    defer { kept.release() }
     // ORDERING: sequentially consistent; releases what the signaller did, and stands before its look at
     // the sleepers. The waiter announces its sleep before it looks at `grants` for the last time.
     grants.wrappingAdd(1, ordering: .sequentiallyConsistent)

@@ -34,18 +34,22 @@ struct WorkList: ~Copyable {
   }
 
   /// Appends `node`.
+  /// - Parameter beforeLink: called with what will be returned, while the consumer cannot reach the node yet: what
+  ///   the caller needs after the push must be made to last here, if the node's work may be its end.
   /// - Returns: true when the list was empty: the caller must wake the consumer.
   @inline(__always)
-  func push(_ node: NodePointer) -> Bool {
+  func push(_ node: NodePointer, beforeLink: (_ wasEmpty: Bool) -> Void = { _ in }) -> Bool {
     // ORDERING: relaxed; the exchange publishes the node.
     node.pointee.next.store(nil, ordering: .relaxed)
     // ORDERING: sequentially consistent; releases the node's contents to the consumer's acquiring loads
     // and stands before the producer's look at the sleepers (Park/README.md).
     guard let previous = tail.exchange(node, ordering: .sequentiallyConsistent) else {
+      beforeLink(true)
       // ORDERING: releasing; pairs with the acquiring load in `first`.
       head.store(node, ordering: .releasing)
       return true
     }
+    beforeLink(false)
     // ORDERING: releasing; pairs with the acquiring loads in `next(after:)` and `advance(past:)`.
     previous.pointee.next.store(node, ordering: .releasing)
     return false

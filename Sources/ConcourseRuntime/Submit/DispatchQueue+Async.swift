@@ -108,14 +108,24 @@ extension DispatchQueue {
   }
 
   /// Appends a node to the list and sees to it that somebody comes.
+  ///
+  /// From its link on the node may run, and a C program's item may release the last reference there is, the
+  /// submitter's: what is done afterwards needs one of its own.
   @inline(__always)
   final func append(_ node: NodePointer) {
     let level = entryLevel(node)
     let exclusive = kind == .concurrent && node.pointee.traits.contains(.barrier)
-    if list.push(node) {
-      carryOut(state.noteWork(level, exclusive: exclusive))
-    } else if level > self.level {
+    let mayRaise = level > self.level
+    let kept = Unmanaged.passUnretained(self)
+    if list.push(node, beforeLink: { wasEmpty in if wasEmpty || mayRaise { _ = kept.retain() } }) {
+      if case .enqueue(let level) = state.noteWork(level, exclusive: exclusive) {
+        enqueue(kept.takeRetainedValue(), level)
+      } else {
+        kept.release()
+      }
+    } else if mayRaise {
       carryOut(state.raise(to: level))
+      kept.release()
     }
   }
 
@@ -148,8 +158,12 @@ extension DispatchQueue {
 
   /// Puts an entry for this queue to its target.
   /// - Parameter last: behind what waits there now, instead of next on this worker.
-  final func enqueue(_ level: QoSLevel, last: Bool = false) {
-    let entry = NodeMagazine.make(.drain(self), level: level, traits: .queue)
+  final func enqueue(_ level: QoSLevel, last: Bool = false) { enqueue(self, level, last: last) }
+
+  /// - Parameter counted: this queue; the reference goes into the entry.
+  @inline(__always)
+  private final func enqueue(_ counted: consuming DispatchQueue, _ level: QoSLevel, last: Bool = false) {
+    let entry = NodeMagazine.make(.drain(consume counted), level: level, traits: .queue)
     if state.snapshot.isNested {
       submitToTarget(entry)
     } else {
