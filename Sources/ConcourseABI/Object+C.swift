@@ -36,6 +36,7 @@ package func dispatch_get_context(_ object: UnsafeMutableRawPointer?) -> UnsafeM
 
 @c(dispatch_set_context)
 package func dispatch_set_context(_ object: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?) {
+  if object == concourse_dispatch_data_empty() { return }
   Object.any(object, "dispatch_set_context")._withUnsafeGuaranteedRef { $0.context = context }
 }
 
@@ -43,6 +44,7 @@ package func dispatch_set_context(_ object: UnsafeMutableRawPointer?, _ context:
 package func dispatch_set_finalizer_f(
   _ object: UnsafeMutableRawPointer?, _ finalizer: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
+  if object == concourse_dispatch_data_empty() { return }
   Object.any(object, "dispatch_set_finalizer_f")._withUnsafeGuaranteedRef { $0.setFinalizer(finalizer) }
 }
 

@@ -82,6 +82,10 @@ final class Poller: Sendable {
       // worker may take for the end of its idle time, or the request would be called off with the thread.
       case EINTR: continue
       case EAGAIN, ENOMEM: return 0
+      case EBADF, EINVAL:
+        Trap.clientBug(
+          "descriptor \(epoll), by which the runtime waits for events, has been closed by the program (epoll_wait says "
+            + "errno \(-count)); descriptors that a program has not opened are not its own to close")
       case let failure: Trap.runtimeBug("epoll_wait failed with errno \(failure)")
       }
     }

@@ -14,7 +14,10 @@ extension DispatchQueue {
       switch kind {
       case .serial: drainSerial()
       case .workloop: asWorkloop.drainByLevel(Self.budget)
-      default: drainConcurrent()
+      case .concurrent: drainConcurrent()
+      case .global, .main, .runLoop, .source, .group, .semaphore, .channel, .data, .mainQueueSymbol,
+        .emptyDataSymbol, .attribute, .otherSymbol:
+        Trap.runtimeBug("what has no items of its own was drained")
       }
     }
   }

@@ -6,6 +6,7 @@
 class ObjectExtras {
   final let lock = Lock()
   private var context: UnsafeMutableRawPointer?
+  private var contextOfEvents: UnsafeMutableRawPointer?
   private var finalizer: ContextFunction?
   /// Where the finalizer runs.
   private var lastQueue: DispatchQueue?
@@ -14,6 +15,11 @@ class ObjectExtras {
     get { lock.withLock { context } }
     set { lock.withLock { context = newValue } }
   }
+
+  /// The context that event handlers get: as of the handler's setting, or of the activation if that came later.
+  final var eventContext: UnsafeMutableRawPointer? { lock.withLock { contextOfEvents } }
+
+  final func settleEventContext() { lock.withLock { contextOfEvents = context } }
 
   final func setFinalizer(_ function: ContextFunction?) {
     lock.withLock { finalizer = function }

@@ -297,10 +297,14 @@ extension QueueState {
     }
   }
 
-  /// Ordinary items have been limited in number, or are not any more.
-  func setNarrow(_ narrow: Bool) {
+  /// The limit on ordinary items has changed: what waited for a place may have one now.
+  func setNarrow(_ narrow: Bool) -> Wake {
     update { seen in
-      (narrow ? seen.setting(Snapshot.narrow) : seen.clearing(Snapshot.narrow), ())
+      let changed = narrow ? seen.setting(Snapshot.narrow) : seen.clearing(Snapshot.narrow)
+      if changed.isHeld || !changed.isPending || changed.isOwned || changed.isEnqueued {
+        return (changed, .nothing)
+      }
+      return (changed.setting(Snapshot.enqueued), .enqueue(changed.level))
     }
   }
 

@@ -75,11 +75,15 @@ extension DispatchSource {
 
   // MARK: Handlers
 
-  /// Sets a function to call with the context that the source has then; nil removes the handler. Matching C
-  /// function: `dispatch_source_set_event_handler_f`.
-  package final func setEventHandler(_ function: ContextFunction?) { core.setEventHandler(handler(function)) }
+  /// Sets a function to call with the context that the source has now, or when it is activated if that comes later;
+  /// nil removes the handler. Matching C function: `dispatch_source_set_event_handler_f`.
+  package final func setEventHandler(_ function: ContextFunction?) {
+    if function != nil { objectExtras.settleEventContext() }
+    core.setEventHandler(function.map { SourceHandler($0, objectExtras, settled: true) })
+  }
 
-  /// Matching C function: `dispatch_source_set_cancel_handler_f`.
+  /// Sets a function to call with the context that the source has then; nil removes the handler. Matching C
+  /// function: `dispatch_source_set_cancel_handler_f`.
   package final func setCancelHandler(_ function: ContextFunction?) {
     core.setCancelHandler(handler(function))
   }
@@ -90,7 +94,7 @@ extension DispatchSource {
   }
 
   private final func handler(_ function: ContextFunction?) -> SourceHandler? {
-    function.map { SourceHandler($0, objectExtras) }
+    function.map { SourceHandler($0, objectExtras, settled: false) }
   }
 
   /// A cancel handler that makes cancelling a duty: released uncancelled, the source traps, and from its activation

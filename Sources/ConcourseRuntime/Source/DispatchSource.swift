@@ -29,7 +29,11 @@ public class DispatchSource: DispatchObject {
 
   /// Lets the source start; no effect on an active one. Registration with the kernel happens during the
   /// call. Matching C function: `dispatch_activate`.
-  public override func activate() { core.activate() }
+  public override func activate() {
+    // A function for events gets the context of this moment.
+    if let extras = objectExtrasIfAny, core.isInactive { extras.settleEventContext() }
+    core.activate()
+  }
 
   /// Adds one to the suspension count: no further handler starts until every suspension is resumed.
   /// Matching C function: `dispatch_suspend`.
@@ -38,7 +42,10 @@ public class DispatchSource: DispatchObject {
   /// Takes one from the suspension count; on a source that was never activated, activates it.
   ///
   /// Traps when there is no suspension to resume. Matching C function: `dispatch_resume`.
-  public override func resume() { core.resume() }
+  public override func resume() {
+    if let extras = objectExtrasIfAny, core.isInactive { extras.settleEventContext() }
+    core.resume()
+  }
 
   /// A line for debugging: kind and handle.
   public override var description: String { "<\(type(of: self)): \(core.description)>" }

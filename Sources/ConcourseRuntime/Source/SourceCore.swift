@@ -90,6 +90,9 @@ final class SourceCore {
 
   // MARK: Life
 
+  /// Whether it has not been activated yet.
+  var isInactive: Bool { lock.withLock { !state.isActive } }
+
   func activate() {
     Runtime.requireThreads("activating a source")
     act { $0.activate() }

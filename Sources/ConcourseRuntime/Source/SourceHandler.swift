@@ -3,9 +3,9 @@ struct SourceHandler {
   private enum Body {
     case closure(() -> Void)
     case item(DispatchWorkItem)
-    /// Called with the context of the moment. The extras, and with them the context, outlive the source by as long
-    /// as the handler may be called.
-    case function(ContextFunction, ObjectExtras)
+    /// Called with the context of the moment, or with the one that is settled for events. The extras, and with them
+    /// the context, outlive the source by as long as the handler may be called.
+    case function(ContextFunction, ObjectExtras, settled: Bool)
   }
 
   private let body: Body
@@ -24,8 +24,8 @@ struct SourceHandler {
     flags = item.flags
   }
 
-  init(_ function: @escaping ContextFunction, _ extras: ObjectExtras) {
-    body = .function(function, extras)
+  init(_ function: @escaping ContextFunction, _ extras: ObjectExtras, settled: Bool) {
+    body = .function(function, extras, settled: settled)
     qos = .unspecified
     flags = []
   }
@@ -34,8 +34,8 @@ struct SourceHandler {
     switch body {
     case .closure(let closure): if Observation.isActive { Observation.run(closure) } else { closure() }
     case .item(let item): item.execute()
-    case .function(let function, let extras):
-      let context = extras.currentContext
+    case .function(let function, let extras, let settled):
+      let context = settled ? extras.eventContext : extras.currentContext
       if Observation.isActive { Observation.run { function(context) } } else { function(context) }
     }
   }

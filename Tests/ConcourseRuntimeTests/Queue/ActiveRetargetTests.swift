@@ -117,6 +117,22 @@ extension Engine {
       #expect(most.value == 0)
     }
 
+    @Test("S14 a wider limit lets those in that wait")
+    func widened() {
+      let queue = DispatchQueue(label: "widened", attributes: .concurrent)
+      queue.setWidth(1)
+      let (started, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let group = DispatchGroup()
+      queue.async(group: group) {
+        started.signal()
+        _ = comes(goOn)
+      }
+      #expect(comes(started))
+      queue.async(group: group) { goOn.signal() }
+      queue.setWidth(2)
+      #expect(empties(group))
+    }
+
     @Test("S14 a limit below zero is none")
     func none() {
       let queue = DispatchQueue(label: "wide", attributes: .concurrent)
@@ -182,6 +198,30 @@ extension Engine {
       #expect(comes(record.finalized))
     }
 
+    @Test("S102 an event handler gets the context of its activation, a cancel handler that of the moment")
+    func settled() {
+      let contexts = (1...3).map { UnsafeMutableRawPointer(bitPattern: $0 * 8) }
+      let source = DispatchSource.make(.dataAdd, handle: 0, mask: 0, queue: nil)!
+      source.context = contexts[0]
+      source.setEventHandler { (context: UnsafeMutableRawPointer?) in
+        contextOfEvent.change { $0 = UInt(bitPattern: context) }
+        contextCalls.signal()
+      }
+      source.setCancelHandler { (context: UnsafeMutableRawPointer?) in
+        contextOfCancel.change { $0 = UInt(bitPattern: context) }
+        contextCalls.signal()
+      }
+      source.context = contexts[1]
+      source.activate()
+      source.context = contexts[2]
+      source.merge(1)
+      #expect(comes(contextCalls))
+      source.cancel()
+      #expect(comes(contextCalls))
+      #expect(contextOfEvent.value == 16)
+      #expect(contextOfCancel.value == 24)
+    }
+
     @Test("S12 nothing can be attached to global queues and the main queue")
     func wellKnown() {
       for queue in [DispatchQueue.global(), .main] {
@@ -191,3 +231,8 @@ extension Engine {
     }
   }
 }
+
+// C functions capture nothing.
+private let contextOfEvent = Shared<UInt>(0)
+private let contextOfCancel = Shared<UInt>(0)
+private let contextCalls = DispatchSemaphore(value: 0)
