@@ -26,6 +26,7 @@ struct Block {
   }
 
   /// The same function with other arguments.
+  // SAFETY: the caller names the type that the interface gives this block.
   @inline(__always)
   func invoke<Function>(as type: Function.Type) -> Function { unsafeBitCast(head.pointee.invoke, to: type) }
 
