@@ -9,8 +9,22 @@ enum SystemThread {
     _ argument: UnsafeMutableRawPointer?
   ) -> Int32 {
     _ = Process.watchesForks
+    settleLazies()
     Process.noteThread()
     return concourse_spawn(entry, argument)
+  }
+
+  /// Makes what is made on first use, while there is one thread.
+  ///
+  /// In a child forked by a program that had not used the runtime yet (a daemon, say), two threads that come to such a
+  /// place at once may wait for ever: Swift's runtime remembers the id that the forking thread had before.
+  private static func settleLazies() {
+    _ = PoolSize.width
+    _ = PoolSize.cap
+    _ = Observation.isActive
+    _ = SystemScript.isActive
+    _ = EventLoop.shared
+    _ = NodeMagazine.stock
   }
 
   /// Lets the calling thread take what signals the program has allowed meanwhile.

@@ -96,4 +96,7 @@ enum NodeMagazine {
   }
 
   private static let depot = NodeDepot()
+
+  /// The depot's, made on first use.
+  static var stock: NodeDepot { depot }
 }

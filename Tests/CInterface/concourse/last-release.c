@@ -1,7 +1,7 @@
 // Calls that may lead to their object's end while they are still under way: what they submit or let go on releases
 // the last reference. The calling thread is stopped after each of its instructions in turn until the object has gone;
 // the object lies on a page of its own, so that whoever touches it afterwards dies. On a slow machine the stops may
-// be too short for that: then less is found, but nothing fails.
+// be too short for that, or too many: then less is found, but nothing fails.
 
 #include "check.h"
 
@@ -195,10 +195,11 @@ static void warm_up(void) {
   dispatch_release(queue);
 }
 
-// One round for each instruction, until calls end before they are stopped.
+// One round for each instruction, until calls end before they are stopped, or until it has taken long enough.
 static void rounds(void (*call)(void)) {
   call();
   int round = 0, short_rounds = 0;
+  time_t end = time(NULL) + 5;
   do {
     atomic_store(&gone, false);
     atomic_store(&go, false);
@@ -208,7 +209,7 @@ static void rounds(void (*call)(void)) {
     atomic_store(&go, true);
     while (!atomic_load(&gone)) sched_yield();
     short_rounds = steps < stop_at ? short_rounds + 1 : 0;
-  } while (short_rounds < 20 && round < 6000);
+  } while (short_rounds < 20 && round < 6000 && time(NULL) < end);
 }
 
 int main(void) {
@@ -221,7 +222,7 @@ int main(void) {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-      alarm(60);
+      alarm(100);
       warm_up();
       rounds(calls[index].call);
       _exit(0);
