@@ -9,6 +9,8 @@ public class DispatchGroup: DispatchObject {
   private let round = Atomic<UInt32>(0)
   private let lock = Lock()
   private var registered: [Notification] = []
+  /// Somebody sleeps, or is about to, until `round` grows.
+  private var hasWaiters = false
 
   private struct Notification {
     let queue: DispatchQueue
@@ -93,6 +95,7 @@ public class DispatchGroup: DispatchObject {
     // ORDERING: relaxed; `round` changes only under the lock.
     let seen = round.load(ordering: .relaxed)
     let mustWait = state.register()
+    if mustWait { hasWaiters = true }
     lock.unlock()
     guard mustWait else { return .success }
     var result = DispatchTimeoutResult.success
@@ -155,11 +158,15 @@ public class DispatchGroup: DispatchObject {
     guard state.takeRegistrations() else { return }
     // ORDERING: releasing; pairs with the acquiring loads in `wait`.
     round.wrappingAdd(1, ordering: .releasing)
-    Futex.wake(round, count: .max)
+    if hasWaiters {
+      hasWaiters = false
+      Futex.wake(round, count: .max)
+    }
     for notification in registered { notification.queue.submit(notification.node) }
-    registered = []
+    // A group that is used again and again needs no new memory each time.
+    registered.removeAll(keepingCapacity: registered.count <= 16)
   }
 }
 
-// SAFETY: `state` and `round` are atomics, `registered` is GUARDED BY `lock`.
+// SAFETY: `state` and `round` are atomics, `registered` and `hasWaiters` are GUARDED BY `lock`.
 extension DispatchGroup: @unchecked Sendable {}
