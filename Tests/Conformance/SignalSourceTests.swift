@@ -10,7 +10,7 @@ import Testing
 #endif
 
 extension Conformance {
-  @Suite("N. Signal sources")
+  @Suite("N. Signal sources", .enabled(if: signalHandlersRun))
   struct SignalSourceTests {
     private let queue = DispatchQueue(label: "signals")
 
