@@ -24,7 +24,7 @@ private func create(
   guard let type = DispatchIO.StreamType(rawValue: type) else { return nil }
   return DispatchIO(
     type: type, fileDescriptor: descriptor, queue: queue.takeUnretainedValue(), cleanupHandler: cleanup
-  ).countedReference
+  ).firstReference
 }
 
 private func create(
@@ -34,7 +34,7 @@ private func create(
   guard let type = DispatchIO.StreamType(rawValue: type) else { return nil }
   return DispatchIO(
     type: type, path: path, oflag: flags, mode: mode, queue: queue.takeUnretainedValue(),
-    cleanupHandler: cleanup)?.countedReference
+    cleanupHandler: cleanup)?.firstReference
 }
 
 private func create(
@@ -45,7 +45,7 @@ private func create(
   return DispatchIO(
     type: type, io: channel.takeUnretainedValue(), queue: queue.takeUnretainedValue(),
     cleanupHandler: cleanup
-  ).countedReference
+  ).firstReference
 }
 
 @c(dispatch_io_create)

@@ -16,17 +16,28 @@ private func status(_ result: DispatchTimeoutResult) -> Int {
   }
 }
 
+@inline(never)
+private func refuse(_ group: Reference?, _ function: StaticString) { _ = Object.group(group, function) }
+
+@inline(never)
+private func refuse(_ semaphore: Reference?, _ function: StaticString) -> Int {
+  _ = Object.semaphore(semaphore, function)
+  return 0
+}
+
 @c(dispatch_group_create)
-package func dispatch_group_create() -> UnsafeMutableRawPointer? { DispatchGroup().countedReference }
+package func dispatch_group_create() -> UnsafeMutableRawPointer? { DispatchGroup().firstReference }
 
 @c(dispatch_group_enter)
 package func dispatch_group_enter(_ group: UnsafeMutableRawPointer?) {
-  Object.group(group, "dispatch_group_enter")._withUnsafeGuaranteedRef { $0.enterKeptAlive() }
+  guard let known = Object.groupIfOne(group) else { return refuse(group, "dispatch_group_enter") }
+  known._withUnsafeGuaranteedRef { $0.enterKeptAlive() }
 }
 
 @c(dispatch_group_leave)
 package func dispatch_group_leave(_ group: UnsafeMutableRawPointer?) {
-  Object.group(group, "dispatch_group_leave")._withUnsafeGuaranteedRef { $0.leaveKeptAlive() }
+  guard let known = Object.groupIfOne(group) else { return refuse(group, "dispatch_group_leave") }
+  known._withUnsafeGuaranteedRef { $0.leaveKeptAlive() }
 }
 
 @c(dispatch_group_async)
@@ -92,22 +103,28 @@ package func dispatch_group_notify_f(
 
 @c(dispatch_semaphore_create)
 package func dispatch_semaphore_create(_ value: Int) -> UnsafeMutableRawPointer? {
-  value < 0 ? nil : DispatchSemaphore(value: value).countedReference
+  value < 0 ? nil : DispatchSemaphore(value: value).firstReference
+}
+
+@inline(never)
+private func wait(_ semaphore: Unmanaged<DispatchSemaphore>, _ timeout: UInt64) -> Int {
+  status(semaphore._withUnsafeGuaranteedRef { $0.wait(until: Deadline(encoded: timeout)) })
 }
 
 @c(dispatch_semaphore_wait)
 package func dispatch_semaphore_wait(_ semaphore: UnsafeMutableRawPointer?, _ timeout: UInt64) -> Int {
-  let semaphore = Object.semaphore(semaphore, "dispatch_semaphore_wait")
-  return semaphore._withUnsafeGuaranteedRef { semaphore in
-    if timeout == .max {
-      semaphore.wait()
-      return 0
-    }
-    return status(semaphore.wait(until: Deadline(encoded: timeout)))
+  guard let known = Object.semaphoreIfOne(semaphore) else {
+    return refuse(semaphore, "dispatch_semaphore_wait")
   }
+  guard timeout == .max else { return wait(known, timeout) }
+  known._withUnsafeGuaranteedRef { $0.wait() }
+  return 0
 }
 
 @c(dispatch_semaphore_signal)
 package func dispatch_semaphore_signal(_ semaphore: UnsafeMutableRawPointer?) -> Int {
-  Object.semaphore(semaphore, "dispatch_semaphore_signal")._withUnsafeGuaranteedRef { $0.signal() }
+  guard let known = Object.semaphoreIfOne(semaphore) else {
+    return refuse(semaphore, "dispatch_semaphore_signal")
+  }
+  return known._withUnsafeGuaranteedRef { $0.signal() }
 }

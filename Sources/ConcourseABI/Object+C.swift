@@ -8,25 +8,30 @@ internal import ConcourseRuntime
 
 /// The object, if its references are counted: attributes, and what is there as long as the process, have none.
 @inline(__always)
-private func counted(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchObject>? {
-  guard let reference else { Reject.null(function, "object") }
+private func counted(_ reference: Reference?) -> Unmanaged<DispatchObject>? {
+  guard let reference else { return nil }
   // SAFETY: as in `Object.any`.
   let object = Unmanaged<DispatchObject>.fromOpaque(reference)
-  return object._withUnsafeGuaranteedRef {
-    if $0.kind.isSymbol || $0.kind == .global { return nil }
-    if $0.isGone { Reject.gone(function) }
-    return object
-  }
+  return object._withUnsafeGuaranteedRef { $0.kind.isCounted ? object : nil }
+}
+
+/// What is not counted is to be left alone, or the client's fault. Apart, and called last, so that counting itself
+/// needs no stack.
+@inline(never)
+private func leaveUncounted(_ reference: Reference?, _ function: StaticString) {
+  if reference == nil { Reject.null(function, "object") }
 }
 
 @c(dispatch_retain)
 package func dispatch_retain(_ object: UnsafeMutableRawPointer?) {
-  if let object = counted(object, "dispatch_retain") { _ = object.retain() }
+  guard let counted = counted(object) else { return leaveUncounted(object, "dispatch_retain") }
+  DispatchObject.retainForC(counted)
 }
 
 @c(dispatch_release)
 package func dispatch_release(_ object: UnsafeMutableRawPointer?) {
-  counted(object, "dispatch_release")?.release()
+  guard let counted = counted(object) else { return leaveUncounted(object, "dispatch_release") }
+  DispatchObject.releaseForC(counted)
 }
 
 @c(dispatch_get_context)

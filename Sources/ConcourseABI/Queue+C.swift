@@ -17,7 +17,7 @@ private func makeQueue(
   return DispatchQueue(
     cLabel: label, isConcurrent: attribute.isConcurrent, qos: attribute.qos, isInactive: attribute.isInactive,
     target: target, mayChangeTarget: mayChangeTarget && attribute.frequency == 0 && !attribute.isInactive
-  ).countedReference
+  ).firstReference
 }
 
 @c(dispatch_queue_create)

@@ -15,12 +15,6 @@ enum Reject {
   }
 
   @inline(never)
-  static func gone(_ function: StaticString) -> Never {
-    ClientBug.trap(
-      "\(function): the object has been freed; it was released once too often, or used afterwards")
-  }
-
-  @inline(never)
   static func kind(_ function: StaticString, _ kind: ObjectKind, _ wanted: StaticString) -> Never {
     ClientBug.trap("\(function): the argument is \(kind.inWords), not \(wanted)")
   }
@@ -49,8 +43,8 @@ enum Object {
     // SAFETY: by the contract of the C interface; what else it may be cannot be told.
     let object = Unmanaged<DispatchObject>.fromOpaque(reference)
     return object._withUnsafeGuaranteedRef {
-      if $0.kind.isSymbol { return wellKnown($0.kind, function) }
-      if $0.isGone { Reject.gone(function) }
+      if !$0.kind.isObject { return wellKnown($0.kind, function) }
+      if $0.isGone { DispatchObject.trapAsGone(function) }
       return object
     }
   }
@@ -104,6 +98,24 @@ enum Object {
     return object
   }
 
+  // The same without the complaint, for calls that are over before a stack for one would be made: `refuse` complains.
+
+  @inline(__always)
+  static func groupIfOne(_ reference: Reference?) -> Unmanaged<DispatchGroup>? {
+    guard let reference else { return nil }
+    // SAFETY: as in `queue`.
+    let object = Unmanaged<DispatchGroup>.fromOpaque(reference)
+    return object._withUnsafeGuaranteedRef { $0.kind == .group ? object : nil }
+  }
+
+  @inline(__always)
+  static func semaphoreIfOne(_ reference: Reference?) -> Unmanaged<DispatchSemaphore>? {
+    guard let reference else { return nil }
+    // SAFETY: as in `queue`.
+    let object = Unmanaged<DispatchSemaphore>.fromOpaque(reference)
+    return object._withUnsafeGuaranteedRef { $0.kind == .semaphore ? object : nil }
+  }
+
   @inline(__always)
   static func source(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchSource> {
     guard let reference else { Reject.null(function, "source") }
@@ -146,7 +158,10 @@ extension DispatchQueue {
 
 extension DispatchObject {
   /// A reference for C that counts.
-  var countedReference: Reference { Unmanaged.passRetained(self).toOpaque() }
+  var countedReference: Reference {
+    DispatchObject.retainForC(.passUnretained(self))
+    return Unmanaged.passUnretained(self).toOpaque()
+  }
 }
 
 extension DataObject {

@@ -19,7 +19,7 @@ package func _dispatch_runloop_root_queue_create_4CF(
   _ label: UnsafePointer<CChar>?, _ flags: UInt
 ) -> UnsafeMutableRawPointer? {
   guard flags == 0 else { return nil }
-  return RunLoopQueue(label: label.map { String(cString: $0) } ?? "runloop-queue").countedReference
+  return RunLoopQueue(label: label.map { String(cString: $0) } ?? "runloop-queue").firstReference
 }
 
 @c(_dispatch_runloop_root_queue_perform_4CF)

@@ -32,7 +32,7 @@ package func dispatch_source_create(
     ClientBug.trap("dispatch_source_create: the type is none of the DISPATCH_SOURCE_TYPE_ constants")
   }
   func make(_ queue: DispatchQueue?) -> Reference? {
-    DispatchSource.make(type, handle: handle, mask: mask, queue: queue)?.countedReference
+    DispatchSource.make(type, handle: handle, mask: mask, queue: queue)?.firstReference
   }
   guard queue != nil else { return make(nil) }
   return Object.queue(queue, "dispatch_source_create")._withUnsafeGuaranteedRef { make($0) }

@@ -16,12 +16,12 @@ private func workloop(_ reference: Reference?, _ function: StaticString) -> Disp
 
 @c(dispatch_workloop_create)
 package func dispatch_workloop_create(_ label: UnsafePointer<CChar>?) -> UnsafeMutableRawPointer? {
-  DispatchWorkloop(label: label.map { String(cString: $0) } ?? "").countedReference
+  DispatchWorkloop(label: label.map { String(cString: $0) } ?? "").firstReference
 }
 
 @c(dispatch_workloop_create_inactive)
 package func dispatch_workloop_create_inactive(_ label: UnsafePointer<CChar>?) -> UnsafeMutableRawPointer? {
-  DispatchWorkloop(inactive: label.map { String(cString: $0) } ?? "").countedReference
+  DispatchWorkloop(inactive: label.map { String(cString: $0) } ?? "").firstReference
 }
 
 /// Without effect where there is no Objective-C.

@@ -4,7 +4,7 @@ extension DispatchGroup {
   /// As `enter`. Matching C function: `dispatch_group_enter`.
   @inlinable
   package final func enterKeptAlive() {
-    if !state.enter(first: { _ = Unmanaged.passRetained(self) }) { tooManyEntries() }
+    if !state.enter(first: { DispatchObject.retainForC(.passUnretained(self)) }) { tooManyEntries() }
   }
 
   /// As `leave`, for who entered by `enterKeptAlive`. Matching C function: `dispatch_group_leave`.
@@ -16,6 +16,6 @@ extension DispatchGroup {
     case .last: becameEmpty()
     case .unbalanced: unbalancedLeave()
     }
-    if lastEntered { Unmanaged.passUnretained(self).release() }
+    if lastEntered { DispatchObject.releaseForC(.passUnretained(self)) }
   }
 }

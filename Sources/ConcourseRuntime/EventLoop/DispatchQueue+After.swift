@@ -76,8 +76,8 @@ extension DispatchQueue {
     Runtime.requireThreads("a delayed submission")
     switch deadline {
     case .immediate: submit(node)
-    case .uptime(let time): EventLoop.shared.timers.submit(node, to: self, at: time, isWall: false)
-    case .wall(let time): EventLoop.shared.timers.submit(node, to: self, at: time, isWall: true)
+    case .uptime(let time): schedule(node, at: time, isWall: false)
+    case .wall(let time): schedule(node, at: time, isWall: true)
     case .never:
       // It will never run; what it captured need not wait for the end of the process.
       _ = node.takeWork()
@@ -85,13 +85,28 @@ extension DispatchQueue {
     }
   }
 
+  private final func schedule(_ node: NodePointer, at time: UInt64, isWall: Bool) {
+    let timers = EventLoop.timers
+    if timers.hasPassed(time, isWall: isWall) {
+      submit(node)
+    } else {
+      timers.submit(node, to: self, at: time, isWall: isWall)
+    }
+  }
+
   package final func schedule(_ item: DispatchWorkItem, _ deadline: Deadline) {
-    switch deadline {
-    case .uptime, .wall:
+    let isDue =
+      switch deadline {
+      case .uptime(let time): EventLoop.timers.hasPassed(time, isWall: false)
+      case .wall(let time): EventLoop.timers.hasPassed(time, isWall: true)
+      // Nothing to call off either.
+      case .immediate, .never: true
+      }
+    if isDue {
+      schedule(item.makeNode(for: self, group: nil), deadline == .never ? .never : .immediate)
+    } else {
       Runtime.requireThreads("a delayed submission")
       DelayedItem(item, for: self).begin(deadline)
-    case .immediate, .never:
-      schedule(item.makeNode(for: self, group: nil), deadline)
     }
   }
 }

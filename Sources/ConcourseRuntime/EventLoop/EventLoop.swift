@@ -11,12 +11,12 @@ internal import CConcourse
 final class EventLoop {
   static let shared = EventLoop()
 
-  let timers = TimerTable()
-  let files = WatchTable()
+  static let timers = TimerTable()
+  static let files = WatchTable()
 
   private let lock = Lock()
   /// The kernel's event queue, once there is one. Never released. Written under `lock`.
-  private let pollerReference = Atomic<UnsafeRawPointer?>(nil)
+  private let pollerReference = Atomic<UnsafePointer<Poller>?>(nil)
   /// Whether the loop's thread has been asked for.
   private let started = Atomic<Bool>(false)
   private let refusalReported = Atomic<Bool>(false)
@@ -43,9 +43,7 @@ final class EventLoop {
   var pollerIfAny: Poller? {
     if Process.isForkedChild { return nil }
     // ORDERING: acquiring; pairs with the releasing store in `makePoller`.
-    guard let known = pollerReference.load(ordering: .acquiring) else { return nil }
-    // SAFETY: only `makePoller` stores here, a retained Poller that is never released.
-    return Unmanaged<Poller>.fromOpaque(known).takeUnretainedValue()
+    return pollerReference.load(ordering: .acquiring)?.pointee
   }
 
   @inline(never)
@@ -53,8 +51,10 @@ final class EventLoop {
     lock.withLock {
       if let poller = pollerIfAny { return poller }
       guard !Process.isForkedChild, let poller = Poller() else { return nil }
-      // ORDERING: releasing; publishes the new object.
-      pollerReference.store(Unmanaged.passRetained(poller).toOpaque(), ordering: .releasing)
+      let place = UnsafeMutablePointer<Poller>.allocate(capacity: 1)
+      place.initialize(to: poller)
+      // ORDERING: releasing; publishes the new poller.
+      pollerReference.store(UnsafePointer(place), ordering: .releasing)
       nudge()
       return poller
     }
@@ -107,11 +107,11 @@ final class EventLoop {
       guard let poller = pollerIfAny ?? makePoller() else {
         if !warned { Trap.warn("no descriptors left for the event loop; timers go on with coarser sleeping") }
         warned = true
-        timers.tellDue(nil)
-        _ = Futex.wait(nudges, expected: seen, deadline: timers.nextLook())
+        Self.timers.tellDue(nil)
+        _ = Futex.wait(nudges, expected: seen, deadline: Self.timers.nextLook())
         continue
       }
-      timers.tellDue(poller)
+      Self.timers.tellDue(poller)
       poll(poller, milliseconds: -1, asWorker: false) { _ in }
       // Active workers come here when they have done what they have: what they find then they need not
       // be woken for.
@@ -173,10 +173,10 @@ final class EventLoop {
         case .timersAreDue: timersAreDue = true
         case .interrupted: isInterrupted = true
         case .file(let index, let generation, let ready):
-          files.deliver(index: index, generation: generation, ready, from: poller)
+          Self.files.deliver(index: index, generation: generation, ready, from: poller)
         }
       }
-      if timersAreDue { timers.tellDue(poller) }
+      if timersAreDue { Self.timers.tellDue(poller) }
       // Last, since it may take a nap.
       if isInterrupted && !asWorker { passOnInterruption(poller) }
     }

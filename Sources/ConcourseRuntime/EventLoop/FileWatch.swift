@@ -61,20 +61,20 @@ final class FileWatch {
   /// Begins to watch, armed. To be called once.
   /// - Returns: 0, or the errno for a descriptor that is none (EBADF): the watch then stays silent.
   @discardableResult
-  func install() -> Int32 { EventLoop.shared.files.install(self) }
+  func install() -> Int32 { EventLoop.files.install(self) }
 
   /// Asks to be told again, at once if the descriptor is ready still. Without effect after `remove`.
-  func rearm() { EventLoop.shared.files.rearm(self) }
+  func rearm() { EventLoop.files.rearm(self) }
 
   /// Asks to be told of changes only, and of each of them until `rearm`: for a descriptor that stays
   /// ready without having anything to tell.
-  func rearmForChange() { EventLoop.shared.files.rearm(self, forChange: true) }
+  func rearmForChange() { EventLoop.files.rearm(self, forChange: true) }
 
   /// Ends watching: the kernel has let go of the descriptor on return.
-  func remove() { EventLoop.shared.files.remove(self) }
+  func remove() { EventLoop.files.remove(self) }
 
   /// Whether the kernel will never say that this descriptor is not ready.
-  var isAlwaysReady: Bool { EventLoop.shared.files.road(of: self) == .alwaysReady }
+  var isAlwaysReady: Bool { EventLoop.files.road(of: self) == .alwaysReady }
 
   func tellOwner() { owner.fileIsReady(self) }
 }

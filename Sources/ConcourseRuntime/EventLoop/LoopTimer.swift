@@ -23,12 +23,23 @@ class LoopTimer {
   final func set(_ deadline: Deadline) { set(TimerWindow(deadline)) }
 
   /// Lets the timer be due at some time within `window`, chosen so that few wake-ups serve many timers.
-  final func set(_ window: TimerWindow) { EventLoop.shared.timers.set(self, to: window) }
+  final func set(_ window: TimerWindow) { EventLoop.timers.set(self, to: window) }
+
+  /// As `set`, unless the time has come already and nothing that was to come before is outstanding.
+  /// - Returns: false if so; the timer is not set then, and the loop will not tell of it.
+  final func setUnlessDue(_ window: TimerWindow) -> Bool {
+    if window.clock != .never, EventLoop.timers.hasPassed(window.earliest, isWall: window.clock == .wall) {
+      cancel()
+      return false
+    }
+    set(window)
+    return true
+  }
 
   /// Takes the timer out of the loop.
   /// - Returns: whether it stood there; if not, it was never set, has been told, or is about to be.
   @discardableResult
-  final func cancel() -> Bool { EventLoop.shared.timers.cancel(self) }
+  final func cancel() -> Bool { EventLoop.timers.cancel(self) }
 
   /// Tells the owner. Called by the loop.
   func fire() { owner?.timerIsDue(self) }

@@ -5,8 +5,8 @@ internal import Glibc
 /// each clock, and one by which a thread that waits here is called away.
 ///
 /// Tokens, never pointers, travel through the kernel, so that an event for something that is gone is
-/// recognised and dropped. All calls may be made from any thread.
-final class Poller: Sendable {
+/// recognised and dropped. All calls may be made from any thread. Once made it stays for ever.
+struct Poller {
   private let epoll: Int32
   private let uptimeTimer: Int32
   private let wallTimer: Int32

@@ -46,6 +46,19 @@ final class TimerTable {
   @exclusivity(unchecked) private var uptime = Side(isWall: false)
   @exclusivity(unchecked) private var wall = Side(isWall: true)
 
+  /// Whether a time has passed and all that was to be told before has been: then there is nothing to wait for.
+  /// Never in a forked child, where nobody tells.
+  func hasPassed(_ time: UInt64, isWall: Bool) -> Bool {
+    guard Clock.hasPassed(time, isWall: isWall), !Process.isForkedChild else { return false }
+    return lock.withLock {
+      // Who tells has begun to before it takes what is due out, under this lock.
+      // ORDERING: acquiring; pairs with the end of the telling.
+      guard telling.load(ordering: .acquiring) == 0 else { return false }
+      guard let first = isWall ? wall.queue.first : uptime.queue.first else { return true }
+      return first > time
+    }
+  }
+
   /// Lets `node` be submitted to `queue` at a time; nobody can call it off.
   func submit(_ node: NodePointer, to queue: DispatchQueue, at time: UInt64, isWall: Bool) {
     let poller = EventLoop.shared.begin()

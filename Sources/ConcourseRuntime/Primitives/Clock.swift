@@ -11,6 +11,18 @@ enum Clock {
   /// Time since boot, time asleep included (`CLOCK_BOOTTIME`).
   static func sinceStart() -> UInt64 { read(CLOCK_BOOTTIME) }
 
+  /// Whether a time of the uptime clock, or of the wall clock, has passed.
+  ///
+  /// The answer nearly always comes from a clock that the kernel moves on at its ticks, which costs a quarter
+  /// of the others. Should its ticks be further apart than assumed here, a time that has passed may be taken
+  /// for one that has not; never the other way round.
+  static func hasPassed(_ time: UInt64, isWall: Bool) -> Bool {
+    let longestTick: UInt64 = 10_000_000
+    let lagging = read(isWall ? CLOCK_REALTIME_COARSE : CLOCK_MONOTONIC_COARSE)
+    if time <= lagging { return true }
+    return time <= lagging &+ longestTick && time <= (isWall ? wall() : uptime())
+  }
+
   private static func read(_ clock: clockid_t) -> UInt64 {
     var now = timespec()
     // Cannot fail for these clocks and a valid pointer.

@@ -23,7 +23,7 @@ enum SystemThread {
     _ = PoolSize.cap
     _ = Observation.isActive
     _ = SystemScript.isActive
-    _ = EventLoop.shared
+    _ = (EventLoop.shared, EventLoop.timers, EventLoop.files)
     _ = NodeMagazine.stock
   }
 

@@ -46,7 +46,7 @@ extension DispatchQueue {
   /// The value at this queue. Matching C function: `dispatch_queue_get_specific`.
   @inline(__always)
   package final func specific(_ key: UnsafeRawPointer) -> UnsafeMutableRawPointer? {
-    // ORDERING: acquiring; pairs with the publication in `objectExtras`.
+    // ORDERING: acquiring; pairs with the publication in `makeExtras`.
     guard let known = extrasReference.load(ordering: .acquiring) else { return nil }
     // SAFETY: as in `extras`; the queue keeps them.
     return Unmanaged<QueueExtras>.fromOpaque(known)._withUnsafeGuaranteedRef {

@@ -31,7 +31,7 @@ extension DispatchQueue {
   /// Sets the target of a queue that is inactive or owned by the caller.
   private final func setTarget(_ chosen: DispatchQueue, keepingFormer: Bool = false) {
     let former = target
-    target = chosen.countedAsTarget()
+    target = Self.countedAsTarget(.passUnretained(chosen))
     if ownClass == .unspecified && rule == .exact {
       level = chosen.kind == .global ? chosen.ownClass : .unspecified
     }
@@ -46,9 +46,9 @@ extension DispatchQueue {
 
   // MARK: References
 
-  /// This queue as the target of another, counted unless it stays for ever: else all queues would write one line.
-  final func countedAsTarget() -> Unmanaged<DispatchQueue> {
-    isImmortal ? .passUnretained(self) : .passRetained(self)
+  /// A queue as the target of another, counted unless it stays for ever: else all queues would write one line.
+  static func countedAsTarget(_ target: Unmanaged<DispatchQueue>) -> Unmanaged<DispatchQueue> {
+    isCounted(target) ? target.retain() : target
   }
 
   /// Whether a reference from `countedAsTarget` was counted.

@@ -9,17 +9,12 @@
 ///
 /// Matching C type: `dispatch_queue_t`.
 public class DispatchQueue: DispatchObject {
+  // The order of the properties leaves no gaps between them.
+
   /// The level given at creation, or that of a global target; unspecified if none. Changes with the target.
   private let servedLevel: SeldomChanged<QoSLevel>
-  /// What `qos` reports; it changes, with the rule, while the queue is inactive.
-  private let ownLevel: SeldomChanged<QoSLevel>
-  private let ownPriority: SeldomChanged<UInt8>
   /// What the level means to items that have one of their own.
   private let servingRule = SeldomChanged<ServingRule>(.exact)
-  /// Whether its target may change while it is active: the C interface's older habit.
-  final let mayChangeTarget: Bool
-  /// How many ordinary items may run at once on a queue whose state is narrow.
-  final let width = SeldomChanged<UInt16>(1)
   @usableFromInline final let state: QueueState
   @usableFromInline final let list = WorkList()
   /// The queue that this one's work is put to; counted. nil only for global queues and the main queue.
@@ -31,6 +26,13 @@ public class DispatchQueue: DispatchObject {
   /// Matching C function: `dispatch_queue_get_label`.
   public final var label: String { name.text }
   let name: QueueName
+  /// What `qos` reports; it changes, with the rule, while the queue is inactive.
+  private let ownLevel: SeldomChanged<QoSLevel>
+  private let ownPriority: SeldomChanged<UInt8>
+  /// Whether its target may change while it is active: the C interface's older habit.
+  final let mayChangeTarget: Bool
+  /// How many ordinary items may run at once on a queue whose state is narrow.
+  final let width = SeldomChanged<UInt16>(1)
 
   init(
     kind: ObjectKind, label: QueueName, qos: DispatchQoS, attributes: Attributes, target: DispatchQueue?,
@@ -43,10 +45,12 @@ public class DispatchQueue: DispatchObject {
     ownPriority = SeldomChanged(UInt8(clamping: -qos.relativePriority))
     var nested = !kind.isLane
     if kind.isLane {
-      let chosen = target ?? Runtime.globalQueue(.default)
-      nested = chosen.kind != .global
-      if level == .unspecified, target != nil, chosen.kind == .global { level = chosen.ownClass }
-      targetReference = SeldomChanged(chosen.countedAsTarget())
+      // Not counted on the way: a queue's life would be counting more than anything else.
+      let chosen = target.map { .passUnretained($0) } ?? Runtime.uncountedGlobalQueue(.default)
+      let (isGlobal, itsClass) = chosen._withUnsafeGuaranteedRef { ($0.kind == .global, $0.ownClass) }
+      nested = !isGlobal
+      if level == .unspecified, target != nil, isGlobal { level = itsClass }
+      targetReference = SeldomChanged(Self.countedAsTarget(chosen))
     } else {
       targetReference = SeldomChanged(nil)
     }

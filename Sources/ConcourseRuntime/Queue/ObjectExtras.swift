@@ -46,33 +46,34 @@ class ObjectExtras {
 
 extension DispatchObject {
   /// The extras, made on first use.
-  final var objectExtras: ObjectExtras {
-    // ORDERING: acquiring; pairs with the releasing publication below.
-    if let known = extrasReference.load(ordering: .acquiring) {
-      // SAFETY: only this property and `releaseExtras` touch the reference; it was retained once.
-      return Unmanaged<ObjectExtras>.fromOpaque(known).takeUnretainedValue()
-    }
+  final var objectExtras: ObjectExtras { uncountedExtras.takeUnretainedValue() }
+
+  /// The same for calls that do not outlast the object, which keeps them.
+  final var uncountedExtras: Unmanaged<ObjectExtras> { uncountedExtrasIfAny ?? makeExtras() }
+
+  @inline(never)
+  private final func makeExtras() -> Unmanaged<ObjectExtras> {
     let made = Unmanaged.passRetained(kind.isQueue ? QueueExtras() : ObjectExtras())
     // ORDERING: releasing on success publishes the new object; acquiring on failure sees the winner's.
     let (published, winner) = extrasReference.compareExchange(
       expected: nil, desired: made.toOpaque(), ordering: .acquiringAndReleasing)
-    guard !published else { return made.takeUnretainedValue() }
+    guard !published else { return made }
     made.release()
-    return Unmanaged<ObjectExtras>.fromOpaque(winner!).takeUnretainedValue()
+    return .fromOpaque(winner!)
   }
 
-  /// The extras if there are any.
-  final var objectExtrasIfAny: ObjectExtras? {
-    // ORDERING: acquiring; as above.
-    guard let known = extrasReference.load(ordering: .acquiring) else { return nil }
-    // SAFETY: as above.
-    return Unmanaged<ObjectExtras>.fromOpaque(known).takeUnretainedValue()
+  /// The extras if there are any, for calls that do not outlast the object.
+  final var uncountedExtrasIfAny: Unmanaged<ObjectExtras>? {
+    // ORDERING: acquiring; pairs with the releasing publication above.
+    // SAFETY: only `makeExtras` and `releaseExtras` touch the reference; it was retained once.
+    extrasReference.load(ordering: .acquiring).map { .fromOpaque($0) }
   }
 
   final func releaseExtras() {
-    // ORDERING: relaxed; the object is being destroyed by its only thread.
-    guard let known = extrasReference.exchange(Self.gone, ordering: .relaxed) else { return }
-    Unmanaged<ObjectExtras>.fromOpaque(known).release()
+    // ORDERING: relaxed, both; the object is being destroyed by its only thread.
+    let known = extrasReference.load(ordering: .relaxed)
+    extrasReference.store(Self.gone, ordering: .relaxed)
+    if let known { Unmanaged<ObjectExtras>.fromOpaque(known).release() }
   }
 }
 

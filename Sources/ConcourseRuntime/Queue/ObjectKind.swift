@@ -2,7 +2,7 @@
 /// it tells what the program took it for from what it is.
 @usableFromInline
 package enum ObjectKind: UInt8 {
-  case serial, concurrent, workloop, global, main, runLoop
+  case global, serial, concurrent, workloop, main, runLoop
   case source, group, semaphore, channel, data
   // What C programs know by the address of a symbol, where a byte says so at the place where objects have their kind.
   case mainQueueSymbol, emptyDataSymbol, attribute, otherSymbol
@@ -19,10 +19,17 @@ package enum ObjectKind: UInt8 {
   package var isQueue: Bool {
     @inline(__always) get { rawValue <= ObjectKind.runLoop.rawValue }
   }
-  /// It is no object, but stands for one, or for something else.
+  /// It is an object.
   @inlinable
-  package var isSymbol: Bool {
-    @inline(__always) get { rawValue >= ObjectKind.mainQueueSymbol.rawValue }
+  package var isObject: Bool {
+    @inline(__always) get { rawValue <= ObjectKind.data.rawValue }
+  }
+  /// Its references are counted: it is an object, and not there for ever.
+  @inlinable
+  package var isCounted: Bool {
+    @inline(__always) get {
+      rawValue &- ObjectKind.serial.rawValue <= ObjectKind.data.rawValue &- ObjectKind.serial.rawValue
+    }
   }
   /// A queue whose items never overlap.
   var isSerial: Bool { self != .concurrent && self != .global }

@@ -53,7 +53,7 @@ extension DispatchQueue {
   /// The extras if there are any.
   final var extrasIfAny: QueueExtras? {
     // SAFETY: as above.
-    objectExtrasIfAny.map { unsafeDowncast($0, to: QueueExtras.self) }
+    uncountedExtrasIfAny.map { unsafeDowncast($0.takeUnretainedValue(), to: QueueExtras.self) }
   }
 }
 

@@ -48,6 +48,11 @@ final class Runtime {
   /// The global queue of `level`.
   static func globalQueue(_ level: QoSLevel) -> DispatchQueue { shared.globalQueues[Int(level.rawValue)] }
 
+  /// The same, for those who would count it for nothing: it stays for ever.
+  static func uncountedGlobalQueue(_ level: QoSLevel) -> Unmanaged<DispatchQueue> {
+    shared.roots[Int(level.rawValue)]._withUnsafeGuaranteedRef { $0.queue }
+  }
+
   /// The main queue.
   static var mainQueue: DispatchQueue { shared.mainQueue }
 

@@ -78,7 +78,7 @@ extension DispatchSource {
   /// Sets a function to call with the context that the source has now, or when it is activated if that comes later;
   /// nil removes the handler. Matching C function: `dispatch_source_set_event_handler_f`.
   package final func setEventHandler(_ function: ContextFunction?) {
-    if function != nil { objectExtras.settleEventContext() }
+    if function != nil { uncountedExtras._withUnsafeGuaranteedRef { $0.settleEventContext() } }
     core.setEventHandler(function.map { SourceHandler($0, objectExtras, settled: true) })
   }
 

@@ -19,7 +19,9 @@ public class DispatchSource: DispatchObject {
   }
 
   deinit {
-    if let extras = objectExtrasIfAny, extras.hasFinalizer { extras.setLastQueue(core.currentTarget) }
+    uncountedExtrasIfAny?._withUnsafeGuaranteedRef {
+      if $0.hasFinalizer { $0.setLastQueue(core.currentTarget) }
+    }
     core.abandon()
   }
 
@@ -30,8 +32,7 @@ public class DispatchSource: DispatchObject {
   /// Lets the source start; no effect on an active one. Registration with the kernel happens during the
   /// call. Matching C function: `dispatch_activate`.
   public override func activate() {
-    // A function for events gets the context of this moment.
-    if let extras = objectExtrasIfAny, core.isInactive { extras.settleEventContext() }
+    settleContext()
     core.activate()
   }
 
@@ -43,8 +44,13 @@ public class DispatchSource: DispatchObject {
   ///
   /// Traps when there is no suspension to resume. Matching C function: `dispatch_resume`.
   public override func resume() {
-    if let extras = objectExtrasIfAny, core.isInactive { extras.settleEventContext() }
+    settleContext()
     core.resume()
+  }
+
+  /// A function for events gets the context of the moment at which the source starts.
+  private final func settleContext() {
+    uncountedExtrasIfAny?._withUnsafeGuaranteedRef { if core.isInactive { $0.settleEventContext() } }
   }
 
   /// A line for debugging: kind and handle.

@@ -264,10 +264,10 @@ final class SourceCore {
   /// How the handler that is next wants to be served. Call under the lock: no reference to the handler may
   /// outlive it here, or the thread that polls could be the one that destroys what the client captured.
   private func service(on queue: DispatchQueue) -> (level: QoSLevel, traits: WorkTraits) {
-    guard let handler = state.isCancelled ? cancelHandler : eventHandler else {
+    guard let service = state.isCancelled ? cancelHandler?.service : eventHandler?.service else {
       return (max(queue.servingLevel(.unspecified, []), floor), [])
     }
-    return (max(handler.level(on: queue), floor), handler.traits)
+    return (max(service.level(on: queue), floor), service.traits)
   }
 
   /// Runs on the target queue.
@@ -311,7 +311,7 @@ final class SourceCore {
   /// Lets go of what only events needed, and then calls the cancel handler.
   @inline(never)
   private func end(_ belongings: consuming Belongings) {
-    let (handler, observer) = (belongings.cancelHandler, belongings.endObserver)
+    let (handler, observer) = (belongings.cancelHandler.take(), belongings.endObserver.take())
     _ = consume belongings
     observer?()
     call(consume handler)

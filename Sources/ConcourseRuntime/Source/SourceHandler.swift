@@ -9,25 +9,41 @@ struct SourceHandler {
   }
 
   private let body: Body
-  private let qos: QoSLevel
-  private let flags: DispatchWorkItemFlags
+  /// Apart from the rest, so that it can be read without counting what the rest holds.
+  let service: Service
+
+  /// How it is to be served.
+  struct Service {
+    private let qos: QoSLevel
+    /// All that are defined fit into a byte, and a source has three of these.
+    private let bits: UInt8
+
+    init(qos: QoSLevel, flags: DispatchWorkItemFlags) {
+      self.qos = qos
+      bits = UInt8(truncatingIfNeeded: flags.rawValue)
+    }
+
+    private var flags: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: UInt(bits)) }
+
+    /// The level at which `queue` is to serve it.
+    func level(on queue: DispatchQueue) -> QoSLevel { queue.servingLevel(qos, flags) }
+
+    var traits: WorkTraits { flags.contains(.barrier) ? .barrier : [] }
+  }
 
   init(_ closure: @escaping () -> Void, qos: DispatchQoS, flags: DispatchWorkItemFlags) {
     body = .closure(closure)
-    self.qos = QoSLevel(qos.qosClass)
-    self.flags = flags
+    service = Service(qos: QoSLevel(qos.qosClass), flags: flags)
   }
 
   init(_ item: DispatchWorkItem) {
     body = .item(item)
-    qos = .unspecified
-    flags = item.flags
+    service = Service(qos: .unspecified, flags: item.flags)
   }
 
   init(_ function: @escaping ContextFunction, _ extras: ObjectExtras, settled: Bool) {
     body = .function(function, extras, settled: settled)
-    qos = .unspecified
-    flags = []
+    service = Service(qos: .unspecified, flags: [])
   }
 
   func call() {
@@ -39,9 +55,4 @@ struct SourceHandler {
       if Observation.isActive { Observation.run { function(context) } } else { function(context) }
     }
   }
-
-  /// The level at which `queue` is to serve it.
-  func level(on queue: DispatchQueue) -> QoSLevel { queue.servingLevel(qos, flags) }
-
-  var traits: WorkTraits { flags.contains(.barrier) ? .barrier : [] }
 }

@@ -1,13 +1,13 @@
 /// What a timer source has been programmed to do. Pure: times come in as arguments.
 struct TimerSchedule: Equatable {
-  let clock: TimerWindow.Clock
   /// The next time to fire.
   private(set) var next: UInt64
-  /// Between two times; nil for a timer that fires once.
-  let interval: UInt64?
+  /// Between two times; 0 for a timer that fires once.
+  private let period: UInt64
   /// How late the first and the later calls may be.
   private var leeway: UInt64
   private let laterLeeway: UInt64
+  let clock: TimerWindow.Clock
   private var hasEnded = false
 
   /// Never fires.
@@ -23,9 +23,9 @@ struct TimerSchedule: Equatable {
     case .uptime(let time): (clock, next) = (.uptime, time)
     case .wall(let time): (clock, next) = (.wall, time)
     }
-    self.interval = interval.map { max($0, 1) }
+    period = interval.map { max($0, 1) } ?? 0
     self.leeway = leeway
-    laterLeeway = self.interval.map { min(leeway, $0 / 2) } ?? leeway
+    laterLeeway = period > 0 ? min(leeway, period / 2) : leeway
   }
 
   /// When the loop is to look, or never.
@@ -38,13 +38,13 @@ struct TimerSchedule: Equatable {
   /// Counts the times that have passed and moves on to the next to come, without drift.
   mutating func elapse(now: UInt64) -> UInt {
     guard clock != .never, !hasEnded, now >= next else { return 0 }
-    guard let interval else {
+    guard period > 0 else {
       hasEnded = true
       return 1
     }
-    let missed = (now - next) / interval
+    let missed = (now - next) / period
     let (moved, overflow) = next.addingReportingOverflow(
-      (missed + 1).multipliedReportingOverflow(by: interval).partialValue)
+      (missed + 1).multipliedReportingOverflow(by: period).partialValue)
     next = moved
     hasEnded = overflow
     leeway = laterLeeway

@@ -32,6 +32,45 @@ extension Engine {
       Issue.record("the machine was too busy to set three timers within 0.4 seconds")
     }
 
+    @Test("S81 what is due already does not overtake what was due before")
+    func overdue() {
+      let order = Shared<[Int]>([])
+      let group = DispatchGroup()
+      let queue = DispatchQueue(label: "timers")
+      var number = 0
+      func submit(at time: UInt64) {
+        let place = number
+        number += 1
+        group.enter()
+        queue.asyncAfter(deadline: DispatchTime(uptimeNanoseconds: time)) {
+          order.change { $0.append(place) }
+          group.leave()
+        }
+      }
+      for round in 0..<300 {
+        let soon = Clock.uptime() + 20_000
+        submit(at: soon)
+        // Some find the first one still in the loop, some told, and some on its way.
+        while Clock.uptime() < soon + UInt64(round % 30) * 10_000 {}
+        for later: UInt64 in 1...3 { submit(at: soon + later) }
+      }
+      #expect(empties(group))
+      #expect(order.value == Array(0..<number))
+    }
+
+    @Test("a clock that lags says of no time too early that it has passed")
+    func lagging() {
+      for isWall in [false, true] {
+        func now() -> UInt64 { isWall ? Clock.wall() : Clock.uptime() }
+        for step in 0..<20_000 {
+          let time = now() + UInt64(step)
+          if Clock.hasPassed(time, isWall: isWall) { #expect(now() >= time) }
+        }
+        #expect(Clock.hasPassed(now(), isWall: isWall))
+        #expect(!Clock.hasPassed(now() + 3_600_000_000_000, isWall: isWall))
+      }
+    }
+
     @Test("a delay as a Duration, and flags and classes of delayed items")
     func forms() {
       let queue = DispatchQueue(label: "shared", attributes: .concurrent)

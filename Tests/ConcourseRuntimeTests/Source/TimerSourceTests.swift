@@ -1,0 +1,75 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  @Suite("Timer sources")
+  struct TimerSourceTests {
+    @Test("a timer that is set to a time that has passed fires once for each setting, from its handler too")
+    func again() {
+      let fired = Shared(0)
+      let done = DispatchSemaphore(value: 0)
+      let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "timer"))
+      timer.schedule(deadline: .now())
+      timer.setEventHandler {
+        let count = Int((timer as! DispatchSource).data)
+        fired.change { $0 += count }
+        if fired.value == 2000 { done.signal() } else { timer.schedule(deadline: .now()) }
+      }
+      timer.activate()
+      #expect(comes(done))
+      // What was told is not told again by the kernel's timer.
+      let later = DispatchSemaphore(value: 0)
+      DispatchQueue.global().asyncAfter(.milliseconds(20)) { later.signal() }
+      #expect(comes(later))
+      #expect(fired.value == 2000)
+      timer.cancel()
+    }
+
+    @Test("a time that has passed, then one to come: only the second counts if the handler has not run")
+    func replaced() {
+      let fired = Shared(0)
+      let queue = DispatchQueue(label: "timer")
+      let timer = DispatchSource.makeTimerSource(queue: queue)
+      timer.setEventHandler { fired.change { $0 += 1 } }
+      timer.schedule(deadline: .distantFuture)
+      timer.activate()
+      for _ in 0..<100 {
+        queue.sync {
+          timer.schedule(deadline: .now())
+          timer.schedule(deadline: .now() + 3600)
+        }
+        queue.sync {}
+      }
+      #expect(fired.value == 0)
+      queue.sync {
+        timer.schedule(deadline: .now() + 3600)
+        timer.schedule(deadline: .now())
+      }
+      while fired.value == 0 { queue.sync {} }
+      #expect(fired.value == 1)
+      timer.cancel()
+    }
+
+    @Test("a repeating timer that begins in the past goes on, and counts what it has missed")
+    func repeating() {
+      let counts = Reports()
+      let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "timer"))
+      let start = Clock.uptime()
+      timer.schedule(
+        deadline: DispatchTime(uptimeNanoseconds: start - 10_000_000), repeating: .milliseconds(1))
+      let came = DispatchSemaphore(value: 0)
+      timer.setEventHandler {
+        counts.note((timer as! DispatchSource).data)
+        came.signal()
+      }
+      timer.activate()
+      for _ in 0..<3 { #expect(comes(came)) }
+      let elapsed = (Clock.uptime() - start) / 1_000_000 + 11
+      timer.cancel()
+      #expect(counts.all[0] >= 11)
+      #expect(counts.all.reduce(0, +) <= UInt(elapsed) + 1)
+    }
+  }
+}
