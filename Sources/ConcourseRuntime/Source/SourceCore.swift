@@ -285,7 +285,8 @@ final class SourceCore {
         endCall()
       case .eventHandler:
         let handler = eventHandler
-        awaitsHandler = handler == nil
+        guard handler != nil else { return consumeEvents() }
+        awaitsHandler = false
         caller = CurrentThread.id
         lock.unlock()
         callEventHandler(consume handler)
@@ -304,6 +305,17 @@ final class SourceCore {
     lock.unlock()
   }
 
+  /// There is no event handler: the visit ends, and the backend rests until there is one. Call under the lock, which
+  /// it gives up, and which keeps whoever sets a handler waiting: what comes after that is not for nobody.
+  @inline(never)
+  private func consumeEvents() {
+    awaitsHandler = true
+    // ORDERING: relaxed; nothing is taken.
+    pending.store(0, ordering: .relaxed)
+    lock.unlock()
+    act { $0.endVisit() }
+  }
+
   /// Calls a handler and lets go of it, which may be the end of what it captured: of the source, even.
   @inline(never)
   private func call(_ handler: consuming SourceHandler?) { handler?.call() }
@@ -320,9 +332,7 @@ final class SourceCore {
   private func callEventHandler(_ handler: consuming SourceHandler?) {
     // ORDERING: acquiring; pairs with `raise`.
     let raised = pending.exchange(0, ordering: .acquiring)
-    guard raised != 0 else { return }
-    // Without a handler, events are consumed and the backend rests until there is one.
-    guard let handler else { return }
+    guard raised != 0, let handler else { return }
     guard let value = backend.collect(raised) else { return backend.rearm() }
     // ORDERING: relaxed; for this thread.
     current.store(value, ordering: .relaxed)
