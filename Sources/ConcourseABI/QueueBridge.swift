@@ -9,7 +9,9 @@ package enum QueueBridge {
   /// Lets `make`, which creates a queue through the C interface, get `queue` instead of a new one.
   package static func adopting<Wrapper>(_ queue: DispatchQueue, make: () -> Wrapper) -> Wrapper {
     let crossing = concourse_current_crossing()
-    crossing.pointee.adopted = queue.kind == .main ? queue.reference : queue.countedReference
+    // Those that stay for ever are not counted: nobody gives their references back.
+    let stays = queue.kind == .main || queue.kind == .global
+    crossing.pointee.adopted = stays ? queue.reference : queue.countedReference
     let made = make()
     guard crossing.pointee.adopted == nil else {
       ClientBug.trap(

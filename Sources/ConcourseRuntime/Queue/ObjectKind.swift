@@ -24,7 +24,7 @@ package enum ObjectKind: UInt8 {
   package var isObject: Bool {
     @inline(__always) get { rawValue <= ObjectKind.data.rawValue }
   }
-  /// Its references are counted: it is an object, and not there for ever.
+  /// References to it are counted: it is an object, and no global queue. (C's reference to the main queue is a symbol.)
   @inlinable
   package var isCounted: Bool {
     @inline(__always) get {
