@@ -68,26 +68,24 @@ package func dispatch_write_f(
 
 // MARK: Operations of channels
 
+// Handlers and barriers that start by these calls may release the last reference: they need one of their own.
+
 private func read(
   _ channel: Unmanaged<DispatchIO>, _ offset: Int, _ length: UInt, _ queue: Unmanaged<DispatchQueue>,
   _ callback: IOCallback<PiecesFunction>
 ) {
-  channel._withUnsafeGuaranteedRef {
-    $0.read(
-      offset: offset, length: Int(bitPattern: length), queue: queue.takeUnretainedValue(),
-      ioHandler: callback.closure)
-  }
+  channel.takeUnretainedValue().read(
+    offset: offset, length: Int(bitPattern: length), queue: queue.takeUnretainedValue(),
+    ioHandler: callback.closure)
 }
 
 private func write(
   _ channel: Unmanaged<DispatchIO>, _ offset: Int, _ data: Unmanaged<DataObject>,
   _ queue: Unmanaged<DispatchQueue>, _ callback: IOCallback<PiecesFunction>
 ) {
-  channel._withUnsafeGuaranteedRef {
-    $0.write(
-      offset: offset, data: DispatchData(showing: data.takeUnretainedValue()),
-      queue: queue.takeUnretainedValue(), ioHandler: callback.closure)
-  }
+  channel.takeUnretainedValue().write(
+    offset: offset, data: DispatchData(showing: data.takeUnretainedValue()),
+    queue: queue.takeUnretainedValue(), ioHandler: callback.closure)
 }
 
 @c(dispatch_io_read)
@@ -137,9 +135,7 @@ package func dispatch_io_write_f(
 @c(dispatch_io_barrier)
 package func dispatch_io_barrier(_ channel: UnsafeMutableRawPointer?, _ barrier: UnsafeMutableRawPointer?) {
   let block = Block(barrier, "dispatch_io_barrier")
-  Object.channel(channel, "dispatch_io_barrier")._withUnsafeGuaranteedRef {
-    $0.barrier(execute: block.closure())
-  }
+  Object.channel(channel, "dispatch_io_barrier").takeUnretainedValue().barrier(execute: block.closure())
 }
 
 @c(dispatch_io_barrier_f)
@@ -148,18 +144,16 @@ package func dispatch_io_barrier_f(
   _ barrier: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
   guard let barrier else { Reject.null("dispatch_io_barrier_f", "function") }
-  Object.channel(channel, "dispatch_io_barrier_f")._withUnsafeGuaranteedRef {
-    $0.barrier { barrier(context) }
-  }
+  Object.channel(channel, "dispatch_io_barrier_f").takeUnretainedValue().barrier { barrier(context) }
 }
 
 // MARK: Control
 
 @c(dispatch_io_close)
 package func dispatch_io_close(_ channel: UnsafeMutableRawPointer?, _ flags: UInt) {
-  Object.channel(channel, "dispatch_io_close")._withUnsafeGuaranteedRef {
-    $0.close(flags: DispatchIO.CloseFlags(rawValue: flags))
-  }
+  // The cleanup handler may release the last reference.
+  Object.channel(channel, "dispatch_io_close").takeUnretainedValue().close(
+    flags: DispatchIO.CloseFlags(rawValue: flags))
 }
 
 @c(dispatch_io_get_descriptor)

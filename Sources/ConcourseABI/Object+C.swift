@@ -74,5 +74,5 @@ package func dispatch_resume(_ object: UnsafeMutableRawPointer?) {
 package func dispatch_set_target_queue(_ object: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?)
 {
   let target = Object.queueIfAny(queue, "dispatch_set_target_queue")
-  Object.any(object, "dispatch_set_target_queue")._withUnsafeGuaranteedRef { $0.setTarget(queue: target) }
+  Object.any(object, "dispatch_set_target_queue").takeUnretainedValue().setTarget(queue: target)
 }
