@@ -10,7 +10,7 @@ extension DispatchQueue {
     var link: DispatchQueue? = self
     while let queue = link {
       if queue.kind.isSerial { topmost = queue }
-      link = queue.targetQueue
+      link = queue.targetNow
     }
     return topmost
   }

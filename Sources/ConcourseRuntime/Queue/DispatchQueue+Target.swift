@@ -24,24 +24,18 @@ extension DispatchQueue {
           "setTarget(queue:) on queue \"\(label)\": the targets of \"\(chosen.label)\" lead back to it, "
             + "and a cycle of targets would never run")
       }
-      link = next.targetQueue
+      link = next.targetNow
     }
   }
 
   /// Sets the target of a queue that is inactive or owned by the caller.
-  private final func setTarget(_ chosen: DispatchQueue, keepingFormer: Bool = false) {
-    let former = target
-    target = Self.countedAsTarget(.passUnretained(chosen))
+  private final func setTarget(_ chosen: DispatchQueue) {
+    let former = exchangeTarget(for: Self.countedAsTarget(.passUnretained(chosen)))
     if ownClass == .unspecified && rule == .exact {
       level = chosen.kind == .global ? chosen.ownClass : .unspecified
     }
     state.setNested(chosen.kind != .global)
-    guard let former, Self.isCounted(former) else { return }
-    let counted = former.takeRetainedValue()
-    guard keepingFormer else { return }
-    extras.lock.withLock {
-      if !extras.formerTargets.contains(where: { $0 === counted }) { extras.formerTargets.append(counted) }
-    }
+    if let former, Self.isCounted(former) { former.release() }
   }
 
   // MARK: References
@@ -62,10 +56,39 @@ extension DispatchQueue {
 
   // The target of an active queue changes in its turn: what was submitted before runs where it was to run. The
   // change needs the queue alone, since whoever holds it, or a place on it, may be inside of its target.
+  //
+  // Who holds nothing of the queue may still read its target: to put an entry there for a node that lifts the queue, or
+  // to look for cycles. The change would take that target away under its hands. So the two meet at a lock: the reader
+  // comes first and has a reference of its own when the former target is let go of, or it finds the new one.
+
+  /// The target, for a thread that holds neither the queue nor a place on it.
+  final var targetNow: DispatchQueue? {
+    guard mayChangeTarget else { return targetQueue }
+    return uncountedQueueExtras._withUnsafeGuaranteedRef { $0.lock.withLock { targetQueue } }
+  }
+
+  /// Puts a node to the target, whoever may hold this queue.
+  final func submitToTarget(_ node: NodePointer) {
+    if mayChangeTarget {
+      targetNow!.submit(node)
+    } else {
+      target!._withUnsafeGuaranteedRef { $0.submit(node) }
+    }
+  }
+
+  /// - Returns: the former target, with its reference.
+  private final func exchangeTarget(for counted: Unmanaged<DispatchQueue>) -> Unmanaged<DispatchQueue>? {
+    func exchange() -> Unmanaged<DispatchQueue>? {
+      defer { target = counted }
+      return target
+    }
+    guard mayChangeTarget else { return exchange() }
+    return uncountedQueueExtras._withUnsafeGuaranteedRef { $0.lock.withLock(exchange) }
+  }
 
   private final func retargetActive(to chosen: DispatchQueue) {
     if list.isEmpty && state.takeExclusively(CurrentThread.id) {
-      setTarget(chosen, keepingFormer: true)
+      setTarget(chosen)
       if !state.releaseExclusively(CurrentThread.id) { handOn() }
     } else {
       submit(
@@ -80,7 +103,7 @@ extension DispatchQueue {
       Trap.runtimeBug("an item was taken for a change of target")
     }
     NodeMagazine.recycle(node)
-    setTarget(chosen, keepingFormer: true)
+    setTarget(chosen)
     carryOut(state.releaseToTarget(levelOfRest))
   }
 

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What few queues need: suspension count, specific values, former targets.
+/// What few queues need: suspension count, specific values.
 final class QueueExtras: ObjectExtras {
   var suspensions = 0
   /// What a suspended concurrent queue keeps until the resume, and what follows it.
@@ -14,8 +14,6 @@ final class QueueExtras: ObjectExtras {
   /// The label as a C string, and whether it is ours to free.
   private var cLabel: UnsafePointer<CChar>?
   private var ownsLabel = false
-  /// Targets that the queue had while it was active: somebody may still be on the way through them.
-  var formerTargets: [DispatchQueue] = []
 
   /// What `cLabel` reads instead of the queue's own label, if anything.
   var otherLabel: UnsafePointer<CChar>? { lock.withLock { ownsLabel ? nil : cLabel } }
@@ -48,6 +46,12 @@ extension DispatchQueue {
   final var extras: QueueExtras {
     // SAFETY: `objectExtras` makes a queue's extras of this class.
     unsafeDowncast(objectExtras, to: QueueExtras.self)
+  }
+
+  /// The same for calls that do not outlast the queue.
+  final var uncountedQueueExtras: Unmanaged<QueueExtras> {
+    // SAFETY: as above.
+    .fromOpaque(uncountedExtras.toOpaque())
   }
 
   /// The extras if there are any.

@@ -172,8 +172,4 @@ extension DispatchQueue {
       }
     }
   }
-
-  private final func submitToTarget(_ node: NodePointer) {
-    target!._withUnsafeGuaranteedRef { $0.submit(node) }
-  }
 }

@@ -81,6 +81,73 @@ extension Engine {
       #expect(ran.value == 3 * rounds)
       #expect(overlaps.value == 0)
     }
+
+    @Test("S22 queues that have been one another's targets in turn do not keep each other")
+    func inTurn() {
+      weak var first: DispatchQueue?
+      weak var second: DispatchQueue?
+      do {
+        let (one, other) = (Self.makeQueue("one"), Self.makeQueue("other"))
+        (first, second) = (one, other)
+        one.setTarget(queue: other)
+        one.setTarget(queue: nil)
+        other.setTarget(queue: one)
+        other.sync { dispatchPrecondition(condition: .onQueue(one)) }
+      }
+      #expect(first == nil)
+      #expect(second == nil)
+    }
+
+    @Test("S22 a target goes when the queue has left it in its turn", arguments: [false, true])
+    func left(concurrent: Bool) {
+      let queue = Self.makeQueue("leaving", concurrent: concurrent)
+      let (started, goOn, gone) =
+        (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      do {
+        let former = DispatchQueue(label: "former")
+        former.setSpecific(key: Self.farewell, value: Farewell(gone))
+        queue.setTarget(queue: former)
+      }
+      queue.async {
+        started.signal()
+        _ = comes(goOn)
+      }
+      #expect(comes(started))
+      queue.setTarget(queue: nil)
+      #expect(gone.wait(timeout: .now()) == .timedOut)
+      goOn.signal()
+      #expect(comes(gone))
+    }
+
+    @Test("S22 from one short-lived target to the next, while entries of all classes come")
+    func shortLivedTargets() {
+      let queue = Self.makeQueue("moving")
+      let ran = Tally()
+      let rounds = Sanitizer.shrunk(20_000)
+      let group = DispatchGroup()
+      let classes: [DispatchQoS] = [.background, .utility, .default, .userInitiated, .userInteractive]
+      let ended = onThreads(3) { thread in
+        for round in 0..<rounds {
+          switch thread {
+          case 0, 1:
+            queue.async(group: group, qos: classes[round % 5], flags: .enforceQoS) { ran.add(1) }
+          default:
+            if round % 8 == 0 { queue.setTarget(queue: DispatchQueue(label: "target \(round)")) }
+          }
+        }
+      }
+      #expect(ended && empties(group))
+      #expect(ran.value == 2 * rounds)
+    }
+
+    private static let farewell = DispatchSpecificKey<Farewell>()
+
+    /// Says when it goes.
+    private final class Farewell: Sendable {
+      private let gone: DispatchSemaphore
+      init(_ gone: DispatchSemaphore) { self.gone = gone }
+      deinit { gone.signal() }
+    }
   }
 
   @Suite("Limited width")
