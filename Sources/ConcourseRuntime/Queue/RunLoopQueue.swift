@@ -22,7 +22,15 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
     guard !list.isEmpty else { return }
     // Nobody can perform them any more, and items are not dropped: a worker runs them.
     let heir = DispatchQueue(label: label)
-    while let node = list.popFirst() { heir.submit(node) }
+    while let node = list.popFirst() {
+      // In C `sync` borrows its caller's reference. That thread would go on with a queue that is no more.
+      if node.isWaiter {
+        Trap.clientBug(
+          "the last reference to queue \"\(label)\" was released while a thread waits in sync on it; who calls "
+            + "sync must have a reference until it returns")
+      }
+      heir.submit(node)
+    }
   }
 
   package override func setTarget(queue: DispatchQueue?) {}

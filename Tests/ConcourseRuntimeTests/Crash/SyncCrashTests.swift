@@ -142,5 +142,20 @@ extension Crash {
       }
       end.says("sync on queue \"own\", which the calling item already holds")
     }
+
+    @Test("a run-loop queue that goes while a thread waits for it")
+    func runLoopQueueGoes() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let queue = RunLoopQueue(label: "served")
+        // In Swift, whoever calls `sync` keeps the queue: what waits has no reference, as in C.
+        var waiter = SyncWaiter(
+          thread: CurrentThread.id, exclusive: false, queue: .passUnretained(queue), frame: nil,
+          level: .unspecified, body: {})
+        withUnsafeMutablePointer(to: &waiter) {
+          queue.submit(NodeMagazine.make(.waiter($0), level: .unspecified, traits: .waiter))
+        }
+      }
+      end.says("the last reference to queue \"served\" was released while a thread waits in sync on it")
+    }
   }
 }
