@@ -55,7 +55,7 @@ extension DispatchQueue {
   /// The owner's next entry, or nil when there is none or the queue is held, and it has been given up.
   /// - Parameter first: the owner's place in the list.
   @inline(__always)
-  private final func nextEntry(_ first: inout NodePointer?) -> NodePointer? {
+  final func nextEntry(_ first: inout NodePointer?) -> NodePointer? {
     while true {
       if state.snapshot.isHeld {
         if let first { list.leave(at: first) }
@@ -129,84 +129,8 @@ extension DispatchQueue {
 
   /// How many ordinary items may run when `node` has its turn, if there are more now.
   @inline(__always)
-  private final func readersToWaitFor(_ node: NodePointer) -> UInt64? {
+  final func readersToWaitFor(_ node: NodePointer) -> UInt64? {
     if node.pointee.traits.contains(.barrier) { return state.readersAreGone ? nil : 0 }
     return isFull ? UInt64(width.value) - 1 : nil
-  }
-
-  // MARK: Handing over
-
-  private enum Served {
-    /// The queue is still the caller's; this is now first in its list.
-    case next(NodePointer?)
-    /// The queue belongs to the waiting thread, or lies with its new target.
-    case handedOver
-  }
-
-  /// Lets the waiting thread at the head of the list have its turn, or changes the queue's target.
-  private final func serve(_ node: NodePointer) -> Served {
-    let next = list.advance(past: node)
-    if let next { list.leave(at: next) }
-    guard node.isWaiter else {
-      changeTarget(asSaidBy: node)
-      return .handedOver
-    }
-    return passTurn(toWaiterIn: node, leftovers: next != nil) ? .handedOver : .next(next)
-  }
-
-  /// Lets a waiting thread, whose node has been taken from the list, have its turn.
-  /// - Returns: whether the queue is now that thread's.
-  final func passTurn(toWaiterIn node: NodePointer, leftovers: Bool) -> Bool {
-    guard case .waiter(let waiter) = node.takeWork() else {
-      Trap.runtimeBug("an item was taken for a waiting thread")
-    }
-    NodeMagazine.recycle(node)
-    if !waiter.pointee.exclusive {
-      state.addReaderPlace()
-      waiter.pointee.event.signal()
-      return false
-    }
-    // Only a drain may run the body here; a thread that hands the queue on has work of its own.
-    if waiter.pointee.body != nil && Frame.current?.pointee.queue.toOpaque() == selfPointer {
-      SyncWaiter.runBody(of: waiter)
-      // ORDERING: relaxed; the signal publishes it.
-      waiter.pointee.bodyHasRun.store(true, ordering: .relaxed)
-      waiter.pointee.event.signal()
-      return false
-    }
-    state.transfer(to: waiter.pointee.thread, leftovers: leftovers)
-    waiter.pointee.event.signal()
-    return true
-  }
-
-  private final var selfPointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
-
-  /// Gives up a queue that the calling thread owns but does not drain: to the first waiting thread, to
-  /// a worker if an item is first, or to nobody.
-  @usableFromInline @inline(never)
-  final func handOn() {
-    if kind == .workloop { return asWorkloop.handOnByLevel() }
-    var first = list.first()
-    while true {
-      guard let node = nextEntry(&first) else { return }
-      if let most = readersToWaitFor(node) {
-        list.leave(at: node)
-        if case .released = state.releaseToReaders(most: most) { return }
-        continue
-      }
-      guard node.isWaiter else {
-        let level = entryLevel(node)
-        list.leave(at: node)
-        carryOut(state.releaseToTarget(level))
-        return
-      }
-      guard case .next(let next) = serve(node) else { return }
-      first = next
-    }
-  }
-
-  /// Gives back one reader's place of a concurrent queue.
-  final func giveUpPlace() {
-    if case .own = state.releaseReaderPlace(CurrentThread.id) { handOn() }
   }
 }

@@ -1,0 +1,29 @@
+internal import ConcourseRuntime
+
+/// The C interface's traps: named after the function that was called.
+enum Reject {
+  @inline(never)
+  static func null(_ function: StaticString, _ argument: StaticString) -> Never {
+    ClientBug.trap("\(function): the \(argument) is NULL")
+  }
+
+  @inline(never)
+  static func kind(_ function: StaticString, _ kind: ObjectKind, _ wanted: StaticString) -> Never {
+    ClientBug.trap("\(function): the argument is \(kind.inWords), not \(wanted)")
+  }
+}
+
+extension ObjectKind {
+  fileprivate var inWords: StaticString {
+    switch self {
+    case .serial, .concurrent, .workloop, .global, .main, .runLoop, .mainQueueSymbol: "a queue"
+    case .source: "a source"
+    case .group: "a group"
+    case .semaphore: "a semaphore"
+    case .channel: "an I/O channel"
+    case .data, .emptyDataSymbol: "a data object"
+    case .attribute: "an attribute of queues"
+    case .otherSymbol: "a constant"
+    }
+  }
+}
