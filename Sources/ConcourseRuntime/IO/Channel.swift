@@ -21,6 +21,7 @@ final class Channel {
   private var currentMarks = WaterMarks()
   private var currentPacing: Pacing?
   private var currentQueue: DispatchQueue
+  private var extras: ObjectExtras?
 
   init(_ type: DispatchIO.StreamType, base: Int, _ queue: DispatchQueue, _ cleanup: ((Int32) -> Void)?) {
     self.type = type
@@ -38,6 +39,9 @@ final class Channel {
     }
     handler?(error)
   }
+
+  /// Lets the finalizer of the channel's context wait until no handler can be called any more.
+  func keep(_ extras: ObjectExtras) { lock.withLock { self.extras = extras } }
 
   var marks: WaterMarks { lock.withLock { currentMarks } }
 

@@ -54,7 +54,11 @@ public class DispatchIO: DispatchObject {
     super.init(kind: .channel)
   }
 
-  deinit { entry.close(channel, stopping: false) }
+  deinit {
+    // Handlers that are still to be called may use the context.
+    uncountedExtrasIfAny?._withUnsafeGuaranteedRef { if $0.hasFinalizer { channel.keep($0) } }
+    entry.close(channel, stopping: false)
+  }
 
   /// Makes a channel to a descriptor, which belongs to channels until the cleanup handler runs.
   ///

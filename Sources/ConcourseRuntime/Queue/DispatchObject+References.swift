@@ -1,9 +1,8 @@
 // References that C programs hold. All that they hold of one object count as one of Swift's references: one more is an
 // addition here, where Swift's own counting is a loop.
 //
-// A reference that Swift code has counted may be given back by C, in any order and at any time: at zero and below, each
-// of C's counts as one of Swift's. The other way there is none: one of C's is given back here, never by Swift's counting,
-// which would take away what stands behind all the others.
+// So nobody may give back what the other side has counted: C would take away a reference that Swift code, or the library
+// itself, relies on, which is told from the number here; Swift would take away what stands behind all of C's.
 
 extension DispatchObject {
   /// The first reference for C, of an object that nobody else knows yet.
@@ -27,11 +26,11 @@ extension DispatchObject {
   /// One reference of C's less; the object may be gone then. Matching C function: `dispatch_release`.
   @inlinable @inline(__always)
   package static func releaseForC(_ object: Unmanaged<DispatchObject>) {
-    let isShared = object._withUnsafeGuaranteedRef {
+    let before = object._withUnsafeGuaranteedRef {
       // ORDERING: acquiring and releasing; what was done with each of the references comes before the end.
-      $0.references.wrappingSubtract(1, ordering: .acquiringAndReleasing).oldValue > 1
+      $0.references.wrappingSubtract(1, ordering: .acquiringAndReleasing).oldValue
     }
-    if !isShared { ReferencesOfSwift.release(object) }
+    if before <= 1 { ReferencesOfSwift.release(object, before) }
   }
 
   /// Traps for a reference to an object that has been freed.
@@ -44,21 +43,27 @@ extension DispatchObject {
 /// Swift's references behind those of C. Functions of their own, so that counting for C needs no stack.
 @usableFromInline
 enum ReferencesOfSwift {
-  /// C has its first reference, or had given back more than it had taken.
+  /// C has its first reference.
   @usableFromInline @inline(never)
   static func retain(_ object: Unmanaged<DispatchObject>, _ before: Int32) {
     object._withUnsafeGuaranteedRef {
       if $0.isGone { DispatchObject.trapAsGone("dispatch_retain") }
-      // So far below zero no program comes by giving back.
-      if before < -1 << 30 { Trap.clientBug("dispatch_retain: \($0) has 2^31 references") }
+      if before < 0 { Trap.clientBug("dispatch_retain: \($0) has 2^31 references") }
     }
     _ = object.retain()
   }
 
-  /// C has given its last reference back, or one that Swift code had handed over to it.
+  /// C has given its last reference back.
   @usableFromInline @inline(never)
-  static func release(_ object: Unmanaged<DispatchObject>) {
-    object._withUnsafeGuaranteedRef { if $0.isGone { DispatchObject.trapAsGone("dispatch_release") } }
+  static func release(_ object: Unmanaged<DispatchObject>, _ before: Int32) {
+    object._withUnsafeGuaranteedRef {
+      if $0.isGone { DispatchObject.trapAsGone("dispatch_release") }
+      if before < 1 {
+        Trap.clientBug(
+          "dispatch_release: \($0) was released once too often: all references that the program had are gone, and what "
+            + "the library has is not the program's")
+      }
+    }
     object.release()
   }
 }

@@ -6,8 +6,7 @@ public class DispatchObject: Hashable, CustomStringConvertible {
   /// Seldom-used belongings, made when first needed: see `ObjectExtras`.
   @usableFromInline final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
   @usableFromInline package final let kind: ObjectKind
-  /// How many references C programs hold, less those that they gave back and Swift had counted: see
-  /// DispatchObject+References.swift.
+  /// How many references C programs hold: see DispatchObject+References.swift.
   @usableFromInline final let references = Atomic<Int32>(0)
 
   init(kind: ObjectKind) { self.kind = kind }

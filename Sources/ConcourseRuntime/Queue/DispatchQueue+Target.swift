@@ -103,6 +103,8 @@ extension DispatchQueue {
       Trap.runtimeBug("an item was taken for a change of target")
     }
     NodeMagazine.recycle(node)
+    // Once more: what leads back here now may have been asked for, too, when this was.
+    requireNoCycle(through: chosen)
     setTarget(chosen)
     carryOut(state.releaseToTarget(levelOfRest))
   }

@@ -20,7 +20,10 @@ public class DispatchSource: DispatchObject {
 
   deinit {
     uncountedExtrasIfAny?._withUnsafeGuaranteedRef {
-      if $0.hasFinalizer { $0.setLastQueue(core.currentTarget) }
+      guard $0.hasFinalizer else { return }
+      $0.setLastQueue(core.currentTarget)
+      // A handler that runs, or is still to be called, may use the context.
+      core.keep($0)
     }
     core.abandon()
   }

@@ -35,6 +35,8 @@ final class SourceCore {
   @exclusivity(unchecked) var enders: UnsafeMutablePointer<SourceEnder>?
   /// Whether the source must be cancelled before it goes, and keeps its handlers from its activation on.
   @exclusivity(unchecked) var isStrict = false
+  /// The context and its finalizer, when the `DispatchSource` has gone.
+  @exclusivity(unchecked) private var extras: ObjectExtras?
   /// The level that handlers are lifted to.
   @exclusivity(unchecked) var floor = QoSLevel.unspecified
 
@@ -59,6 +61,9 @@ final class SourceCore {
 
   /// Takes an event from the backend, from any thread.
   func raise(_ value: UInt) {
+    // What replaces a zero may be taken by a visit that was due before, whose handler may be the end of the source.
+    let kept = merging == .replace ? Unmanaged.passRetained(self) : nil
+    defer { kept?.release() }
     let before: UInt
     // ORDERING: releasing, all three; they pair with the acquiring exchange in `callEventHandler`: the
     // handler sees what the raising thread did before.
@@ -125,6 +130,9 @@ final class SourceCore {
     }
     withExtendedLifetime(former) {}
   }
+
+  /// Lets the finalizer wait until no handler can be called any more.
+  func keep(_ extras: ObjectExtras) { lock.withLock { self.extras = extras } }
 
   /// The `DispatchSource` has gone.
   func abandon() {

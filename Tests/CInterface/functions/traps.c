@@ -18,6 +18,19 @@ static void over_release(void) {
   dispatch_release(queue);
   drain(queue);
 }
+// The item holds the queue, and would go on with what the second release had freed.
+static void over_release_in_use(void) {
+  dispatch_queue_t queue = made("in use", NULL);
+  static event started, never;
+  event_init(&started);
+  event_init(&never);
+  dispatch_async_f(queue, &started, event_happens);
+  dispatch_async_f(queue, &never, wait_in_item);
+  event_wait(&started);
+  dispatch_release(queue);
+  dispatch_release(queue);
+  wait_for_death();
+}
 static void resume_active(void) { dispatch_resume(made("active", NULL)); }
 static void resume_inactive(void) { dispatch_resume(made("inactive", DISPATCH_QUEUE_SERIAL_INACTIVE)); }
 static void release_suspended(void) {
@@ -153,6 +166,7 @@ static void null_queue(void) {
 
 int main(void) {
   dies(over_release);
+  dies(over_release_in_use);
   dies(resume_active);
   dies(resume_inactive);
   dies(release_suspended);

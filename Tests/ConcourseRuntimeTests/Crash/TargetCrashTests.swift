@@ -48,5 +48,28 @@ extension Crash {
       }
       end.says("setTarget(queue:) on queue \"A\": the targets of \"C\" lead back to it")
     }
+
+    @Test("S25 a change that waits for its turn while another makes it a cycle")
+    func meanwhile() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        func make(_ label: String) -> DispatchQueue {
+          DispatchQueue(
+            cLabel: label, isConcurrent: false, qos: .unspecified, isInactive: false, target: nil,
+            mayChangeTarget: true)
+        }
+        let (a, b) = (make("A"), make("B"))
+        let (started, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        a.async {
+          started.signal()
+          _ = comes(goOn)
+        }
+        #expect(comes(started))
+        a.setTarget(queue: b)
+        b.setTarget(queue: a)
+        goOn.signal()
+        a.sync {}
+      }
+      end.says("setTarget(queue:) on queue \"A\": the targets of \"B\" lead back to it")
+    }
   }
 }

@@ -51,14 +51,6 @@ struct ReferencesTests {
     #expect(ends.value == 1)
   }
 
-  @Test("a reference that Swift hands over is C's to give back")
-  func handedOver() {
-    let ends = Shared(0)
-    let given = Unmanaged.passRetained(Witness(ends)).toOpaque()
-    DispatchObject.releaseForC(object(given))
-    #expect(ends.value == 1)
-  }
-
   @Test("many threads retain and release; the object goes once, at the end")
   func contended() {
     let ends = Shared(0)
@@ -90,33 +82,6 @@ struct ReferencesTests {
     }
     #expect(ends.value == 0)
     held = nil
-    #expect(ends.value == 1)
-  }
-
-  @Test("C's last reference and one that Swift has handed over are given back at the same time")
-  func handedOverMeanwhile() {
-    let ends = Shared(0)
-    var held: Witness? = Witness(ends)
-    let reference = Shared(Unmanaged.passUnretained(held!).toOpaque())
-    let rounds = 40_000
-    // The threads wait for each other, so that they often meet.
-    let arrived = Atomic<Int>(0)
-    for _ in 0..<rounds { _ = Unmanaged.passRetained(held!) }
-    let done = onThreads(2) { side in
-      for round in 1...rounds {
-        if side == 0 { DispatchObject.retainForC(object(reference.value)) }
-        // ORDERING: both, with each other: the two are at the same round.
-        arrived.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        while arrived.load(ordering: .acquiring) < 2 * round { sched_yield() }
-        DispatchObject.releaseForC(object(reference.value))
-      }
-    }
-    #expect(done)
-    #expect(ends.value == 0)
-    DispatchObject.retainForC(object(reference.value))
-    held = nil
-    #expect(ends.value == 0)
-    DispatchObject.releaseForC(object(reference.value))
     #expect(ends.value == 1)
   }
 }
