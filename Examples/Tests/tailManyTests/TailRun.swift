@@ -129,6 +129,16 @@ final class TailRun {
     outputPipe = -1
   }
 
+  /// Does something again and again, for half a minute at most, until the program ends its messages, as it does when
+  /// it ends.
+  func untilEnd(_ body: () -> Void) {
+    for _ in 0..<1000 where errorPipe >= 0 {
+      body()
+      var polls = [pollfd(fd: errorPipe, events: Int16(POLLIN), revents: 0)]
+      if poll(&polls, 1, 30) > 0 { read(&errorPipe, into: &errors) }
+    }
+  }
+
   /// Reads all that comes, and returns the exit status when the program has ended.
   func end(readingOutput: Bool = true, _ location: SourceLocation = #_sourceLocation) -> Int32 {
     wait(location, readingOutput: readingOutput) { $0.errorPipe < 0 && (!readingOutput || $0.outputPipe < 0) }
