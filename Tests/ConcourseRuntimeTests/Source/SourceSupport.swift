@@ -59,8 +59,8 @@ final class WatchedSource {
 
   deinit { cancel() }
 
-  /// Expects that `action` makes the source report `events`, and nothing else but what may still come of the
-  /// action before.
+  /// Expects that `action` makes the source report `events`, and nothing else but what may come of the action
+  /// before.
   func expects(
     _ events: DispatchSource.FileSystemEvent, afterwards late: DispatchSource.FileSystemEvent = [],
     sourceLocation: SourceLocation = #_sourceLocation, _ action: () -> Void
