@@ -54,7 +54,9 @@ extension Engine {
       watched.expects(FileSystemEvent.link) { unlink(directory.file("second")) }
       watched.expects(FileSystemEvent.rename) { rename(directory.file("file"), directory.file("moved")) }
       // The renaming has the file looked at anew, which may meet the lost name before the notice of that does.
-      watched.expects([FileSystemEvent.delete, .link], afterwards: .attrib) { unlink(directory.file("moved")) }
+      watched.expects([FileSystemEvent.delete, .link], afterwards: .attrib) {
+        unlink(directory.file("moved"))
+      }
       watched.expects([FileSystemEvent.write, .extend], afterwards: .attrib) { pwrite(file, "ghost", 5, 200) }
     }
 
