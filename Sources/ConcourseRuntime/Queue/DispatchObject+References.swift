@@ -26,11 +26,13 @@ extension DispatchObject {
   /// One reference of C's less; the object may be gone then. Matching C function: `dispatch_release`.
   @inlinable @inline(__always)
   package static func releaseForC(_ object: Unmanaged<DispatchObject>) {
-    let before = object._withUnsafeGuaranteedRef {
+    let isShared = object._withUnsafeGuaranteedRef {
       // ORDERING: acquiring and releasing; what was done with each of the references comes before the end.
-      $0.references.wrappingSubtract(1, ordering: .acquiringAndReleasing).oldValue
+      // Without a sign the comparison is one with the instruction's own flags; zero is the first to be refused.
+      return UInt32(
+        bitPattern: $0.references.wrappingSubtract(1, ordering: .acquiringAndReleasing).oldValue) > 1
     }
-    if before <= 1 { ReferencesOfSwift.release(object, before) }
+    if !isShared { ReferencesOfSwift.release(object) }
   }
 
   /// Traps for a reference to an object that has been freed.
@@ -55,10 +57,12 @@ enum ReferencesOfSwift {
 
   /// C has given its last reference back.
   @usableFromInline @inline(never)
-  static func release(_ object: Unmanaged<DispatchObject>, _ before: Int32) {
+  static func release(_ object: Unmanaged<DispatchObject>) {
     object._withUnsafeGuaranteedRef {
       if $0.isGone { DispatchObject.trapAsGone("dispatch_release") }
-      if before < 1 {
+      // ORDERING: relaxed; below zero for certain, but for one who retains at this very moment: asked for here, and not
+      // handed over, so that counting is one instruction.
+      if $0.references.load(ordering: .relaxed) < 0 {
         Trap.clientBug(
           "dispatch_release: \($0) was released once too often: all references that the program had are gone, and what "
             + "the library has is not the program's")
