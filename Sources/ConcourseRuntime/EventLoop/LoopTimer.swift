@@ -26,7 +26,8 @@ class LoopTimer {
   final func set(_ window: TimerWindow) { EventLoop.timers.set(self, to: window) }
 
   /// As `set`, unless the time has come already and nothing that was to come before is outstanding.
-  /// - Returns: false if so; the timer is not set then, and the loop will not tell of it.
+  /// - Returns: false if so: the timer is not set then. Of what was set before the loop may still tell, as after
+  ///   `cancel`.
   final func setUnlessDue(_ window: TimerWindow) -> Bool {
     if window.clock != .never, EventLoop.timers.hasPassed(window.earliest, isWall: window.clock == .wall) {
       cancel()

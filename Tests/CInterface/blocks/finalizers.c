@@ -2,6 +2,7 @@
 
 #include "check.h"
 
+#include <Block.h>
 #include <unistd.h>
 
 typedef struct {
@@ -31,60 +32,51 @@ static dispatch_source_t source_with(belongings *context, dispatch_queue_t queue
   dispatch_source_t source = dispatch_source_create(DISPATCH_SOURCE_TYPE_DATA_ADD, 0, 0, queue);
   dispatch_set_context(source, context);
   dispatch_set_finalizer_f(source, finalize);
-  dispatch_source_set_event_handler(source, ^{
-    event_happens(&context->started);
-    event_wait(&context->may_end);
-    check(!is_gone(context));
-    event_happens(&context->handled);
-  });
   return source;
 }
 
-// Released while its handler runs.
-static void released(dispatch_queue_t queue) {
-  belongings context;
-  dispatch_source_t source = source_with(&context, queue);
-  dispatch_activate(source);
-  dispatch_source_merge_data(source, 1);
-  event_wait(&context.started);
-  dispatch_release(source);
-  event_happens(&context.may_end);
-  event_wait(&context.handled);
-  event_wait(&context.finalized);
+// What a handler does: it runs for as long as is wanted, and uses the context in the end. To be released.
+static dispatch_block_t handler_with(belongings *context) {
+  return Block_copy(^{
+    event_happens(&context->started);
+    event_wait(&context->may_end);
+    check(!is_gone(context));
+  });
 }
 
-// Cancelled and released while its handler runs: the cancel handler is still to come.
-static void cancelled(dispatch_queue_t queue) {
+// Gives a source back while its handler runs.
+static void give_back(dispatch_source_t source, belongings *context, dispatch_block_t handler, bool cancels) {
+  event_wait(&context->started);
+  if (cancels) dispatch_source_cancel(source);
+  dispatch_release(source);
+  event_happens(&context->may_end);
+  event_wait(&context->finalized);
+  Block_release(handler);
+}
+
+// Given back while its handler runs; if it is cancelled, the cancel handler is still to come.
+static void handled(dispatch_queue_t queue, bool cancels) {
   belongings context;
   belongings *reference = &context;
   dispatch_source_t source = source_with(&context, queue);
+  dispatch_block_t handler = handler_with(&context);
+  dispatch_source_set_event_handler(source, handler);
   dispatch_source_set_cancel_handler(source, ^{
-    check(!is_gone(reference));
+    check(cancels && !is_gone(reference));
   });
   dispatch_activate(source);
   dispatch_source_merge_data(source, 1);
-  event_wait(&context.started);
-  dispatch_source_cancel(source);
-  dispatch_release(source);
-  event_happens(&context.may_end);
-  event_wait(&context.finalized);
+  give_back(source, &context, handler, cancels);
 }
 
-// Released before it has registered.
+// Given back while it says that it has registered.
 static void registered(dispatch_queue_t queue) {
   belongings context;
-  belongings *reference = &context;
   dispatch_source_t source = source_with(&context, queue);
-  dispatch_source_set_registration_handler(source, ^{
-    event_happens(&reference->started);
-    event_wait(&reference->may_end);
-    check(!is_gone(reference));
-  });
+  dispatch_block_t handler = handler_with(&context);
+  dispatch_source_set_registration_handler(source, handler);
   dispatch_activate(source);
-  event_wait(&context.started);
-  dispatch_release(source);
-  event_happens(&context.may_end);
-  event_wait(&context.finalized);
+  give_back(source, &context, handler, false);
 }
 
 // A channel that is released while an operation waits for bytes, and a barrier for the operation.
@@ -126,10 +118,10 @@ int main(void) {
   dispatch_queue_t serial = dispatch_queue_create("serial", NULL);
   dispatch_queue_t shared = dispatch_get_global_queue(0, 0);
   for (int round = 0; round < 50; round++) {
-    released(serial);
-    released(shared);
-    cancelled(serial);
-    cancelled(shared);
+    handled(serial, false);
+    handled(shared, false);
+    handled(serial, true);
+    handled(shared, true);
     registered(serial);
     registered(shared);
     channel(serial);
