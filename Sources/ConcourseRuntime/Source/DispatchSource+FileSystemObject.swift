@@ -70,18 +70,28 @@ extension DispatchSource {
 }
 
 /// A source that reports what happens to a file or directory.
-public protocol DispatchSourceFileSystemObject: DispatchSourceProtocol {}
-
-extension DispatchSourceFileSystemObject {
+public protocol DispatchSourceFileSystemObject: DispatchSourceProtocol {
   /// The descriptor. Matching C function: `dispatch_source_get_handle`.
-  public var handle: Int32 { Int32(truncatingIfNeeded: core.handle) }
+  var handle: Int32 { get }
+
+  /// The events asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
+  var mask: DispatchSource.FileSystemEvent { get }
 
   /// What has happened since the last call of the event handler; defined only inside it. Matching C
   /// function: `dispatch_source_get_data`.
-  public var data: DispatchSource.FileSystemEvent { .init(rawValue: core.data) }
+  var data: DispatchSource.FileSystemEvent { get }
+}
 
-  /// The events asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
-  public var mask: DispatchSource.FileSystemEvent { .init(rawValue: core.isCancelled ? 0 : core.mask) }
+extension DispatchSourceFileSystemObject {
+  /// `handle`. Named apart from that of process sources, which has the same type: `DispatchSource` has both.
+  @_implements(DispatchSourceFileSystemObject,handle)
+  public var _fileDescriptor: Int32 { Int32(truncatingIfNeeded: source.handle) }
+
+  /// See the requirement.
+  public var mask: DispatchSource.FileSystemEvent { .init(rawValue: source.mask) }
+
+  /// See the requirement.
+  public var data: DispatchSource.FileSystemEvent { .init(rawValue: source.data) }
 }
 
 extension DispatchSource: DispatchSourceFileSystemObject {}

@@ -68,17 +68,21 @@ extension DispatchSource {
 }
 
 /// A source that reports how short memory is.
-public protocol DispatchSourceMemoryPressure: DispatchSourceProtocol {}
+public protocol DispatchSourceMemoryPressure: DispatchSourceProtocol {
+  /// The levels asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
+  var mask: DispatchSource.MemoryPressureEvent { get }
 
-extension DispatchSourceMemoryPressure {
   /// The level that was reached last; defined only inside the event handler. Matching C function:
   /// `dispatch_source_get_data`.
-  public var data: DispatchSource.MemoryPressureEvent { .init(rawValue: core.data) }
+  var data: DispatchSource.MemoryPressureEvent { get }
+}
 
-  /// The levels asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
-  public var mask: DispatchSource.MemoryPressureEvent {
-    .init(rawValue: core.isCancelled ? 0 : core.mask)
-  }
+extension DispatchSourceMemoryPressure {
+  /// See the requirement.
+  public var mask: DispatchSource.MemoryPressureEvent { .init(rawValue: source.mask) }
+
+  /// See the requirement.
+  public var data: DispatchSource.MemoryPressureEvent { .init(rawValue: source.data) }
 }
 
 extension DispatchSource: DispatchSourceMemoryPressure {}

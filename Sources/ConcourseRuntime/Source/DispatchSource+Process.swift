@@ -74,18 +74,29 @@ extension DispatchSource {
 }
 
 /// A source that reports what happens to a process.
-public protocol DispatchSourceProcess: DispatchSourceProtocol {}
-
-extension DispatchSourceProcess {
+public protocol DispatchSourceProcess: DispatchSourceProtocol {
   /// The process. Matching C function: `dispatch_source_get_handle`.
-  public var handle: pid_t { pid_t(truncatingIfNeeded: core.handle) }
+  var handle: pid_t { get }
+
+  /// The events asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
+  var mask: DispatchSource.ProcessEvent { get }
 
   /// What has happened since the last call of the event handler; defined only inside it. Matching C
   /// function: `dispatch_source_get_data`.
-  public var data: DispatchSource.ProcessEvent { .init(rawValue: core.data) }
+  var data: DispatchSource.ProcessEvent { get }
+}
 
-  /// The events asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
-  public var mask: DispatchSource.ProcessEvent { .init(rawValue: core.isCancelled ? 0 : core.mask) }
+extension DispatchSourceProcess {
+  /// `handle`, see `DispatchSourceFileSystemObject._fileDescriptor`. Disfavored, so that an `Int32` asked of the class
+  /// is not ambiguous: the two are the same number.
+  @_disfavoredOverload @_implements(DispatchSourceProcess,handle)
+  public var _processIdentifier: pid_t { pid_t(truncatingIfNeeded: source.handle) }
+
+  /// See the requirement.
+  public var mask: DispatchSource.ProcessEvent { .init(rawValue: source.mask) }
+
+  /// See the requirement.
+  public var data: DispatchSource.ProcessEvent { .init(rawValue: source.data) }
 }
 
 extension DispatchSource: DispatchSourceProcess {}

@@ -95,18 +95,14 @@ extension DispatchSourceProtocol {
   /// function: `dispatch_suspend`.
   public func suspend() { source.suspend() }
 
-  /// What the source observes: a descriptor, a signal's number, a process id; 0 for kinds that have none.
-  /// Matching C function: `dispatch_source_get_handle`.
-  public var handle: UInt { core.handle }
+  /// See `DispatchSource.handle`.
+  public var handle: UInt { source.handle }
 
-  /// The events asked for; 0 for kinds that have no choice, and after cancellation. Matching C function:
-  /// `dispatch_source_get_mask`.
-  public var mask: UInt { core.isCancelled ? 0 : core.mask }
+  /// See `DispatchSource.mask`.
+  public var mask: UInt { source.mask }
 
-  /// What has happened since the last call of the event handler; defined only inside it. For a read source
-  /// an estimate of the bytes to read, 0 at the end of the file; for a timer the intervals that have
-  /// elapsed; for a signal the deliveries. Matching C function: `dispatch_source_get_data`.
-  public var data: UInt { core.data }
+  /// See `DispatchSource.data`.
+  public var data: UInt { source.data }
 
   /// Whether `cancel()` has been called. Matching C function: `dispatch_source_testcancel`.
   public var isCancelled: Bool { core.isCancelled }
@@ -128,7 +124,23 @@ extension DispatchSourceProtocol {
 }
 
 /// The conformances of all kinds: which protocol a factory returns says what a source is.
-extension DispatchSource: DispatchSourceProtocol {}
+///
+/// The protocols of file-system, process and memory pressure sources require `data`, `mask` and `handle` with types of
+/// their own. Members of the class win over those, so that the class has one type for each.
+extension DispatchSource: DispatchSourceProtocol {
+  /// What the source observes: a descriptor, a signal's number, a process id; 0 for kinds that have none.
+  /// Matching C function: `dispatch_source_get_handle`.
+  public var handle: UInt { core.handle }
+
+  /// The events asked for; 0 for kinds that have no choice, and after cancellation. Matching C function:
+  /// `dispatch_source_get_mask`.
+  public var mask: UInt { core.isCancelled ? 0 : core.mask }
+
+  /// What has happened since the last call of the event handler; defined only inside it. For a read source
+  /// an estimate of the bytes to read, 0 at the end of the file; for a timer the intervals that have
+  /// elapsed; for a signal the deliveries. Matching C function: `dispatch_source_get_data`.
+  public var data: UInt { core.data }
+}
 
 extension DispatchSourceProtocol {
   /// Calls `observer` once when the source has been cancelled, before its cancel handler; at once if it has.
