@@ -17,9 +17,7 @@ extension DispatchQueue: TaskExecutor {
   /// A job that is submitted directly to a `DispatchSerialQueue` or `DispatchWorkloop`, by an executor that
   /// is built upon it, runs isolated to that queue.
   public final func enqueue(_ job: consuming ExecutorJob) {
-    if let queue = self as? DispatchSerialQueue {
-      queue.enqueueIsolated(job)
-    } else if let queue = self as? DispatchWorkloop {
+    if let queue = self as? _DispatchSerialExecutorQueue {
       queue.enqueueIsolated(job)
     } else {
       enqueuePreferred(job)

@@ -1,8 +1,14 @@
 // SAFETY: restates the conformance of DispatchQueue; nothing is added.
+/// What serial queues and workloops have in common: they run actors. Only those two are subclasses.
+///
+/// Matching C type: `dispatch_queue_serial_executor_t`.
+public class _DispatchSerialExecutorQueue: DispatchQueue, @unchecked Sendable {}
+
+// SAFETY: restates the conformance of DispatchQueue; nothing is added.
 /// A serial queue as a type of its own: what it guarantees is known at compile time.
 ///
 /// Matching C type: `dispatch_queue_serial_t`.
-public final class DispatchSerialQueue: DispatchQueue, @unchecked Sendable {
+public final class DispatchSerialQueue: _DispatchSerialExecutorQueue, @unchecked Sendable {
   /// Properties fixed at creation.
   public struct Attributes: OptionSet, Sendable {
     /// The bits.

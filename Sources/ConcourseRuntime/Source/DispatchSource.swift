@@ -63,5 +63,5 @@ public class DispatchSource: DispatchObject {
 // SAFETY: the core is constant and guards itself.
 extension DispatchSource: @unchecked Sendable {}
 
-/// A handler of a source. It runs on the source's target queue.
-public typealias DispatchSourceHandler = () -> Void
+/// `DispatchSourceProtocol.DispatchSourceHandler` under the name that the toolchain's Dispatch has for it.
+public typealias DispatchSourceHandler = DispatchSource.DispatchSourceHandler

@@ -1,6 +1,9 @@
 /// What all sources have in common. Only `DispatchSource` conforms: members called on a type of another
 /// kind trap.
 public protocol DispatchSourceProtocol {
+  /// A handler of a source. It runs on the source's target queue.
+  typealias DispatchSourceHandler = () -> Void
+
   /// See the extension's member of the same name; so with all requirements.
   func setEventHandler(qos: DispatchQoS, flags: DispatchWorkItemFlags, handler: DispatchSourceHandler?)
   /// See the extension.

@@ -26,3 +26,36 @@ public typealias dispatch_time_t = UInt64
 
 /// Milliseconds in one second.
 @inlinable public var MSEC_PER_SEC: UInt64 { 1_000 }
+
+/// A quality-of-service class as C has it; `DispatchQoS.QoSClass` in Swift.
+@frozen
+public struct qos_class_t: RawRepresentable, Hashable, Sendable {
+  /// The number.
+  public var rawValue: UInt32
+
+  /// The class with this number, which need not be one of those below.
+  @inlinable
+  public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  /// The class with this number, which need not be one of those below.
+  @inlinable
+  public init(_ rawValue: UInt32) { self.rawValue = rawValue }
+}
+
+/// Work that keeps an interface responsive.
+@inlinable public var QOS_CLASS_USER_INTERACTIVE: qos_class_t { qos_class_t(0x21) }
+
+/// Work the user asked for and waits for.
+@inlinable public var QOS_CLASS_USER_INITIATED: qos_class_t { qos_class_t(0x19) }
+
+/// Work about whose importance nothing is known.
+@inlinable public var QOS_CLASS_DEFAULT: qos_class_t { qos_class_t(0x15) }
+
+/// Long work whose progress the user may watch.
+@inlinable public var QOS_CLASS_UTILITY: qos_class_t { qos_class_t(0x11) }
+
+/// Work the user does not see.
+@inlinable public var QOS_CLASS_BACKGROUND: qos_class_t { qos_class_t(0x09) }
+
+/// No class given.
+@inlinable public var QOS_CLASS_UNSPECIFIED: qos_class_t { qos_class_t(0) }

@@ -67,25 +67,54 @@ public struct DispatchQoS: Equatable, Sendable {
 }
 
 extension DispatchQoS {
-  /// A class of importance. The raw values are those of C's `qos_class_t`.
+  /// A class of importance. The raw values are C's.
   @frozen
-  public enum QoSClass: UInt32, Sendable {
+  public enum QoSClass: Sendable {
     /// Work the user does not see.
-    case background = 0x09
+    case background
 
     /// Long work whose progress the user may watch.
-    case utility = 0x11
+    case utility
 
     /// Work about whose importance nothing is known.
-    case `default` = 0x15
+    case `default`
 
     /// Work the user asked for and waits for.
-    case userInitiated = 0x19
+    case userInitiated
 
     /// Work that keeps an interface responsive.
-    case userInteractive = 0x21
+    case userInteractive
 
     /// No class given.
-    case unspecified = 0
+    case unspecified
+  }
+}
+
+extension DispatchQoS.QoSClass: RawRepresentable {
+  /// The class that C knows by this value, or nil.
+  @inlinable
+  public init?(rawValue: qos_class_t) {
+    switch rawValue {
+    case QOS_CLASS_BACKGROUND: self = .background
+    case QOS_CLASS_UTILITY: self = .utility
+    case QOS_CLASS_DEFAULT: self = .default
+    case QOS_CLASS_USER_INITIATED: self = .userInitiated
+    case QOS_CLASS_USER_INTERACTIVE: self = .userInteractive
+    case QOS_CLASS_UNSPECIFIED: self = .unspecified
+    default: return nil
+    }
+  }
+
+  /// C's value of the class.
+  @inlinable
+  public var rawValue: qos_class_t {
+    switch self {
+    case .background: QOS_CLASS_BACKGROUND
+    case .utility: QOS_CLASS_UTILITY
+    case .default: QOS_CLASS_DEFAULT
+    case .userInitiated: QOS_CLASS_USER_INITIATED
+    case .userInteractive: QOS_CLASS_USER_INTERACTIVE
+    case .unspecified: QOS_CLASS_UNSPECIFIED
+    }
   }
 }

@@ -6,20 +6,25 @@ import Testing
 struct DispatchQoSTests {
   @Test("raw values are those of qos_class_t")
   func rawValues() {
-    let expected: [(DispatchQoS.QoSClass, UInt32)] = [
-      (.userInteractive, 0x21), (.userInitiated, 0x19), (.default, 0x15), (.utility, 0x11),
-      (.background, 0x09), (.unspecified, 0),
+    let expected: [(DispatchQoS.QoSClass, qos_class_t, UInt32)] = [
+      (.userInteractive, QOS_CLASS_USER_INTERACTIVE, 0x21),
+      (.userInitiated, QOS_CLASS_USER_INITIATED, 0x19),
+      (.default, QOS_CLASS_DEFAULT, 0x15),
+      (.utility, QOS_CLASS_UTILITY, 0x11),
+      (.background, QOS_CLASS_BACKGROUND, 0x09),
+      (.unspecified, QOS_CLASS_UNSPECIFIED, 0),
     ]
-    for (qosClass, rawValue) in expected {
+    for (qosClass, rawValue, number) in expected {
       #expect(qosClass.rawValue == rawValue)
-      #expect(DispatchQoS.QoSClass(rawValue: rawValue) == qosClass)
+      #expect(rawValue.rawValue == number)
+      #expect(DispatchQoS.QoSClass(rawValue: qos_class_t(number)) == qosClass)
     }
   }
 
   @Test("other raw values name no class")
   func unknownRawValues() {
     for rawValue: UInt32 in [1, 0x05, 0x0A, 0x20, 0x22, .max] {
-      #expect(DispatchQoS.QoSClass(rawValue: rawValue) == nil)
+      #expect(DispatchQoS.QoSClass(rawValue: qos_class_t(rawValue: rawValue)) == nil)
     }
   }
 
