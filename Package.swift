@@ -8,6 +8,7 @@ let package = Package(
   name: "concourse",
   products: [
     .library(name: "Concourse", targets: ["Concourse"]),
+    .library(name: "ConcourseFoundation", targets: ["ConcourseFoundation"]),
     // The drop-in `libdispatch.so`; Scripts/library builds it as it is meant to be used.
     .library(name: "dispatch", type: .dynamic, targets: ["ConcourseABI", "CConcoursePreload"]),
     .executable(name: "concourse", targets: ["ConcourseTool"]),
@@ -29,6 +30,9 @@ let package = Package(
       dependencies: [
         "ConcourseRuntime", .target(name: "ConcourseABI", condition: .when(traits: ["WholeProcess"])),
       ]),
+
+    // `DispatchData` as Foundation's `DataProtocol`: apart, so that the rest stays free of Foundation.
+    .target(name: "ConcourseFoundation", dependencies: ["ConcourseRuntime"]),
 
     // The C interface: `@c` functions over the same engine, and its data symbols.
     .target(name: "CConcourseABI"),
@@ -67,7 +71,7 @@ let package = Package(
     // against the engine and once against the toolchain's Dispatch. No test here links Concourse itself,
     // which would put the toolchain's Dispatch onto it; Tests/Package.swift is the package that does.
     .testTarget(
-      name: "ConformanceOnConcourse", dependencies: ["ConcourseRuntime"],
+      name: "ConformanceOnConcourse", dependencies: ["ConcourseRuntime", "ConcourseFoundation"],
       path: "Tests/ConformanceOnConcourse", swiftSettings: [.define("CONCOURSE")]),
     .testTarget(name: "ConformanceOnIncumbent", path: "Tests/ConformanceOnIncumbent"),
 
