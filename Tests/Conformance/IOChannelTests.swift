@@ -207,6 +207,62 @@ extension Conformance {
       }
     }
 
+    @Test("S129 a file that cannot be opened is an error of the operations, not of the cleanup handler")
+    func openingFails() throws {
+      try withFile { _, path in
+        for cleanupQueue in [queue, DispatchQueue(label: "concurrent", attributes: .concurrent), .global()] {
+          let cleanup = Cleanup()
+          let made = DispatchIO(
+            type: .random, path: path, oflag: O_RDWR | O_CREAT | O_EXCL, mode: 0o600, queue: cleanupQueue
+          ) { cleanup.record($0) }
+          let channel = try #require(made)
+          let operations = [
+            channel.write([1, 2], on: cleanupQueue), channel.write([3, 4], on: queue),
+            channel.read(length: 1, on: cleanupQueue),
+          ]
+          for operation in operations {
+            #expect(operation.ends())
+            #expect(operation.isWellFormed)
+            #expect(operation.error == EEXIST)
+          }
+          #expect(operations.map(\.bytes) == [[1, 2], [3, 4], []])
+          #expect(channel.fileDescriptor == -1)
+          let further = Cleanup()
+          let other = DispatchIO(type: .stream, io: channel, queue: queue) { further.record($0) }
+          #expect(further.comes())
+          #expect(further.errors == [EEXIST])
+          other.close()
+          let late = channel.read(length: 1, on: queue)
+          #expect(late.ends())
+          #expect(late.error == EEXIST)
+          #expect(othersHadTheirTurn())
+          #expect(cleanup.errors.isEmpty)
+          channel.close()
+          #expect(cleanup.comes())
+          #expect(cleanup.errors == [0])
+        }
+      }
+    }
+
+    @Test("S130 a directory, and a file to be made in a missing one: the errno goes to the cleanup handler")
+    func hopelessPaths() throws {
+      try withDirectory { directory in
+        for (path, error) in [(directory, EISDIR), (directory + "/missing/file", ENOENT)] {
+          let cleanup = Cleanup()
+          let channel = try #require(
+            DispatchIO(type: .stream, path: path, oflag: O_RDWR | O_CREAT, mode: 0o600, queue: queue) {
+              cleanup.record($0)
+            })
+          #expect(cleanup.comes())
+          #expect(cleanup.errors == [error])
+          let operation = channel.write([1], on: queue)
+          #expect(operation.ends())
+          #expect(operation.error == error)
+          #expect(operation.bytes == [1])
+        }
+      }
+    }
+
     @Test("S131 a path channel opens at the first operation, with its flags and mode")
     func path() throws {
       try withDirectory { directory in
@@ -380,6 +436,30 @@ extension Conformance {
           #expect(cleanup.comes())
           #expect(cleanup.errors == [0])
         }
+      }
+    }
+
+    @Test("S133 channels made from a path channel open the path each for itself")
+    func sharedPath() throws {
+      try withFile(counting(20)) { _, path in
+        let cleanups = [Cleanup(), Cleanup()]
+        let made = DispatchIO(type: .stream, path: path, oflag: O_RDONLY, mode: 0, queue: queue) {
+          cleanups[0].record($0)
+        }
+        let first = try #require(made)
+        let second = DispatchIO(type: .stream, io: first, queue: queue) { cleanups[1].record($0) }
+        for channel in [first, second] {
+          let reading = channel.read(length: 4, on: queue)
+          #expect(reading.ends())
+          #expect(reading.bytes == [0, 1, 2, 3])
+        }
+        #expect(first.fileDescriptor != second.fileDescriptor)
+        first.close()
+        #expect(cleanups[0].comes())
+        #expect(cleanups[1].errors.isEmpty)
+        second.close()
+        #expect(cleanups[1].comes())
+        #expect(cleanups.map(\.errors) == [[0], [0]])
       }
     }
 

@@ -4,7 +4,7 @@ internal import Glibc
 struct ChannelState {
   private enum Phase {
     case open
-    /// Making the channel or opening its file failed; the cleanup handler has been told.
+    /// Making the channel failed; the cleanup handler has been told.
     case failed(Int32)
     case closed
   }
@@ -53,7 +53,7 @@ struct ChannelState {
     }
   }
 
-  /// There is no file behind the channel.
+  /// There is no descriptor for the channel.
   mutating func fail(_ error: Int32) -> Retirement {
     switch phase {
     case .open:

@@ -4,6 +4,7 @@ internal import Glibc
 ///
 /// It exists from the first channel until the last has closed and its operations have ended; then the
 /// descriptor is given back as it was found, and the cleanup handlers of all its channels are submitted.
+/// A channel made from a path has an entry of its own, which goes the same way if the file cannot be opened.
 /// Everything is decided under one lock and done after unlocking: see `Effects`.
 final class DescriptorEntry {
   enum Stage {
@@ -11,6 +12,7 @@ final class DescriptorEntry {
     /// A thread is opening the file; these operations wait for it.
     case opening([IOOperation])
     case open(OpenFile)
+    /// There is no descriptor: it was a bad one, or opening the file failed.
     case failed(Int32)
     case givenBack
   }
@@ -22,6 +24,8 @@ final class DescriptorEntry {
   }
 
   let lock = Lock()
+  /// What the channel opens, if it was made from a path.
+  let path: UnopenedFile?
 
   // GUARDED BY `lock`.
   private(set) var stage: Stage
@@ -31,14 +35,24 @@ final class DescriptorEntry {
   /// Operations submitted whose handler has not returned for the last time.
   private var unfinished = 0
   private var openChannels = 0
-  /// The cleanup handlers of the channels that have come here and not failed.
+  /// The channels that have come while there was a descriptor to be had; they are cleaned up together.
   private var cleanups: [Channel] = []
   /// The thread that runs a barrier, for `fileDescriptor` to know.
   private var barrierThread: UInt32 = 0
   private var readWatch: ReadinessWatch?
   private var writeWatch: ReadinessWatch?
 
-  init(_ stage: Stage) { self.stage = stage }
+  /// An entry of a client's descriptor.
+  init(_ stage: Stage) {
+    self.stage = stage
+    path = nil
+  }
+
+  /// An entry of a file that its first operation opens.
+  init(opening path: UnopenedFile) {
+    stage = .unopened(path)
+    self.path = path
+  }
 
   /// What a transition has found to be done after unlocking.
   struct Effects {
@@ -137,8 +151,8 @@ final class DescriptorEntry {
     }
   }
 
-  /// There is no file for a channel that has just come, or the file could not be opened: its cleanup
-  /// handler is told at once. Call under the lock.
+  /// There is no descriptor for a channel that has just come: its cleanup handler is told at once. Call under
+  /// the lock.
   private func fail(_ channel: Channel, _ error: Int32, _ effects: inout Effects) {
     switch channel.state.fail(error) {
     case .leave: effects.submissions.append((channel.cleanupQueue, { channel.runCleanup(error) }))
@@ -219,9 +233,8 @@ final class DescriptorEntry {
     return change { effects in
       if case .opening(let waiting) = stage { effects.steps += waiting }
       guard let file else {
+        // Operations are told; the channel stays until it closes.
         stage = .failed(error)
-        for channel in cleanups { failOpening(channel, error, &effects) }
-        cleanups = []
         return .failed(error)
       }
       stage = .open(file)
@@ -229,19 +242,13 @@ final class DescriptorEntry {
     }
   }
 
-  /// A channel of a file that cannot be opened: told at once, also if it has closed meanwhile. Call under
-  /// the lock.
-  private func failOpening(_ channel: Channel, _ error: Int32, _ effects: inout Effects) {
-    if case .leave = channel.state.fail(error) { openChannels -= 1 }
-    effects.submissions.append((channel.cleanupQueue, { channel.runCleanup(error) }))
-  }
-
-  /// The descriptor if the file is open.
-  var openDescriptor: Int32? {
+  /// What another channel on the same descriptor finds: the descriptor, or the reason why there is none.
+  var openDescriptor: (descriptor: Int32?, error: Int32) {
     lock.withLock {
       switch stage {
-      case .open(let file): file.descriptor
-      case .unopened, .opening, .failed, .givenBack: nil
+      case .open(let file): (file.descriptor, 0)
+      case .failed(let error): (nil, error)
+      case .unopened, .opening, .givenBack: (nil, 0)
       }
     }
   }
@@ -281,12 +288,7 @@ final class DescriptorEntry {
   // MARK: Giving back
 
   /// Call under the lock.
-  private var isUnused: Bool {
-    switch stage {
-    case .failed, .givenBack: false
-    case .unopened, .opening, .open: openChannels == 0 && unfinished == 0 && schedule.isIdle
-    }
-  }
+  private var isUnused: Bool { !cleanups.isEmpty && openChannels == 0 && unfinished == 0 && schedule.isIdle }
 
   /// Gives the descriptor back, unless another channel has come.
   private func giveBack() {

@@ -93,8 +93,10 @@ public class DispatchIO: DispatchObject {
   ///   - oflag: the flags for `open`; the descriptor is closed on exec in any case.
   ///   - mode: the mode for `open`.
   ///   - queue: where the cleanup handler and the channel's barriers run.
-  ///   - cleanupHandler: called once: with 0 after the channel has closed, or with the errno as soon as
-  ///     it is known that the file cannot be opened.
+  ///   - cleanupHandler: called once: with 0 when the channel has closed and every handler of its operations
+  ///     has returned, also if opening the file failed, which the operations are told; or at once with the
+  ///     errno if the path names a directory, or nothing, or if the directory of a file to be made is
+  ///     missing.
   @available(swift 4)
   public convenience init?(
     type: DispatchIO.StreamType, path: UnsafePointer<Int8>, oflag: Int32, mode: mode_t,
@@ -106,9 +108,10 @@ public class DispatchIO: DispatchObject {
   /// Makes another channel to the descriptor or path of a channel. It has marks, an interval and a type
   /// of its own.
   ///
-  /// The cleanup handlers of both run after both have closed. From a channel that is closed, or that has no
-  /// file, comes one whose cleanup handler is called at once, with `ECANCELED` or the same errno. Matching
-  /// C function: `dispatch_io_create_with_io`.
+  /// On a descriptor the cleanup handlers of both run after both have closed. A path is opened by each
+  /// channel for itself. From a channel that is closed, or whose descriptor or path has failed, comes one whose
+  /// cleanup handler is called at once, with `ECANCELED` or the errno. Matching C function:
+  /// `dispatch_io_create_with_io`.
   /// - Parameters:
   ///   - type: stream or random.
   ///   - io: the channel to share with.
@@ -118,16 +121,21 @@ public class DispatchIO: DispatchObject {
     type: DispatchIO.StreamType, io: DispatchIO, queue: DispatchQueue,
     cleanupHandler: @escaping (_ error: Int32) -> Void
   ) {
-    let open = io.entry.openDescriptor
-    let position = type == .random ? open.map(OpenFile.position) ?? 0 : 0
+    let (open, failure) = io.entry.openDescriptor
+    let mayShare = io.entry.path == nil
+    let position = type == .random && mayShare ? open.map(OpenFile.position) ?? 0 : 0
     let channel = Channel(type, base: max(0, position), queue, cleanupHandler)
     switch io.entry.lock.withLock({ io.channel.state.admission() }) {
     case .refused(let error):
       self.init(channel, failing: error)
+    case .admitted where failure != 0:
+      self.init(channel, failing: failure)
     case .admitted where position < 0:
       self.init(channel, failing: Int32(-position))
     case .admitted:
-      if io.entry.attach(channel) {
+      if let path = io.entry.path {
+        self.init(channel, opening: path)
+      } else if io.entry.attach(channel) {
         self.init(channel, io.entry)
       } else {
         self.init(channel, failing: ECANCELED)
@@ -156,13 +164,13 @@ public class DispatchIO: DispatchObject {
     let file = UnopenedFile(path: String(cString: path), flags: oflag, mode: mode)
     let channel = Channel(type, base: 0, queue, cleanupHandler)
     let failure = file.lookUp()
-    if failure == 0 {
-      let entry = DescriptorEntry(.unopened(file))
-      _ = entry.attach(channel)
-      self.init(channel, entry)
-    } else {
-      self.init(channel, failing: failure)
-    }
+    if failure == 0 { self.init(channel, opening: file) } else { self.init(channel, failing: failure) }
+  }
+
+  private convenience init(_ channel: Channel, opening path: UnopenedFile) {
+    let entry = DescriptorEntry(opening: path)
+    _ = entry.attach(channel)
+    self.init(channel, entry)
   }
 
   private convenience init(_ channel: Channel, failing error: Int32) {

@@ -88,13 +88,18 @@ struct UnopenedFile {
     return (file, error)
   }
 
-  /// Whether opening it is bound to fail, as far as can be told without opening it.
+  /// Whether opening it is bound to fail, as far as can be told without opening it: a directory, a missing
+  /// file, or a missing directory for a file that is to be made.
   /// - Returns: 0 or the errno.
   func lookUp() -> Int32 {
-    if flags & O_CREAT != 0 { return 0 }
     var status = stat()
-    let failure = System.call(.status) { System.result(stat(path, &status)) }
-    if failure < 0 { return Int32(-failure) }
-    return status.st_mode & S_IFMT == S_IFDIR ? EISDIR : 0
+    let failure = System.call(.status) {
+      System.result(flags & O_NOFOLLOW != 0 ? lstat(path, &status) : stat(path, &status))
+    }
+    if failure == 0 { return status.st_mode & S_IFMT == S_IFDIR ? EISDIR : 0 }
+    guard flags & O_CREAT != 0 else { return Int32(-failure) }
+    let slash = path.lastIndex(of: "/")!
+    let parent = slash == path.startIndex ? "/" : String(path[..<slash])
+    return Int32(-System.call(.status) { System.result(stat(parent, &status)) })
   }
 }

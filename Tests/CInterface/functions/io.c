@@ -238,6 +238,49 @@ static void files(dispatch_queue_t queue) {
   unlink(path);
 }
 
+static int done_before_cleanup;
+static void cleanup_counting(void *context, int error) {
+  done_before_cleanup = done_calls;
+  cleanup(context, error);
+}
+
+// The file is there already: opening it fails with the first operation.
+static void unopenable(dispatch_queue_t queue) {
+  char path[] = "/tmp/c-interface-XXXXXX";
+  int made = mkstemp(path);
+  check(made >= 0);
+  close(made);
+  forget();
+  cleanup_error = -1;
+  int flags = O_RDWR | O_CREAT | O_EXCL;
+  dispatch_io_t file =
+      dispatch_io_create_with_path_f(DISPATCH_IO_RANDOM, path, flags, 0600, queue, &cleaned, cleanup_counting);
+  check(file != NULL);
+  dispatch_data_t data = text("unwritten");
+  dispatch_io_write_f(file, 0, data, queue, &done, channel_written);
+  event_wait(&done);
+  check_equal(last_error, EEXIST);
+  check_equal(rest_size, 9);
+  check_equal(dispatch_io_get_descriptor(file), -1);
+  dispatch_io_t second = dispatch_io_create_with_io_f(DISPATCH_IO_STREAM, file, queue, &cleaned, cleanup);
+  event_wait(&cleaned);
+  check_equal(cleanup_error, EEXIST);
+  dispatch_release(second);
+  dispatch_io_write_f(file, 0, data, queue, &done, channel_written);
+  event_wait(&done);
+  check_equal(last_error, EEXIST);
+  drain(queue);
+  check(!event_has_happened(&cleaned));
+  dispatch_io_read_f(file, 0, 1, queue, &done, channel_read);
+  dispatch_release(file);
+  event_wait(&cleaned);
+  check_equal(cleanup_error, 0);
+  check_equal(done_before_cleanup, 3);
+  event_wait(&done);
+  dispatch_release(data);
+  unlink(path);
+}
+
 static void refusals(dispatch_queue_t queue) {
   forget();
   check(dispatch_io_create_f(7, 0, queue, &cleaned, cleanup) == NULL);
@@ -276,6 +319,7 @@ static void refusals(dispatch_queue_t queue) {
   check_equal(last_error, ENOENT);
   dispatch_release(missing);
   event_wait(&cleaned);
+  check_equal(cleanup_error, ENOENT);
 }
 
 int main(void) {
@@ -286,6 +330,7 @@ int main(void) {
   channels_on_pipes(queue);
   stopping(queue);
   files(queue);
+  unopenable(queue);
   refusals(queue);
   dispatch_release(queue);
   return finish();

@@ -145,14 +145,85 @@ extension Engine {
       #expect(missing.read().finished() == [Call(true, nil, ENOENT)])
       #expect(missing.io.fileDescriptor == -1)
       #expect(TestChannel(.stream, missing).cleanup() == ENOENT)
-      // This one is found out only when it is opened.
       let unmakeable = TestChannel(.stream, path: "/nowhere/at/all", O_WRONLY | O_CREAT)
+      #expect(unmakeable.cleanup() == ENOENT)
       let writes = (0..<3).map { unmakeable.write([UInt8($0)]) }
       for (number, write) in writes.enumerated() {
         #expect(write.finished() == [Call(true, [UInt8(number)], ENOENT)])
       }
-      #expect(unmakeable.cleanup() == ENOENT)
-      #expect(TestChannel(.stream, path: "/tmp", O_RDONLY).cleanup() == EISDIR)
+      for flags in [O_RDONLY, O_RDWR | O_CREAT] {
+        #expect(TestChannel(.stream, path: "/tmp", flags).cleanup() == EISDIR)
+        #expect(TestChannel(.stream, path: "/", flags).cleanup() == EISDIR)
+      }
+      // What may yet succeed is left to the opening.
+      TestChannel(.stream, path: "/concourse-not-there", O_RDWR | O_CREAT).end()
+      #expect(access("/concourse-not-there", F_OK) != 0)
+    }
+
+    @Test(
+      "S129 a file that cannot be opened: the operations are told why, the cleanup handler 0, after them",
+      arguments: [DispatchIO.StreamType.stream, .random], [false, true])
+    func openingFails(_ type: DispatchIO.StreamType, stopping: Bool) {
+      let file = TemporaryFile()
+      let channel = TestChannel(type, path: file.path, O_RDWR | O_CREAT | O_EXCL)
+      let (entered, leave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let held = Calls()
+      channel.io.write(offset: 0, data: bytesData([1, 2]), queue: .global()) { done, data, error in
+        entered.signal()
+        #expect(comes(leave))
+        held.queue.sync { held.handler(done, data, error) }
+      }
+      #expect(comes(entered))
+      #expect(channel.write([3]).finished() == [Call(true, [3], EEXIST)])
+      #expect(channel.read().finished() == [Call(true, nil, EEXIST)])
+      let found = Shared<[Int32]>([])
+      let barrier = DispatchSemaphore(value: 0)
+      channel.io.barrier {
+        found.change { $0 = [channel.io.fileDescriptor] }
+        barrier.signal()
+      }
+      #expect(comes(barrier))
+      #expect(found.value == [-1])
+      #expect(TestChannel(type, channel).cleanup() == EEXIST)
+      // The failure lasts: the file is not opened a second time.
+      unlink(file.path)
+      #expect(channel.write([4]).finished() == [Call(true, [4], EEXIST)])
+      #expect(access(file.path, F_OK) != 0)
+      channel.queue.sync {}
+      #expect(!channel.isCleaned)
+      channel.io.close(flags: stopping ? .stop : [])
+      #expect(channel.write([5]).finished() == [Call(true, [5], ECANCELED)])
+      #expect(TestChannel(type, channel).cleanup() == ECANCELED)
+      channel.queue.sync {}
+      #expect(!channel.isCleaned)
+      leave.signal()
+      #expect(held.finished() == [Call(true, [1, 2], EEXIST)])
+      #expect(channel.cleanup() == 0)
+    }
+
+    @Test("S129 a file that cannot be opened: the cleanup handler comes last on a concurrent queue, too")
+    func openingFailsOften() {
+      let file = TemporaryFile()
+      for _ in 0..<Sanitizer.shrunk(500) {
+        let (cleaned, handled) = (DispatchSemaphore(value: 0), Tally())
+        do {
+          let io = DispatchIO(
+            type: .random, path: file.path, oflag: O_RDWR | O_CREAT | O_EXCL, mode: 0o600, queue: .global()
+          ) { error in
+            #expect(error == 0)
+            #expect(handled.value == 2)
+            cleaned.signal()
+          }!
+          for _ in 0..<2 {
+            io.write(offset: 0, data: bytesData([1]), queue: .global()) { done, _, error in
+              #expect(done && error == EEXIST)
+              Processor.yield()
+              handled.add()
+            }
+          }
+        }
+        #expect(comes(cleaned))
+      }
     }
 
     @Test("S131 a path is opened by the first operation, and closed at the end")
@@ -210,15 +281,16 @@ extension Engine {
       second.io.close()
       for channel in [first, second, third] { #expect(channel.cleanup() == 0) }
 
-      // From a path both are opened as one.
-      let path = TestChannel(.random, path: file.path, O_RDWR)
+      // A path is opened by each.
+      let path = TestChannel(.stream, path: file.path, O_RDWR)
+      #expect(path.read(5).finished() == [Call(true, Array(pattern(5)))])
       let other = TestChannel(.stream, path)
+      #expect(other.io.fileDescriptor == -1)
       #expect(other.read(5).finished() == [Call(true, Array(pattern(5)))])
-      #expect(path.io.fileDescriptor == other.io.fileDescriptor)
-      path.io.close()
-      other.io.close()
-      #expect(path.cleanup() == 0)
-      #expect(other.cleanup() == 0)
+      #expect(path.io.fileDescriptor != other.io.fileDescriptor)
+      path.end()
+      #expect(!other.isCleaned)
+      other.end()
     }
 
     @Test("S132 a barrier is alone on the descriptor, after all before it and before all behind it")
