@@ -31,14 +31,14 @@ struct Environment: Equatable {
     value(of: name).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The environment in which the loader loads `library` first.
+  /// The environment in which the loader loads `libraries` first.
   ///
-  /// The library comes after what is in the list already, since some (the sanitizers') insist on being
+  /// They come after what is in the list already, since some (the sanitizers') insist on being
   /// first. Another libdispatch.so is left out: one process cannot have two.
   ///
   /// - Parameter children: whether it stays so for the program's children; otherwise the library is told
   ///   what to put back.
-  func switched(to library: String, children: Bool) -> Environment {
+  func switched(to libraries: [String], children: Bool) -> Environment {
     let start = Array("\(Self.loaderVariable)=".utf8)
     let ownStart = Array("\(Self.ownVariable)=".utf8)
     let original = entries.first { $0.starts(with: start) }
@@ -51,7 +51,8 @@ struct Environment: Equatable {
       ])
     }
     var result: [[UInt8]] = []
-    let list = start + (kept + [Array(library.utf8)[...]]).joined(separator: [UInt8(ascii: ":")])
+    let added = libraries.map { Array($0.utf8)[...] }.filter { !kept.contains($0) }
+    let list = start + (kept + added).joined(separator: [UInt8(ascii: ":")])
     for entry in entries where !entry.starts(with: ownStart) {
       if !entry.starts(with: start) {
         result.append(entry)

@@ -52,10 +52,16 @@ enum RunCommand {
     let search = LibrarySearch(environment: environment)
     let verdict = ProgramCheck(target: library.image.target, search: search).verdict(on: path)
 
-    if options.check { return report(verdict, on: path) }
+    let companions = Result { () throws(RuntimeLibrary.Failure) in
+      try library.companions(in: search, for: try? ElfImage(path: path), children: options.children)
+    }
+    if options.check { return report(verdict, on: path, companions) }
     guard isAllowed(verdict, path: path, options: options) else { return Status.failure }
-    if let want = library.wants(in: search, beside: try? ElfImage(path: path)) {
-      Terminal.complain("the library \(library.path) cannot be loaded: \(want)")
+    let loaded: [String]
+    do {
+      loaded = try companions.get() + [library.path]
+    } catch {
+      Terminal.complain(error.reason)
       return Status.failure
     }
     if options.verbose {
@@ -66,12 +72,18 @@ enum RunCommand {
     }
     let error = Launcher.become(
       path, firstArgument: 2 + options.programIndex,
-      environment: environment.switched(to: library.path, children: options.children))
+      environment: environment.switched(to: loaded, children: options.children))
     Terminal.complain("\(path) cannot be run: \(describe(error: error))")
     return error == ENOENT ? Status.notFound : Status.notRunnable
   }
 
-  private static func report(_ verdict: ProgramCheck.Verdict, on path: String) -> Int32 {
+  private static func report(
+    _ verdict: ProgramCheck.Verdict, on path: String, _ companions: Result<[String], RuntimeLibrary.Failure>
+  ) -> Int32 {
+    if verdict.isSwitchable, case .failure(let failure) = companions {
+      Terminal.say("\(path) cannot be switched: \(failure.reason)")
+      return Status.notSwitchable
+    }
     Terminal.say("\(path) \(verdict.description)")
     return verdict.isSwitchable ? 0 : Status.notSwitchable
   }

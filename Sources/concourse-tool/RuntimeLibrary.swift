@@ -55,8 +55,7 @@ struct RuntimeLibrary {
           "the library \(path) cannot be used: it calls itself \(image.soname ?? "nothing"), and programs ask "
           + "for \(ProgramCheck.dispatchName)")
     }
-    // What the loader divides the list of libraries at, and what it replaces in it.
-    guard !path.utf8.contains(where: { " :$".utf8.contains($0) }) else {
+    guard Self.canBeListed(path) else {
       throw Failure(
         reason:
           "the library's path, \(path), has a space, a colon or a dollar sign in it, and so cannot be told to "
@@ -66,16 +65,73 @@ struct RuntimeLibrary {
     isOwn = image.hasSection(named: Self.mark)
   }
 
-  /// What the loader would not find for the library in a process of `program`, in words; nil if nothing.
-  func wants(in search: LibrarySearch, beside program: ElfImage?) -> String? {
-    let own = search.closure(of: image)
-    guard !own.missing.isEmpty else { return nil }
-    // What the program loads itself need not be found again; its own libdispatch.so is not loaded any more.
-    let loaded = program.map { search.closure(of: $0, omitting: ProgramCheck.dispatchName).loaded } ?? []
-    let present = Set(loaded.flatMap { [$0.name, $0.image.soname ?? $0.name] })
-    guard let first = own.missing.first(where: { !present.contains($0.name) }) else { return nil }
-    return
-      "\(first.neededBy) needs \(first.name), which is in none of the loader's directories; install the Swift "
-      + "runtime libraries, or name their directory in LD_LIBRARY_PATH"
+  /// Whether the loader's list can carry a path: it divides the list at the first two characters, and replaces what
+  /// follows the third.
+  private static func canBeListed(_ path: String) -> Bool {
+    !path.utf8.contains { " :$".utf8.contains($0) }
+  }
+
+  /// The libraries that have to be loaded by their paths, together with this one, since the loader would not find
+  /// them for it.
+  ///
+  /// They are looked for beside the library, in LD_LIBRARY_PATH, and among those of the program as it was built.
+  /// - Parameters:
+  ///   - search: the search of a process with the command's environment.
+  ///   - program: the program, if it could be read.
+  ///   - children: whether processes are switched whose programs, working directories and LD_LIBRARY_PATH are not
+  ///     known.
+  func companions(
+    in search: LibrarySearch, for program: ElfImage?, children: Bool
+  ) throws(Failure) -> [String] {
+    var certain = search
+    if children { certain.libraryPath = [] }
+    var companions: [ElfImage] = []
+    var given: Set<String> = [ProgramCheck.dispatchName]
+    var others: [String: ElfImage]?
+    while true {
+      let missing = ([image] + companions).lazy.flatMap { certain.closure(of: $0).missing }
+      guard let first = missing.first(where: { !given.contains($0.name) }) else { break }
+      let known = others ?? libraries(in: search, of: program)
+      others = known
+      guard let found = beside(first.name) ?? known[first.name] else {
+        throw Failure(
+          reason:
+            "the library \(path) cannot be loaded: \(first.neededBy) needs \(first.name), which is neither beside "
+            + "it nor in the loader's directories; put it there, or name its directory in LD_LIBRARY_PATH")
+      }
+      companions.append(found)
+      given.insert(first.name)
+    }
+    var paths: [String] = []
+    for companion in companions {
+      guard let path = FilePath.resolved(companion.path), Self.canBeListed(path) else {
+        throw Failure(
+          reason:
+            "the library \(self.path) cannot be loaded: the path of what it needs, \(companion.path), has a space, a "
+            + "colon or a dollar sign in it, and so cannot be told to the loader; put a copy of it beside the library"
+        )
+      }
+      paths.append(path)
+    }
+    return paths
+  }
+
+  /// A library in the same directory. The loader takes a file from its list for another one by the soname only.
+  private func beside(_ name: String) -> ElfImage? {
+    guard let found = try? ElfImage(path: FilePath.directory(of: path) + "/" + name),
+      found.target == image.target, found.soname == name
+    else { return nil }
+    return found
+  }
+
+  /// What the loader finds for this library with LD_LIBRARY_PATH, and what it finds for the program, by soname.
+  private func libraries(in search: LibrarySearch, of program: ElfImage?) -> [String: ElfImage] {
+    var libraries: [String: ElfImage] = [:]
+    for root in [image, program].compactMap({ $0 }) {
+      for loaded in search.closure(of: root).loaded where loaded.image.target == image.target {
+        if let soname = loaded.image.soname, libraries[soname] == nil { libraries[soname] = loaded.image }
+      }
+    }
+    return libraries
   }
 }

@@ -117,8 +117,11 @@ struct ConcourseRunLibraryTests {
       .allSatisfy { access($0 + "/libBlocksRuntime.so", F_OK) != 0 }
   }
 
-  private func complaint(library: String, environment: [String] = []) throws -> String {
-    let result = try fixture.run([fixture.probe, "exit", "0"], library: library, environment: environment)
+  private func complaint(
+    library: String, program: String? = nil, options: [String] = [], environment: [String] = []
+  ) throws -> String {
+    let result = try fixture.run(
+      [program ?? fixture.probe, "exit", "0"], options: options, library: library, environment: environment)
     #expect(result.ending == .exit(125))
     #expect(result.complaint.split(separator: "\n").count == 1)
     return result.complaint
@@ -178,18 +181,85 @@ struct ConcourseRunLibraryTests {
     #expect(try complaint(library: fixture.libraryBehind).contains("it calls itself libincumbnt.so"))
   }
 
+  /// The library, and what it has the work done by, without the library for blocks beside them. Each test has its own
+  /// folder, since tests run at the same time.
+  private func aloneLibrary(in folder: String) throws -> String {
+    try fixture.folder.copy(fixture.libraryBehind, to: folder + "/libincumbnt.so")
+    return try fixture.folder.copy(fixture.library, to: folder + "/libdispatch.so")
+  }
+
+  /// A program whose own libraries do not show where the one for blocks is: there is none in its directory.
+  private func programWithoutBlocks(in folder: String) throws -> String {
+    try fixture.folder.copy(fixture.foreignLibrary, to: folder + "/original/libdispatch.so")
+    let flags = ToolFixture.dispatchFlags(fixture.toolchainLibraries).dropLast()
+    return try fixture.compile(
+      "no-blocks-" + folder, flags: flags + ["-Wl,-rpath,\(fixture.folder.path)/\(folder)/original"])
+  }
+
   @Test(
     "a library whose own libraries are not to be found, until they are",
     .enabled(if: Self.blocksRuntimeIsTheToolchainsOnly, "the system has a libBlocksRuntime.so of its own"))
   func wants() throws {
-    let library = try fixture.folder.copy(fixture.library, to: "alone/libdispatch.so")
-    try fixture.folder.copy(fixture.libraryBehind, to: "alone/libincumbnt.so")
-    let said = try complaint(library: library)
-    #expect(said.contains("libincumbnt.so needs libBlocksRuntime.so"), "\(said)")
-    #expect(said.contains("LD_LIBRARY_PATH"))
-    let result = try fixture.run(
-      [fixture.probe, "maps", "dispatch.so"], library: library,
-      environment: ["LD_LIBRARY_PATH=\(fixture.folder.path)/foreign"])
-    #expect(result.text == library + "\n", "\(result.complaint)")
+    let library = try aloneLibrary(in: "alone")
+    let program = try programWithoutBlocks(in: "alone")
+    let check = try fixture.run([program], options: ["--check"], library: library)
+    #expect(check.ending == .exit(1))
+    let wanted = "libincumbnt.so needs libBlocksRuntime.so"
+    let refusal = "the library \(library) cannot be loaded: \(wanted)"
+    #expect(check.text.hasPrefix("\(program) cannot be switched: \(refusal)"), "\(check.text)")
+    for options in [[], ["--children"], ["--force"]] {
+      let said = try complaint(library: library, program: program, options: options)
+      #expect(said.hasPrefix("concourse: \(refusal)"), "\(said)")
+      #expect(said.contains("LD_LIBRARY_PATH"))
+    }
+    // With --children any program may lead to one that is switched.
+    let passing = try complaint(library: library, program: fixture.plain, options: ["--children"])
+    #expect(passing.contains(wanted))
+    let found = ["LD_LIBRARY_PATH=\(fixture.folder.path)/foreign"]
+    for options in [[], ["--children"]] {
+      let result = try fixture.run(
+        [program, "maps", "dispatch.so"], options: options, library: library, environment: found)
+      #expect(result.text == library + "\n", "\(result.complaint)")
+    }
+    let foundCheck = try fixture.run([program], options: ["--check"], library: library, environment: found)
+    #expect(foundCheck.ending == .exit(0))
+  }
+
+  @Test(
+    "what the library needs and the program knows, the program's children get by its path",
+    .enabled(if: Self.blocksRuntimeIsTheToolchainsOnly, "the system has a libBlocksRuntime.so of its own"))
+  func companions() throws {
+    let library = try aloneLibrary(in: "companions")
+    let words = ["maps", "dispatch.so"]
+    let blocks = try fixture.compile(
+      "blocks",
+      flags: ToolFixture.dispatchFlags(fixture.toolchainLibraries) + [
+        "-Wl,--no-as-needed", "-lBlocksRuntime",
+      ])
+    // A child without a path to it, one with a path to another libdispatch.so; and both without the variable.
+    for child in [fixture.plain, try programWithoutBlocks(in: "companions")] {
+      for parent in [fixture.probe, blocks] {
+        let result = try fixture.run(
+          [parent, "child", child] + words, options: ["--children"], library: library)
+        #expect(result.text == library + "\n", "\(child): \(result.complaint)")
+      }
+      let lost = try fixture.run(
+        ["/usr/bin/env", "-u", "LD_LIBRARY_PATH", child] + words, options: ["--children"], library: library,
+        environment: ["LD_LIBRARY_PATH=\(fixture.folder.path)/foreign"])
+      #expect(lost.text == library + "\n", "\(child): \(lost.complaint)")
+    }
+    // A path that the loader's list cannot carry, though LD_LIBRARY_PATH can.
+    let spaced = try fixture.folder.copy(
+      fixture.toolchainLibraries + "/libBlocksRuntime.so", to: "with space/libBlocksRuntime.so")
+    let said = try complaint(
+      library: library, program: fixture.plain, options: ["--children"],
+      environment: ["LD_LIBRARY_PATH=\(spaced.dropLastPart)"])
+    #expect(said.contains("\(spaced), has a space"), "\(said)")
+    // The program alone: its children are as they were.
+    let result = try fixture.run([fixture.probe, "child", fixture.plain, "maps", ".so"], library: library)
+    #expect(result.ending == .exit(0))
+    #expect(!result.text.contains("libBlocksRuntime.so"))
+    let check = try fixture.run([fixture.probe], options: ["--check"], library: library)
+    #expect(check.ending == .exit(0))
   }
 }

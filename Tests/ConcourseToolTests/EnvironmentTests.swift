@@ -4,9 +4,11 @@ import Testing
 
 @Suite("Environment")
 struct EnvironmentTests {
-  private func switched(_ entries: [String], children: Bool = false) -> [String] {
+  private func switched(
+    _ entries: [String], to libraries: [String] = ["/c/libdispatch.so"], children: Bool = false
+  ) -> [String] {
     let environment = Environment(entries: entries.map { Array($0.utf8) })
-    return environment.switched(to: "/c/libdispatch.so", children: children).entries
+    return environment.switched(to: libraries, children: children).entries
       .map { String(decoding: $0, as: UTF8.self) }
   }
 
@@ -36,6 +38,20 @@ struct EnvironmentTests {
       ])
   }
 
+  @Test("what the library needs comes with it, once")
+  func companions() {
+    let libraries = ["/b/libBlocksRuntime.so", "/c/libdispatch.so"]
+    #expect(
+      switched([], to: libraries) == [
+        "LD_PRELOAD=/b/libBlocksRuntime.so:/c/libdispatch.so", "CONCOURSE_RUN_PRELOAD=",
+      ])
+    #expect(
+      switched(["LD_PRELOAD=/x.so:/b/libBlocksRuntime.so:/t/libdispatch.so"], to: libraries, children: true)
+        == [
+          "LD_PRELOAD=/x.so:/b/libBlocksRuntime.so:/c/libdispatch.so"
+        ])
+  }
+
   @Test("what an outer command left for its program is not this one's")
   func nested() {
     #expect(
@@ -47,7 +63,7 @@ struct EnvironmentTests {
   @Test("entries that are no text, or no assignments, pass through")
   func bytes() {
     let odd: [[UInt8]] = [[0xFF, 0xFE], [], Array("=".utf8), Array("LD_PRELOADED=1".utf8)]
-    let result = Environment(entries: odd).switched(to: "/c.so", children: true).entries
+    let result = Environment(entries: odd).switched(to: ["/c.so"], children: true).entries
     #expect(Array(result.prefix(4)) == odd)
     #expect(Environment(entries: odd).value(of: "LD_PRELOAD") == nil)
   }
