@@ -9,6 +9,9 @@ export SWIFT_BACKTRACE=enable=no
 
 passed=0
 failed=0
+# What the toolchain's Dispatch did in the same tests; shown, and no verdict on ours.
+incumbent_passed=0
+incumbent_differs=0
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
@@ -34,6 +37,25 @@ run_tests() {
   if [ "$run_failed" -ne 0 ]; then describe_failure "$log" "$status" "$*" >>"$logs/failures"; fi
   passed=$((passed + run_passed))
   failed=$((failed + run_failed))
+}
+
+# record_tests COMMAND...: runs `swift test` in some form on the toolchain's Dispatch, and shows its output. What goes
+# wrong there, a crash or a hang included, is a difference, and not a failure of ours; only that no test is found is.
+record_tests() {
+  local log="$logs/run" status=0 run_passed run_failed
+  echo "> $*"
+  timeout --signal=INT --kill-after=20 "${CONCOURSE_TEST_MINUTES:-20}m" "$@" 2>&1 | tee "$log" || status=$?
+  [ -z "$(tail -c 1 "$log")" ] || echo
+  read -r run_passed run_failed < <(count_tests "$log")
+  if [ "$status" -eq 0 ] && [ "$run_passed" -eq 0 ]; then
+    echo "> no test ran"
+    echo "$* (no test ran)" >>"$logs/failures"
+    failed=$((failed + 1))
+  fi
+  if [ "$status" -ne 0 ] && [ "$run_failed" -eq 0 ]; then run_failed=1; fi
+  incumbent_passed=$((incumbent_passed + run_passed))
+  incumbent_differs=$((incumbent_differs + run_failed))
+  if [ "$run_failed" -ne 0 ]; then describe_failure "$log" "$status" "$*" >>"$logs/differences"; fi
 }
 
 # describe_failure FILE STATUS COMMAND: prints what the output of one `swift test` says about what went wrong:
@@ -71,18 +93,22 @@ describe_failure() {
 
 # run_apart COMMAND...: the same, in a process for the engine's tests and one for each conformance suite. The engine's
 # tests refuse system calls by script, for the whole process, and two runtimes share a process's signals badly.
-# A command that selects tests itself is run as it is.
+# A command that selects tests itself is run as it is, without those on the toolchain's Dispatch unless it names them.
 run_apart() {
   case " $* " in
+    *ConformanceOnIncumbent*)
+      record_tests "$@"
+      return
+      ;;
     *" --filter "* | *" --skip "*)
-      run_tests "$@"
+      run_tests "$@" --skip ConformanceOnIncumbent
       return
       ;;
   esac
   run_tests "$@" --skip ConformanceOn
   run_tests "$@" --skip-build --filter ConformanceOnConcourse
   # Under a sanitizer the toolchain's Dispatch is left alone.
-  [ -n "${CONCOURSE_SANITIZER:-}" ] || run_tests "$@" --skip-build --filter ConformanceOnIncumbent
+  [ -n "${CONCOURSE_SANITIZER:-}" ] || record_tests "$@" --skip-build --filter ConformanceOnIncumbent
 }
 
 # run_script COMMAND...: runs a script of ours that ends with the line "N passed, M failed", and adds to those counts.
@@ -127,6 +153,10 @@ count_tests() {
 # What went wrong once more, then the counts, which are the last line of a script that runs tests, and its
 # exit status. The "! " is how `.ci/run` finds the former in a step's output.
 finish() {
+  if [ "$((incumbent_passed + incumbent_differs))" -ne 0 ]; then
+    echo "the toolchain's library: $incumbent_passed passed, $incumbent_differs not"
+  fi
+  if [ -s "$logs/differences" ]; then sed -n "s/^/the toolchain's library differs: /; 1,40p" "$logs/differences"; fi
   if [ -s "$logs/failures" ]; then sed -n 's/^/! /; 1,40p' "$logs/failures"; fi
   echo "$passed passed, $failed failed"
   [ "$failed" -eq 0 ]

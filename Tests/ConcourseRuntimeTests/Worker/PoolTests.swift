@@ -41,6 +41,7 @@ extension Engine {
         let inside = Tally()
         let most = Tally()
         let group = DispatchGroup()
+        let begin = Clock.uptime()
         for _ in 0..<400 {
           DispatchQueue.global().async(group: group) {
             let now = inside.add()
@@ -52,8 +53,9 @@ extension Engine {
         }
         #expect(empties(group))
         // A worker that is counted in for one that was taken for stuck shows for a moment; so does one added
-        // when for a tenth of a second, and then for two, the machine had no processor for any of them.
-        #expect(most.value <= PoolSize.width + 4)
+        // when for a tenth of a second the machine had no processor for any of them.
+        let stalls = Int((Clock.uptime() - begin) / 100_000_000)
+        #expect(most.value <= PoolSize.width + 4 + stalls)
       }
     }
 
@@ -65,15 +67,19 @@ extension Engine {
         PoolSize.cap = cap
         let group = DispatchGroup()
         let most = Shared(0)
-        for _ in 0..<200 {
-          DispatchQueue.global().async(group: group) {
-            let count = PoolSize.threadCount
-            most.change { $0 = max($0, count) }
-            // A pause of the item's own, to make the pool want more threads.
-            usleep(2000)
+        // On a busy machine the items may have ended before the pool has noticed that they sleep: then some more.
+        let end = Clock.uptime() + 40_000_000_000
+        repeat {
+          for _ in 0..<200 {
+            DispatchQueue.global().async(group: group) {
+              let count = PoolSize.threadCount
+              most.change { $0 = max($0, count) }
+              // A pause of the item's own, to make the pool want more threads.
+              usleep(2000)
+            }
           }
-        }
-        #expect(empties(group))
+          #expect(empties(group))
+        } while most.value <= PoolSize.width && Clock.uptime() < end
         #expect(most.value > PoolSize.width)
         // Room that is reserved and given back again shows for a moment.
         #expect(most.value <= cap + 1)
@@ -95,7 +101,8 @@ extension Engine {
         let end = Clock.uptime()
         for _ in 0..<32 { goOn.signal() }
         #expect(empties(group))
-        #expect(PoolSize.threadCount >= 32)
+        // All of them, unless this thread itself was held up for so long.
+        #expect(PoolSize.threadCount >= 32 || Clock.uptime() - end >= 4_500_000_000)
         // Looks once in a while, not to keep a processor from those who are to leave.
         while PoolSize.threadCount > 0 && Clock.uptime() < end + 40_000_000_000 { usleep(50_000) }
         #expect(PoolSize.threadCount == 0)
