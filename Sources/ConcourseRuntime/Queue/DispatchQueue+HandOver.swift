@@ -56,7 +56,7 @@ extension DispatchQueue {
       guard let node = nextEntry(&first) else { return }
       if let most = readersToWaitFor(node) {
         list.leave(at: node)
-        if case .released = state.releaseToReaders(most: most) { return }
+        if case .released = state.releaseToReaders(most: most, entryLevel(node)) { return }
         continue
       }
       guard node.isWaiter else {

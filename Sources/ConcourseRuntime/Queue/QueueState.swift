@@ -17,9 +17,11 @@
 /// compare-exchange and gives it back with another.
 ///
 /// **Invariant.** When nobody owns a queue that is neither suspended nor inactive and whose list is
-/// not empty, one of these holds: `enqueued` is set; `pending` is set and readers run, of which the
-/// last will look, on a narrow queue each; or the thread that made the list non-empty is about to note that.
-/// Every transition that gives up ownership keeps it, which is what the model tests explore.
+/// not empty, one of these holds: `enqueued` is set; `pending` is set and the first entry waits for readers that
+/// run, of which the last will look, on a narrow queue each; or the thread that made the list non-empty is about
+/// to note that. Every transition that gives up ownership keeps it, and so does a change of the width, which
+/// decides what waits for readers: it puts the queue to its target, or makes the owner look again before it
+/// leaves the queue to readers (`setNarrow`, `releaseToReaders`). The model tests explore this.
 ///
 /// Nobody outside this file sees a bit.
 @usableFromInline
@@ -226,10 +228,13 @@ extension QueueState {
     }
   }
 
-  /// The owner found an entry that must wait until no more than `most` readers are left.
-  func releaseToReaders(most: UInt64 = 0) -> Release {
+  /// The owner found an entry that must wait until no more than `most` readers are left. If `pending` has been set
+  /// since the owner last cleared it, the width may have changed, and `most` with it.
+  /// - Parameter level: what the entry is to be served at.
+  func releaseToReaders(most: UInt64 = 0, _ level: QoSLevel) -> Release {
     update { seen in
-      seen.readers > most ? (seen.unowned().setting(Snapshot.pending), .released) : (seen, .lookAgain)
+      seen.readers > most && !seen.isPending
+        ? (seen.unowned().noting(level), .released) : (seen.clearing(Snapshot.pending), .lookAgain)
     }
   }
 
@@ -297,13 +302,13 @@ extension QueueState {
     }
   }
 
-  /// The limit on ordinary items has changed: what waited for a place may have one now.
+  /// The limit on ordinary items has changed: what waited for a place may have one now. An owner that has compared
+  /// the readers with the former limit looks again.
   func setNarrow(_ narrow: Bool) -> Wake {
     update { seen in
       let changed = narrow ? seen.setting(Snapshot.narrow) : seen.clearing(Snapshot.narrow)
-      if changed.isHeld || !changed.isPending || changed.isOwned || changed.isEnqueued {
-        return (changed, .nothing)
-      }
+      if changed.isOwned { return (changed.setting(Snapshot.pending), .nothing) }
+      if changed.isHeld || !changed.isPending || changed.isEnqueued { return (changed, .nothing) }
       return (changed.setting(Snapshot.enqueued), .enqueue(changed.level))
     }
   }

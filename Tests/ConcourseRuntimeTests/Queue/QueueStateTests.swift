@@ -186,11 +186,24 @@ struct QueueStateTests {
     _ = state.takeReaderPlace(limit: 0)
     _ = state.noteWork(.default, exclusive: false)
     _ = state.beginDrain(me)
-    holds(state.releaseToReaders(most: 0).isReleased)
+    holds(state.releaseToReaders(most: 0, .default).isReleased)
     holds(!state.snapshot.isOwned && state.snapshot.isPending)
     holds(state.releaseReaderPlace(other).owns)
-    holds(!state.releaseToReaders(most: 0).isReleased)
+    holds(!state.releaseToReaders(most: 0, .default).isReleased)
     holds(state.snapshot.owner == other)
+  }
+
+  @Test("an owner looks again if the width changes before it leaves the queue to readers")
+  func widthAgainstOwner() {
+    let state = concurrent()
+    _ = state.setNarrow(true)
+    _ = state.takeReaderPlace(limit: 1)
+    _ = state.noteWork(.utility, exclusive: false)
+    _ = state.beginDrain(me)
+    holds(state.setNarrow(true).level == nil)
+    holds(!state.releaseToReaders(most: 0, .utility).isReleased)
+    holds(state.releaseToReaders(most: 0, .utility).isReleased)
+    holds(state.setNarrow(false).level == .utility)
   }
 
   @Test("the last reader of a suspended queue leaves it alone")

@@ -233,6 +233,24 @@ extension ModelSuite {
         })
     }
 
+    @Test(arguments: [2, -1]) func widerLimitAgainstWaitingThread(width: Int) {
+      expectComplete(
+        Model.explore("a wider limit against a waiting thread", bound: 1) {
+          Model.setProcessors(1)
+          let queue = DispatchQueue(label: "narrow", attributes: .concurrent)
+          queue.setWidth(1)
+          let goOn = DispatchSemaphore(value: 0)
+          Model.thread("inside") { queue.sync { goOn.wait() } }
+          Model.thread("waiting") {
+            queue.sync {}
+            goOn.signal()
+          }
+          Model.thread("setter") { queue.setWidth(width) }
+          Model.run()
+          Self.checkIdle(queue)
+        })
+    }
+
     @Test func suspendAgainstReadersOnASerialTarget() {
       expectComplete(
         Model.explore("suspend against readers on a serial target", bound: 2) {
