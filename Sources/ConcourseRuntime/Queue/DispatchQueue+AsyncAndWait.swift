@@ -38,7 +38,7 @@ extension DispatchQueue {
       if kind.isLane {
         let exclusive = kind.isSerial || barrier
         let free =
-          list.isEmpty
+          hasNoEntries
           && (exclusive
             ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace(limit: UInt64(width.value)))
         if !free {

@@ -1,5 +1,5 @@
 extension DispatchQueue {
-  /// Items that one drain runs before it lets other queues have the worker, if any wait.
+  /// Items that a drain runs before it lets other queues have the worker, if any wait: each time anew.
   private static let budget = 256
 
   /// Takes this queue's entries in order and runs them, or sends them on, until none is left, the queue
@@ -59,7 +59,7 @@ extension DispatchQueue {
     while true {
       if state.snapshot.isHeld {
         if let first { list.leave(at: first) }
-        if case .released = state.releaseHeld() { return nil }
+        if case .released = state.releaseHeld(first.map(entryLevel) ?? .unspecified) { return nil }
       } else if let first {
         return first
       } else if case .released = state.releaseEmpty() {

@@ -151,7 +151,7 @@ extension DispatchQueue {
   /// Takes this one queue, at once or after waiting for its turn.
   @inline(__always)
   private final func acquire(exclusive: Bool, _ frame: UnsafeMutablePointer<Frame>) {
-    if list.isEmpty
+    if hasNoEntries
       && (exclusive
         ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace(limit: UInt64(width.value)))
     {
@@ -191,9 +191,12 @@ extension DispatchQueue {
       let node = NodeMagazine.make(
         .waiter(waiter), level: level,
         traits: exclusive && kind == .concurrent ? [.waiter, .barrier] : .waiter)
-      if list.push(node) {
-        if case .own = state.noteWaiter(id) { handOn() }
-      } else if level > self.level {
+      let isWorkloop = kind == .workloop
+      let wasEmpty = isWorkloop ? asWorkloop.push(node) : list.push(node)
+      if wasEmpty, case .own = state.noteWaiter(id) {
+        handOn()
+      } else if level > self.level && wasEmpty == isWorkloop {
+        // What is ahead of this thread, or on a workloop the first entry of its class.
         carryOut(state.raise(to: level))
       }
       waiter.pointee.event.wait()

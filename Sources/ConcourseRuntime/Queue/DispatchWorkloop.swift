@@ -1,4 +1,4 @@
-// SAFETY: see `sorted`.
+// SAFETY: see `EntriesByClass`.
 /// A queue that runs one item at a time, always one of the highest quality-of-service class that waits.
 ///
 /// Items of one class keep their order, and so do the items of each serial queue that targets the workloop.
@@ -13,9 +13,8 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
     public init(rawValue: UInt64) { self.rawValue = rawValue }
   }
 
-  /// Entries taken from the list, in order of arrival for each level. OWNED BY the owner of the queue, like
-  /// the list's head.
-  private var sorted = SortedEntries()
+  /// Takes the place of the list that other queues have.
+  private let entries = EntriesByClass()
 
   /// Creates a workloop on the default global queue. Matching C function: `dispatch_workloop_create`.
   /// - Parameters:
@@ -36,52 +35,65 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
     )
   }
 
-  /// The level of the owner's next entry, or nil when there is none or the workloop is held, and it has been
-  /// given up.
-  private func nextLevel() -> QoSLevel? {
+  /// Whether it has no entries, for callers whose own pushes must be seen, as `WorkList.isEmpty`.
+  var isEmpty: Bool { entries.isEmpty }
+
+  /// Appends a node to the list of its class.
+  /// - Returns: true when that list was empty: the caller must note it in the state. If it was not, what was noted
+  ///   for its first entry is still known, or an owner looks at all lists before it gives the workloop up.
+  func push(_ node: NodePointer, beforeLink: (_ wasEmpty: Bool) -> Void = { _ in }) -> Bool {
+    entries.push(node, beforeLink: beforeLink)
+  }
+
+  /// The owner's next entry, which stays in its list, or nil when there is none or the workloop is held, and it has
+  /// been given up.
+  private func nextEntry() -> NodePointer? {
     while true {
-      while let node = list.popFirst() { sorted.append(node) }
+      let first = entries.first()
       if state.snapshot.isHeld {
-        if case .released = state.releaseHeld() { return nil }
-      } else if let level = sorted.highest {
-        return level
+        if case .released = state.releaseHeld(first.map(entryLevel) ?? .unspecified) { return nil }
+      } else if let first {
+        return first
       } else if case .released = state.releaseEmpty() {
         return nil
       }
     }
   }
 
-  /// Runs entries by level until none is left. The caller owns the queue.
+  /// Runs entries by class until none is left. The caller owns the queue.
   func drainByLevel(_ budget: Int) {
     var left = budget
-    while true {
-      guard let level = nextLevel() else { return }
-      if left == 0 && WorkerThread.shouldYield {
-        giveUpWorker(level)
-        return
-      }
-      let node = sorted.takeFirst(of: level)
-      if node.isWaiter {
-        if passTurn(toWaiterIn: node, leftovers: sorted.highest != nil) { return }
-      } else {
-        Frame.setLevel(node.pointee.level)
-        Invocation.perform(node)
+    while let node = nextEntry() {
+      if left == 0 {
+        if WorkerThread.shouldYield { return giveUpWorker(entryLevel(node)) }
+        left = budget
       }
       left -= 1
+      if node.isWaiter {
+        if passTurn(node) { return }
+      } else {
+        // The node stays in its list while its item runs, as in a serial drain.
+        Frame.setLevel(node.pointee.level)
+        Invocation.performInPlace(node)
+        entries.remove(node)
+        NodeMagazine.recycle(node)
+      }
     }
   }
 
   /// Gives up the workloop that the calling thread owns but does not drain.
   func handOnByLevel() {
-    while true {
-      guard let level = nextLevel() else { return }
-      guard sorted.first(of: level).isWaiter else {
-        carryOut(state.releaseToTarget(level))
-        return
-      }
-      let node = sorted.takeFirst(of: level)
-      if passTurn(toWaiterIn: node, leftovers: sorted.highest != nil) { return }
+    while let node = nextEntry() {
+      guard node.isWaiter else { return carryOut(state.releaseToTarget(entryLevel(node))) }
+      if passTurn(node) { return }
     }
+  }
+
+  /// Lets a waiting thread, whose node is its list's first, have its turn.
+  /// - Returns: whether the workloop is now that thread's.
+  private func passTurn(_ node: NodePointer) -> Bool {
+    entries.remove(node)
+    return passTurn(toWaiterIn: node, leftovers: !entries.isEmpty)
   }
 }
 
@@ -91,26 +103,67 @@ extension DispatchQueue {
     // SAFETY: only DispatchWorkloop passes the kind `.workloop` to the initialiser.
     unsafeDowncast(self, to: DispatchWorkloop.self)
   }
+
+  /// Whether nothing of this thread's waits in the queue, and nothing that others have noted.
+  final var hasNoEntries: Bool {
+    @inline(__always) get { kind == .workloop ? asWorkloop.isEmpty : list.isEmpty }
+  }
 }
 
-/// Entries in order of arrival for each level.
-private struct SortedEntries {
-  private var chains = [NodeChain](repeating: NodeChain(), count: 6)
+/// Entries in order of arrival, a list for each class. Many threads push; the owner of the queue takes, from the
+/// highest class that has entries, so that an entry never has to be sorted.
+private struct EntriesByClass: ~Copyable {
+  /// From background up; no class is served as default.
+  private static let classes = Int(QoSLevel.userInteractive.rawValue)
+  private let lists: UnsafeMutablePointer<WorkList>
+  /// The first entry of each list; nil where the list must be asked. OWNED BY the owner of the queue, which so writes
+  /// nothing to the lines that producers write.
+  private let firsts: UnsafeMutablePointer<NodePointer?>
 
-  /// The highest level that has an entry.
-  var highest: QoSLevel? {
-    guard let index = chains.lastIndex(where: { !$0.isEmpty }) else { return nil }
-    return QoSLevel(rawValue: UInt8(index))
+  init() {
+    lists = .allocate(capacity: Self.classes)
+    firsts = .allocate(capacity: Self.classes)
+    for index in 0..<Self.classes { (lists + index).initialize(to: WorkList()) }
+    firsts.initialize(repeating: nil, count: Self.classes)
   }
 
-  func first(of level: QoSLevel) -> NodePointer { chains[Int(level.rawValue)].first! }
-
-  mutating func append(_ node: NodePointer) {
-    // An item of no class is served as default, and sorted so.
-    chains[Int(node.pointee.level.served.rawValue)].append(node)
+  deinit {
+    lists.deinitialize(count: Self.classes)
+    lists.deallocate()
+    firsts.deallocate()
   }
 
-  mutating func takeFirst(of level: QoSLevel) -> NodePointer {
-    chains[Int(level.rawValue)].takeFirst()!
+  private static func index(of node: NodePointer) -> Int { Int(node.pointee.level.served.rawValue) - 1 }
+
+  var isEmpty: Bool {
+    for index in 0..<Self.classes where !lists[index].isEmpty { return false }
+    return true
+  }
+
+  @inline(__always)
+  func push(_ node: NodePointer, beforeLink: (_ wasEmpty: Bool) -> Void) -> Bool {
+    lists[Self.index(of: node)].push(node, beforeLink: beforeLink)
+  }
+
+  /// The first entry of the highest class that has any. Owner only.
+  @inline(__always)
+  func first() -> NodePointer? {
+    var index = Self.classes
+    while index > 0 {
+      index -= 1
+      if let known = firsts[index] { return known }
+      if let node = lists[index].first() {
+        firsts[index] = node
+        return node
+      }
+    }
+    return nil
+  }
+
+  /// Takes out an entry that is its list's first. Owner only.
+  @inline(__always)
+  func remove(_ node: NodePointer) {
+    let index = Self.index(of: node)
+    firsts[index] = lists[index].advance(past: node)
   }
 }

@@ -163,12 +163,14 @@ extension QueueState {
     case enqueue(QoSLevel)
   }
 
-  /// The list was empty and has got an entry.
+  /// The list, or one of a workloop's lists, was empty and has got an entry. A queue that is enqueued at a lower
+  /// level is enqueued once more.
   /// - Parameter exclusive: the entry needs the queue alone, so running readers need not be disturbed.
   func noteWork(_ level: QoSLevel, exclusive: Bool) -> Wake {
     update { seen in
       let noted = seen.noting(level)
-      if seen.isOwned || seen.isHeld || seen.isEnqueued || (exclusive && seen.hasReaders) {
+      let isOnItsWay = seen.isEnqueued && seen.level >= level
+      if seen.isOwned || seen.isHeld || isOnItsWay || (exclusive && seen.hasReaders) {
         return (noted, .nothing)
       }
       return (noted.setting(Snapshot.enqueued), .enqueue(noted.level))
@@ -222,9 +224,10 @@ extension QueueState {
   }
 
   /// The owner found the queue suspended; entries may be left.
-  func releaseHeld() -> Release {
+  /// - Parameter level: what the first of them is to be served at after the resume.
+  func releaseHeld(_ level: QoSLevel) -> Release {
     update { seen in
-      seen.isHeld ? (seen.unowned().setting(Snapshot.pending), .released) : (seen, .lookAgain)
+      seen.isHeld ? (seen.unowned().noting(level), .released) : (seen, .lookAgain)
     }
   }
 

@@ -85,7 +85,7 @@ extension DispatchQueue {
       append(node)
     case .workloop:
       requireActive()
-      append(node)
+      appendByClass(node)
     case .concurrent:
       // With nothing ahead of it, an ordinary item need not stop in this queue's list.
       if !node.pointee.traits.contains(.barrier) && list.isEmpty
@@ -125,6 +125,18 @@ extension DispatchQueue {
       }
     } else if mayRaise {
       carryOut(state.raise(to: level))
+      kept.release()
+    }
+  }
+
+  /// The same for a workloop. An entry never has to lift others of its list.
+  private final func appendByClass(_ node: NodePointer) {
+    let level = entryLevel(node)
+    let kept = Unmanaged.passUnretained(self)
+    guard asWorkloop.push(node, beforeLink: { wasEmpty in if wasEmpty { _ = kept.retain() } }) else { return }
+    if case .enqueue(let level) = state.noteWork(level, exclusive: false) {
+      enqueue(kept.takeRetainedValue(), level)
+    } else {
       kept.release()
     }
   }

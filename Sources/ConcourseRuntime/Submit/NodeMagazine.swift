@@ -16,7 +16,8 @@ internal import Glibc
 ///   from here on.
 /// - A producer reads nothing of its own node after the push (`DispatchQueue.append`, `forward`), and
 ///   `WorkList.last` and the list's `head`, which may name nodes long gone, are compared and never followed
-///   but by the consumer, who has made `head` name the oldest node, or nothing, before it stopped.
+///   but by the consumer, who has made `head` name the oldest node, or nothing, before it stopped. (The owner of
+///   a workloop keeps its places: it reads a `head` only after it has emptied the list.)
 /// - A node that never was in a list, or was in a chain, belongs to one thread or lock at a time: held back
 ///   items, notifications, timers, a worker's kept slot (exchanged, never followed by those who only look).
 /// So after the recycling thread's store to `next` only that thread, then the depot under its lock, then the

@@ -39,6 +39,8 @@ struct QueueStateTests {
     holds(state.snapshot.isEnqueued && state.snapshot.isPending)
     holds(state.noteWork(.background, exclusive: false).level == nil)
     holds(state.snapshot.level == .utility)
+    // Another list of a workloop has got its first entry.
+    holds(state.noteWork(.userInitiated, exclusive: false).level == .userInitiated)
     holds(!state.takeIdleSerial(me))
     holds(!state.takeExclusively(me))
   }
@@ -116,12 +118,12 @@ struct QueueStateTests {
   func releaseHeld() {
     let state = serial()
     _ = state.takeIdleSerial(me)
-    holds(!state.releaseHeld().isReleased)
+    holds(!state.releaseHeld(.utility).isReleased)
     state.suspend()
     holds(state.snapshot.isHeld && state.snapshot.isSuspended)
-    holds(state.releaseHeld().isReleased)
+    holds(state.releaseHeld(.utility).isReleased)
     holds(!state.snapshot.isOwned && state.snapshot.isPending)
-    holds(state.resume().level != nil)
+    holds(state.resume().level == .utility)
     holds(state.snapshot.isEnqueued && !state.snapshot.isHeld)
   }
 

@@ -8,7 +8,7 @@ import Testing
 extension ModelSuite {
   @Suite struct Queues {
     /// What a scenario's items leave behind.
-    private struct Track: Sendable {
+    struct Track: Sendable {
       let log = Model.Log<String>()
       let room = Model.Room()
 
@@ -33,10 +33,10 @@ extension ModelSuite {
       }
     }
 
-    private static func checkIdle(_ queues: DispatchQueue...) {
+    static func checkIdle(_ queues: DispatchQueue...) {
       for queue in queues {
         let state = queue.state.snapshot
-        Model.check(queue.list.isEmpty, "\(queue.label) has entries left: \(state)")
+        Model.check(queue.hasNoEntries, "\(queue.label) has entries left: \(state)")
         Model.check(
           !state.isOwned && !state.hasReaders && !state.isPending && !state.isEnqueued,
           "\(queue.label) is not idle: \(state)")
@@ -138,7 +138,7 @@ extension ModelSuite {
     @Test func anItemSuspendsItsQueue() {
       expectComplete(
         Model.explore("an item suspends its queue", bound: 1) {
-          let queue = DispatchQueue(label: "serial")
+          let queue = DispatchQueue(label: "serial", qos: .utility)
           let track = Track()
           let held = Model.Cell(false, "held")
           Model.thread("client") {
@@ -153,6 +153,8 @@ extension ModelSuite {
           }
           Model.run()
           Model.check(track.log.entries.isEmpty, "an item started on a suspended queue")
+          let state = queue.state.snapshot
+          Model.check(state.level == .utility, "the class was forgotten: \(state)")
           Model.thread("resumer") {
             held.write(false)
             queue.resume()

@@ -89,6 +89,20 @@ enum Model {
     }
   }
 
+  /// Runs `scenario` once, its threads making one step each in turn: for what must not depend on a thread
+  /// being slower than the others.
+  static func inTurn(
+    _ name: String, stepLimit: Int = 20_000, _ scenario: @escaping () -> Void
+  ) -> ModelResult {
+    exclusively {
+      let settings = Settings(stepLimit: stepLimit, allowsTime: false)
+      warmUp(settings, scenario)
+      let run = settings.run(RoundRobin(), isTracing: false, scenario)
+      return ModelResult(
+        name: name, executions: 1, steps: run.steps, isComplete: true, failure: run.failure)
+    }
+  }
+
   /// Repeats one execution, step by step.
   /// - Returns: its failure with the trace of all steps; nil when it does not fail.
   static func replay(

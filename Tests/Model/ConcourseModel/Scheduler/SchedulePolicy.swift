@@ -12,6 +12,16 @@ protocol SchedulePolicy: AnyObject {
   func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int?
 }
 
+/// Lets everybody who can go on make one step in turn.
+final class RoundRobin: SchedulePolicy {
+  func wantsChoice(continuing: Bool) -> Bool { true }
+
+  func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int? {
+    // The options begin with the running coroutine if it could go on, and go round from there.
+    continuing ? 1 : 0
+  }
+}
+
 /// Follows a recorded schedule, and lets everybody run until it blocks where that says nothing.
 final class Replay: SchedulePolicy {
   private var choices: [Int: Int] = [:]
