@@ -8,34 +8,78 @@ extension DispatchQueue {
           + ".initiallyInactive may change its target, before activate()")
     }
     let chosen = queue ?? Runtime.globalQueue(.default)
-    requireNoCycle(through: chosen)
-    if isInactive {
+    if isInactive || takeIdle() {
       setTarget(chosen)
+      if !isInactive && !state.releaseExclusively(CurrentThread.id) { handOn() }
     } else {
-      retargetActive(to: chosen)
+      requestTarget(chosen)
     }
   }
 
-  private final func requireNoCycle(through chosen: DispatchQueue) {
-    var link: DispatchQueue? = chosen
-    while let next = link {
-      if next === self {
+  private final func takeIdle() -> Bool { list.isEmpty && state.takeExclusively(CurrentThread.id) }
+
+  // MARK: Cycles
+
+  // All changes of targets meet at `Runtime.targetLock`: under it one looks for a cycle and makes the change, or the
+  // request that will be carried out in its turn. So of two changes that close a cycle together the second finds the
+  // first. Two graphs are kept free of cycles: the targets that queues have, and those that they will have when all
+  // requests are carried out. The second tells the caller who asks for a cycle; the first is compared again when a
+  // request is carried out, since others may be outstanding. Links need no references: a queue keeps its target, and
+  // that of a request, until it is changed under the lock.
+
+  /// Traps if `link` leads from `chosen` back to this queue. GUARDED BY `Runtime.targetLock`, as are the links.
+  private final func requireNoCycle(
+    through chosen: DispatchQueue, _ link: (DispatchQueue) -> Unmanaged<DispatchQueue>?
+  ) {
+    var next: Unmanaged<DispatchQueue>? = .passUnretained(chosen)
+    while let queue = next?.takeUnretainedValue() {
+      if queue === self {
         Trap.clientBug(
           "setTarget(queue:) on queue \"\(label)\": the targets of \"\(chosen.label)\" lead back to it, "
             + "and a cycle of targets would never run")
       }
-      link = next.targetNow
+      next = link(queue)
     }
   }
 
+  /// The target that this queue will have when all requests have been carried out.
+  private final var targetToBe: Unmanaged<DispatchQueue>? {
+    extrasIfAny?.requestedTarget.map { .passUnretained($0) } ?? target
+  }
+
   /// Sets the target of a queue that is inactive or owned by the caller.
-  private final func setTarget(_ chosen: DispatchQueue) {
-    let former = exchangeTarget(for: Self.countedAsTarget(.passUnretained(chosen)))
+  /// - Parameter isRequested: whether a request is carried out with it.
+  private final func setTarget(_ chosen: DispatchQueue, isRequested: Bool = false) {
+    let counted = Self.countedAsTarget(.passUnretained(chosen))
+    var request: DispatchQueue?
+    let former = Runtime.shared.targetLock.withLock { () -> Unmanaged<DispatchQueue>? in
+      requireNoCycle(through: chosen) { $0.target }
+      if isRequested {
+        request = extras.endRequest()
+      } else {
+        requireNoCycle(through: chosen) { $0.targetToBe }
+      }
+      return exchangeTarget(for: counted)
+    }
+    // Released outside of the lock.
+    withExtendedLifetime(request) {}
     if ownClass == .unspecified && rule == .exact {
       level = chosen.kind == .global ? chosen.ownClass : .unspecified
     }
     state.setNested(chosen.kind != .global)
     if let former, Self.isCounted(former) { former.release() }
+  }
+
+  /// Puts a request for a target into the list of an active queue.
+  private final func requestTarget(_ chosen: DispatchQueue) {
+    let former = Runtime.shared.targetLock.withLock { () -> DispatchQueue? in
+      requireNoCycle(through: chosen) { $0.targetToBe }
+      return extras.beginRequest(chosen)
+    }
+    withExtendedLifetime(former) {}
+    submit(
+      NodeMagazine.make(
+        .retarget(chosen), level: level, traits: kind == .concurrent ? [.retarget, .barrier] : .retarget))
   }
 
   // MARK: References
@@ -57,9 +101,9 @@ extension DispatchQueue {
   // The target of an active queue changes in its turn: what was submitted before runs where it was to run. The
   // change needs the queue alone, since whoever holds it, or a place on it, may be inside of its target.
   //
-  // Who holds nothing of the queue may still read its target: to put an entry there for a node that lifts the queue, or
-  // to look for cycles. The change would take that target away under its hands. So the two meet at a lock: the reader
-  // comes first and has a reference of its own when the former target is let go of, or it finds the new one.
+  // A thread that holds nothing of the queue may still read its target, to put an entry there for a node that lifts the
+  // queue, while a change releases that target. So the two meet at the lock of the extras: either the reader comes first
+  // and has a reference of its own when the former target is released, or it finds the new one.
 
   /// The target, for a thread that holds neither the queue nor a place on it.
   final var targetNow: DispatchQueue? {
@@ -86,26 +130,13 @@ extension DispatchQueue {
     return uncountedQueueExtras._withUnsafeGuaranteedRef { $0.lock.withLock(exchange) }
   }
 
-  private final func retargetActive(to chosen: DispatchQueue) {
-    if list.isEmpty && state.takeExclusively(CurrentThread.id) {
-      setTarget(chosen)
-      if !state.releaseExclusively(CurrentThread.id) { handOn() }
-    } else {
-      submit(
-        NodeMagazine.make(
-          .retarget(chosen), level: level, traits: kind == .concurrent ? [.retarget, .barrier] : .retarget))
-    }
-  }
-
   /// The owner has come to the node that asks for another target. The rest goes there.
   final func changeTarget(asSaidBy node: NodePointer) {
     guard case .retarget(let chosen) = node.takeWork() else {
       Trap.runtimeBug("an item was taken for a change of target")
     }
     NodeMagazine.recycle(node)
-    // Once more: what leads back here now may have been asked for, too, when this was.
-    requireNoCycle(through: chosen)
-    setTarget(chosen)
+    setTarget(chosen, isRequested: true)
     carryOut(state.releaseToTarget(levelOfRest))
   }
 

@@ -11,6 +11,9 @@ final class QueueExtras: ObjectExtras {
   var specifics: [ObjectIdentifier: (key: AnyObject, value: Any)] = [:]
   /// Values that C programs have attached, by the address of their key.
   let contextValues = ContextValues()
+  /// The target that was asked for last and the requests that lie in the list. GUARDED BY `Runtime.targetLock`.
+  private(set) var requestedTarget: DispatchQueue?
+  private var requests = 0
   /// The label as a C string, and whether it is ours to free.
   private var cLabel: UnsafePointer<CChar>?
   private var ownsLabel = false
@@ -30,6 +33,20 @@ final class QueueExtras: ObjectExtras {
 
   /// The former label, if it was ours, stays: somebody may have asked for it.
   func setLabel(_ label: UnsafePointer<CChar>) { lock.withLock { (cLabel, ownsLabel) = (label, false) } }
+
+  /// - Returns: what is to be released outside of the lock, as below.
+  func beginRequest(_ target: DispatchQueue) -> DispatchQueue? {
+    requests += 1
+    defer { requestedTarget = target }
+    return requestedTarget
+  }
+
+  func endRequest() -> DispatchQueue? {
+    requests -= 1
+    guard requests == 0 else { return nil }
+    defer { requestedTarget = nil }
+    return requestedTarget
+  }
 
   deinit {
     if ownsLabel { free(UnsafeMutablePointer(mutating: cLabel)) }
@@ -61,5 +78,5 @@ extension DispatchQueue {
   }
 }
 
-// SAFETY: every stored property is GUARDED BY `lock`, but for the atomic hint.
+// SAFETY: every stored property is GUARDED BY `lock`, but for the atomic hint and what says otherwise.
 extension QueueExtras: @unchecked Sendable {}

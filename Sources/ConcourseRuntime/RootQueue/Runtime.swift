@@ -9,6 +9,8 @@ final class Runtime {
   private let mainQueue: DispatchQueue
   /// Watches over workers that make no progress.
   let monitor = Monitor()
+  /// Orders changes of queues' targets (Queue/DispatchQueue+Target.swift).
+  let targetLock = Lock()
   /// What the main thread drains, and how it is woken.
   let mainThread: MainThread
 

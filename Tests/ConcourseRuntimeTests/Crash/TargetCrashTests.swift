@@ -65,11 +65,12 @@ extension Crash {
         }
         #expect(comes(started))
         a.setTarget(queue: b)
+        // The change of A waits in its list, and counts.
         b.setTarget(queue: a)
         goOn.signal()
         a.sync {}
       }
-      end.says("setTarget(queue:) on queue \"A\": the targets of \"B\" lead back to it")
+      end.says("setTarget(queue:) on queue \"B\": the targets of \"A\" lead back to it")
     }
   }
 }

@@ -42,12 +42,14 @@ enum Model {
   ///   - allowTime: whether timeouts may end waits once nobody can go on.
   ///   - reduce: whether states reached before are recognised and not explored again.
   ///   - stepLimit: how many steps an execution may have before it counts as endless.
+  ///   - expectedTrap: part of the message of a trap in which every execution has to end.
   static func explore(
     _ name: String, bound: Int = 2, maxExecutions: Int = 100_000, allowTime: Bool = false,
-    reduce: Bool = true, stepLimit: Int = 20_000, _ scenario: @escaping () -> Void
+    reduce: Bool = true, stepLimit: Int = 20_000, expectedTrap: String? = nil,
+    _ scenario: @escaping () -> Void
   ) -> ModelResult {
     exclusively {
-      let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime)
+      let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime, expectedTrap: expectedTrap)
       warmUp(settings, scenario)
       var result = search(name, bound, maxExecutions, reduce, settings, scenario)
       guard result.failure != nil else { return result }
@@ -67,10 +69,11 @@ enum Model {
   /// - Parameter preemptions: how often a running thread is pushed back, per execution.
   static func random(
     _ name: String, seed: UInt64 = .random(in: 0...UInt64.max), runs: Int, preemptions: Int = 3,
-    allowTime: Bool = false, stepLimit: Int = 20_000, _ scenario: @escaping () -> Void
+    allowTime: Bool = false, stepLimit: Int = 20_000, expectedTrap: String? = nil,
+    _ scenario: @escaping () -> Void
   ) -> ModelResult {
     exclusively {
-      let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime)
+      let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime, expectedTrap: expectedTrap)
       var result = ModelResult(name: name, seed: seed)
       var seeds = SplitMix(state: seed)
       var length = warmUp(settings, scenario)
@@ -162,6 +165,7 @@ enum Model {
   private struct Settings {
     let stepLimit: Int
     let allowsTime: Bool
+    var expectedTrap: String?
 
     func run(
       _ policy: any SchedulePolicy, isTracing: Bool = false, _ scenario: @escaping () -> Void
@@ -172,9 +176,18 @@ enum Model {
       Model.resetHook?()
       let scheduler = Scheduler(
         policy: policy, stepLimit: stepLimit, allowsTime: allowsTime, isTracing: isTracing)
-      let failure = scheduler.execute {
+      var failure = scheduler.execute {
         scenario()
         if scheduler.hasUnfinishedThreads { scheduler.join() }
+      }
+      if let expectedTrap {
+        if let trap = failure, trap.kind == .trap, trap.message.contains(expectedTrap) {
+          failure = nil
+        } else if failure == nil {
+          failure = ModelFailure(
+            kind: .check, message: "no trap with \"\(expectedTrap)\"",
+            schedule: ModelSchedule(scheduler.choices))
+        }
       }
       return (failure, scheduler.steps, scheduler.decisions)
     }
