@@ -37,15 +37,17 @@ static pthread_key_t exit_key;
 static bool exit_key_made;
 
 static void run_exit_hook(void *hook) {
+  concourse_thread_local.exit_hook = CONCOURSE_EXIT_PAST;
   // A function pointer travels through the key's void pointer; POSIX guarantees the round trip.
   ((void (*)(void))hook)();
 }
 
 static void make_exit_key(void) { exit_key_made = pthread_key_create(&exit_key, run_exit_hook) == 0; }
 
-bool concourse_arm_exit_hook(void (*hook)(void)) {
+void concourse_watch_exit(void (*hook)(void)) {
   pthread_once(&exit_key_once, make_exit_key);
-  return exit_key_made && pthread_setspecific(exit_key, (void *)hook) == 0;
+  bool armed = exit_key_made && pthread_setspecific(exit_key, (void *)hook) == 0;
+  concourse_thread_local.exit_hook = armed ? CONCOURSE_EXIT_WATCHED : CONCOURSE_EXIT_PAST;
 }
 
 int concourse_futex_wait(const uint32_t *word, uint32_t expected, int clock, uint64_t deadline) {

@@ -22,6 +22,8 @@ struct concourse_thread {
   void *_Nullable free_nodes;
   /// How many nodes hang on `free_nodes`.
   uint32_t free_count;
+  /// How many make the thread give some back: 0 until its exit is watched, and again past its exit hook.
+  uint32_t free_limit;
   /// Kernel thread id; 0 until first asked for, and again in a forked child.
   uint32_t id;
   /// Objects whose release waits for an outer release to unwind (see Submit/DeferredRelease.swift).
@@ -30,8 +32,8 @@ struct concourse_thread {
   uint32_t loop_depth;
   /// The nice value to which the thread has been lowered for good; 0 if it has not.
   int32_t nice;
-  /// 1 once the thread-exit hook has been armed.
-  uint8_t exit_hook_armed;
+  /// How far the thread-exit hook is: `CONCOURSE_EXIT_…`.
+  uint8_t exit_hook;
   /// Waits still to come that do not spin, and how many the next long yield costs (see Park/Spin.swift).
   int32_t spin_debt;
   int32_t spin_penalty;
@@ -39,6 +41,13 @@ struct concourse_thread {
   uint8_t has_woken;
   /// 1 while the thread drains `deferred_releases`.
   uint8_t releasing;
+};
+
+enum {
+  CONCOURSE_EXIT_UNWATCHED = 0,
+  CONCOURSE_EXIT_WATCHED = 1,
+  /// The hook has run, or the system refused it.
+  CONCOURSE_EXIT_PAST = 2,
 };
 
 extern __thread struct concourse_thread concourse_thread_local
@@ -78,8 +87,8 @@ void concourse_race_check_on(void);
 /// Names the calling thread; at most 15 bytes are kept.
 void concourse_set_thread_name(const char *_Nonnull name);
 
-/// Arms `hook` to run when the calling thread exits. Returns false when the system refuses.
-bool concourse_arm_exit_hook(void (*_Nonnull hook)(void));
+/// Arms `hook` to run when the calling thread exits, and notes in `exit_hook` whether the system lets it.
+void concourse_watch_exit(void (*_Nonnull hook)(void));
 
 /// Waits while `*word == expected`. `clock`: 0 no deadline, 1 CLOCK_MONOTONIC, 2 CLOCK_REALTIME, the
 /// deadline being absolute, in nanoseconds. Returns 0 or the errno.

@@ -27,10 +27,10 @@ enum CurrentThread {
   }
 
   /// Runs `hook` when this thread exits; the first call on a thread decides.
-  static func armExitHook(_ hook: @convention(c) () -> Void) {
+  /// - Returns: false when it will not run: it has run already, or the system has no key left.
+  static func watchExit(_ hook: @convention(c) () -> Void) -> Bool {
     let state = Self.state
-    guard state.pointee.exit_hook_armed == 0 else { return }
-    // Refused (no keys left): the thread's cached nodes are then lost with it, a bounded leak.
-    state.pointee.exit_hook_armed = concourse_arm_exit_hook(hook) ? 1 : 0
+    if state.pointee.exit_hook == CONCOURSE_EXIT_UNWATCHED { concourse_watch_exit(hook) }
+    return state.pointee.exit_hook == CONCOURSE_EXIT_WATCHED
   }
 }

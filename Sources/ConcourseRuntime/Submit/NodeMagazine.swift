@@ -66,17 +66,38 @@ enum NodeMagazine {
       thread.pointee.free_nodes?.assumingMemoryBound(to: WorkNode.self), ordering: .relaxed)
     thread.pointee.free_nodes = UnsafeMutableRawPointer(node)
     thread.pointee.free_count &+= 1
-    if thread.pointee.free_count >= 2 * batch { giveBack(batch) }
+    if thread.pointee.free_count >= thread.pointee.free_limit { overflow() }
   }
 
   @inline(never)
   private static func refill() -> NodePointer {
     let thread = CurrentThread.state
-    CurrentThread.armExitHook { NodeMagazine.giveBack(CurrentThread.state.pointee.free_count) }
     let (first, count) = depot.take()
     thread.pointee.free_nodes = UnsafeMutableRawPointer(first)
     thread.pointee.free_count = count
-    return allocate()
+    let node = allocate()
+    if !mayKeepNodes { giveBack(thread.pointee.free_count) }
+    return node
+  }
+
+  /// The free list has reached the thread's limit. That is 0 at first: a thread that only consumes comes here with
+  /// its first node.
+  @inline(never)
+  private static func overflow() {
+    let count = CurrentThread.state.pointee.free_count
+    if !mayKeepNodes { giveBack(count) } else if count >= 2 * batch { giveBack(batch) }
+  }
+
+  /// Whether the calling thread may keep free nodes. Not past its exit hook, for no later hook would give them back.
+  private static var mayKeepNodes: Bool {
+    guard CurrentThread.watchExit({ NodeMagazine.emptyAtExit() }) else { return false }
+    CurrentThread.state.pointee.free_limit = 2 * batch
+    return true
+  }
+
+  private static func emptyAtExit() {
+    CurrentThread.state.pointee.free_limit = 0
+    giveBack(CurrentThread.state.pointee.free_count)
   }
 
   @inline(never)

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import ConcourseRuntime
@@ -66,6 +67,41 @@ extension Engine {
       }
     }
 
+    @Test("a thread that has only taken nodes back leaves them when it exits")
+    func consumerExit() async {
+      await #expect(processExitsWith: .success) {
+        let known = Shared<Set<UInt>>([])
+        for _ in 0..<200 {
+          let nodes = take(100)
+          known.change { $0.formUnion(nodes.map { UInt(bitPattern: $0) }) }
+          #expect(onJoinedThread { for node in nodes { giveBack(node) } })
+        }
+        // Lost ones would make 20,000.
+        #expect(known.value.count <= 16 * Int(NodeMagazine.batch))
+      }
+    }
+
+    @Test("a thread that submits after its exit hook has run, however often, keeps no nodes")
+    func useAfterExitHook() async {
+      await #expect(processExitsWith: .success) {
+        _ = take(1)
+        // The key is made after ours, so its destructor runs after our hook in each round of destructors.
+        var key = pthread_key_t()
+        #expect(pthread_key_create(&key) { LateUse.destructor($0) } == 0)
+        LateUse.key = key
+        for _ in 0..<200 {
+          let ended = onJoinedThread {
+            giveBack(take(1)[0])
+            pthread_setspecific(LateUse.key, UnsafeRawPointer(bitPattern: 1))
+          }
+          #expect(ended)
+        }
+        #expect(LateUse.count.value >= 800)
+        // 200 threads that kept a batch each would have met as many nodes.
+        #expect(LateUse.known.value.count <= 16)
+      }
+    }
+
     @Test("nodes that one thread makes and another gives back are used again")
     func migration() async {
       await #expect(processExitsWith: .success) {
@@ -91,4 +127,38 @@ private func take(_ count: Int) -> [NodePointer] {
 private func giveBack(_ node: NodePointer) {
   _ = node.takeWork()
   NodeMagazine.recycle(node)
+}
+
+/// Runs `body` on a thread of its own, and returns when that has run its destructors.
+private func onJoinedThread(_ body: () -> Void) -> Bool {
+  withoutActuallyEscaping(body) { body in
+    var work = body
+    return withUnsafeMutablePointer(to: &work) { work in
+      var thread = pthread_t()
+      // SAFETY: the thread is joined before `work` goes.
+      let failure = pthread_create(
+        &thread, nil,
+        {
+          $0!.assumingMemoryBound(to: (() -> Void).self).pointee()
+          return nil
+        }, work)
+      return failure == 0 && pthread_join(thread, nil) == 0
+    }
+  }
+}
+
+/// A destructor that uses nodes and asks for another round of destructors, as long as there are any.
+private enum LateUse {
+  // SAFETY: written before the threads that read it are made.
+  nonisolated(unsafe) static var key = pthread_key_t()
+  static let known = Shared<Set<UInt>>([])
+  static let count = Shared(0)
+
+  static func destructor(_ value: UnsafeMutableRawPointer?) {
+    let node = take(1)[0]
+    known.change { _ = $0.insert(UInt(bitPattern: node)) }
+    count.change { $0 += 1 }
+    giveBack(node)
+    pthread_setspecific(key, value)
+  }
 }

@@ -27,10 +27,6 @@ enum CurrentThread {
   /// Whether this is the scenario's own body.
   static var isMain: Bool { id == Process.id }
 
-  /// Runs `hook` when this coroutine ends; the first call decides.
-  static func armExitHook(_ hook: @escaping @convention(c) () -> Void) {
-    guard let running = Scheduler.current?.running, running.exitHook == nil else { return }
-    running.threadState.pointee.exit_hook_armed = 1
-    running.exitHook = hook
-  }
+  /// Coroutines may keep nodes without a hook: `NodeStock.collect` takes them back after the execution.
+  static func watchExit(_ hook: @convention(c) () -> Void) -> Bool { true }
 }

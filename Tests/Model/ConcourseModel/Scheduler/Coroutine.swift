@@ -22,7 +22,6 @@ final class Coroutine {
   let threadState: UnsafeMutablePointer<concourse_thread>
   var context: OpaquePointer?
   var body: (() -> Void)?
-  var exitHook: (@convention(c) () -> Void)?
   var status = Status.ready
   /// It has just been chosen, so its next step is already decided.
   var isFresh = true

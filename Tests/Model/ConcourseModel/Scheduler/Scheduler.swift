@@ -107,13 +107,12 @@ final class Scheduler {
     }
   }
 
-  /// Takes back what the engine keeps per thread. At the end of the execution only, because exit hooks
-  /// run outside the model and must not meet a coroutine in the middle of something.
+  /// Takes back what the engine keeps per thread. At the end of the execution only, when no coroutine is in the middle
+  /// of something.
   private func retire() {
     for coroutine in coroutines {
       running = coroutine
       NodeStock.collect(coroutine.threadState)
-      coroutine.exitHook?()
     }
   }
 
