@@ -45,7 +45,20 @@ struct Lock: ~Copyable {
     // ORDERING: acquiring as in `lock`. Writing 2 claims the lock and says that sleepers may exist; one
     // wake-up too many is the price of never losing one.
     while word.exchange(2, ordering: .acquiring) != 0 {
-      _ = Futex.wait(word, expected: 2)
+      guard Process.isForkedChild else {
+        _ = Futex.wait(word, expected: 2)
+        continue
+      }
+      // A thread of the parent's that held the lock at the fork does not exist here and never unlocks it.
+      if Futex.wait(word, expected: 2, deadline: .uptime(Clock.uptime() &+ Self.patienceInChild)) == .timedOut
+      {
+        Trap.clientBug(
+          "a lock of the runtime is needed in a forked child process, and a thread of the parent held it at the fork; "
+            + "only exec and sync on idle queues work after fork")
+      }
     }
   }
+
+  /// A second: what holds a lock for so long is gone.
+  private static var patienceInChild: UInt64 { 1_000_000_000 }
 }

@@ -32,6 +32,7 @@ enum Process {
     // ORDERING: relaxed; the child has exactly one thread.
     Process.identifier.store(UInt32(getpid()), ordering: .relaxed)
     Process.forked.store(true, ordering: .relaxed)
+    NodeMagazine.stock.abandonStock()
     Runtime.forgetThreads()
   }
 

@@ -8,7 +8,7 @@ final class NodeDepot: Sendable {
   /// Whole batches that are kept: 3 MiB of nodes.
   static let stocked = 1024
 
-  private let lock = Lock()
+  let lock = Lock()
   // SAFETY: GUARDED BY `lock`.
   private nonisolated(unsafe) var batches: [NodePointer] = []
   // SAFETY: GUARDED BY `lock`.
@@ -22,10 +22,21 @@ final class NodeDepot: Sendable {
     }.linked()
   }
 
+  /// In a forked child: begins afresh. Another thread of the parent may have held the lock, in the middle of a change.
+  func abandonStock() {
+    lock.unlock()
+    // SAFETY: the child's only thread. The array that was there is not released: it may be torn.
+    withUnsafeMutablePointer(to: &batches) { $0.initialize(to: []) }
+    withUnsafeMutablePointer(to: &slabs) { $0.initialize(to: NodeSlabs()) }
+  }
+
   /// Stocks a chain of `count` nodes that nobody else knows (see NodeMagazine.swift).
   func put(_ chain: NodePointer, count: UInt32) {
     let surplus = lock.withLock { () -> NodeSlabList? in
-      guard count == NodeMagazine.batch && batches.count < Self.stocked else { return slabs.giveBack(chain) }
+      guard count == NodeMagazine.batch && batches.count < Self.stocked else {
+        // A forked child does not know the state of its parent's slabs, and lets the surplus go.
+        return Process.isForkedChild ? nil : slabs.giveBack(chain)
+      }
       batches.append(chain)
       return nil
     }

@@ -44,6 +44,46 @@ extension Crash {
       end.says("in a forked child process, which has no worker threads")
     }
 
+    @Test("S148 async in a child that was forked while another thread held the lock of the nodes' stock")
+    func asyncWhileStockIsLocked() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "queue")
+        warmUp(queue)
+        let status = NodeMagazine.stock.lock.withLock {
+          inForkedChild {
+            // More than the thread has at hand, back and forth.
+            let nodes = (0..<300).map { _ in NodeMagazine.make(.closure {}, level: .default) }
+            for node in nodes {
+              _ = node.takeWork()
+              NodeMagazine.recycle(node)
+            }
+            queue.async {}
+            _exit(1)
+          }
+        }
+        #expect(status & 0x7F == SIGILL)
+      }
+      end.says("submitting work in a forked child process, which has no worker threads")
+    }
+
+    @Test("S148 a lock that a thread of the parent held at the fork")
+    func lockHeldAtFork() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        warmUp(DispatchQueue(label: "queue"))
+        let lock = Lock()
+        let status = lock.withLock {
+          inForkedChild {
+            lock.lock()
+            _exit(1)
+          }
+        }
+        #expect(status & 0x7F == SIGILL)
+      }
+      end.says(
+        "a lock of the runtime is needed in a forked child process, and a thread of the parent held it at the fork"
+      )
+    }
+
     @Test("S148 async in the child of a process whose workers are all busy")
     func asyncWhileBusy() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
