@@ -16,6 +16,8 @@
 struct concourse_thread {
   /// The innermost running item's `Frame`, or NULL outside items.
   void *_Nullable frame;
+  /// The queue of `frame`, for when the stack that it lies on is gone; stale while `frame` is NULL.
+  void *_Nullable queue;
   /// This thread's `WorkerRecord` when it is a pool worker, else NULL.
   void *_Nullable worker;
   /// Free `WorkNode`s cached by this thread, linked through their first word.
@@ -30,6 +32,8 @@ struct concourse_thread {
   void *_Nullable deferred_releases;
   /// How many parallel loops this thread is taking part in, one inside the other.
   uint32_t loop_depth;
+  /// How many bodies that run once this thread is in, one inside the other.
+  uint32_t once_depth;
   /// The nice value to which the thread has been lowered for good; 0 if it has not.
   int32_t nice;
   /// How far the thread-exit hook is: `CONCOURSE_EXIT_…`.

@@ -42,7 +42,10 @@ package struct OnceGate: ~Copyable {
       }
       return waitUntilDone()
     }
+    let thread = CurrentThread.state
+    thread.pointee.once_depth &+= 1
     body()
+    thread.pointee.once_depth &-= 1
     // ORDERING: acquiring and releasing; publishes what the body did.
     let last = word.exchange(Self.done, ordering: .acquiringAndReleasing)
     if last & Self.sleepers != 0 { Futex.wake(word, count: .max) }

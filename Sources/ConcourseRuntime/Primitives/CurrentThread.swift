@@ -23,6 +23,8 @@ enum CurrentThread {
   private static func learnID(_ state: UnsafeMutablePointer<concourse_thread>) -> UInt32 {
     let id = concourse_gettid()
     state.pointee.id = id
+    // No item runs on a thread without an id.
+    _ = ThreadExit.watch()
     return id
   }
 

@@ -85,6 +85,7 @@ extension DispatchQueue {
   /// - Returns: false when the body must run on a thread that serves the queue, in `runWhereServed`.
   @usableFromInline
   final func beginSync(_ frame: UnsafeMutablePointer<Frame>) -> Bool {
+    if CurrentThread.state.pointee.id == 0 { _ = CurrentThread.id }
     if kind.isLane {
       if kind == .workloop {
         Trap.clientBug("sync on workloop \"\(label)\"; a workloop orders its items, use asyncAndWait")

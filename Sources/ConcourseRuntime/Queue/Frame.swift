@@ -39,6 +39,7 @@ struct Frame {
   static func run<Result>(_ frame: consuming Frame, _ body: () -> Result) -> Result {
     var frame = frame
     let thread = CurrentThread.state
+    if thread.pointee.id == 0 { _ = CurrentThread.id }
     let outer = thread.pointee.innermostFrame
     return withUnsafeMutablePointer(to: &frame) { pointer in
       thread.pointee.innermostFrame = pointer
@@ -92,6 +93,40 @@ extension concourse_thread {
   var innermostFrame: UnsafeMutablePointer<Frame>? {
     // SAFETY: only this file's `Frame` pointers are ever stored in `frame`.
     @inline(__always) get { frame?.assumingMemoryBound(to: Frame.self) }
-    @inline(__always) set { frame = UnsafeMutableRawPointer(newValue) }
+    @inline(__always) set {
+      frame = UnsafeMutableRawPointer(newValue)
+      if let newValue { queue = newValue.pointee.queue.toOpaque() }
+    }
+  }
+}
+
+/// What is due when a thread exits.
+///
+/// An item that ends its thread (`pthread_exit`, `pthread_cancel`) never returns: the queue it holds, the group it
+/// belongs to, and who waits for it would hang. The C library unwinds the stack and then runs this hook, on memory
+/// where the frames were, so the innermost queue is kept beside the frame.
+enum ThreadExit {
+  /// Watches the calling thread, before its first item. A worker does it when it learns its id, as do others.
+  /// - Returns: false when the exit will not be noticed (any more).
+  static func watch() -> Bool { CurrentThread.watchExit { ThreadExit.run() } }
+
+  private static func run() {
+    let thread = CurrentThread.state
+    if thread.pointee.frame != nil {
+      // SAFETY: the item's runner has kept the queue alive, and cannot have let go of it.
+      let queue = Unmanaged<DispatchQueue>.fromOpaque(thread.pointee.queue!).takeUnretainedValue()
+      Trap.clientBug(
+        "an item of queue \"\(queue.label)\" ended its thread (pthread_exit or pthread_cancel): it never returns, "
+          + "and what it holds is never given back")
+    }
+    if thread.pointee.once_depth > 0 {
+      Trap.clientBug(
+        "a body that runs once ended its thread (pthread_exit or pthread_cancel): who waits for it would wait for ever"
+      )
+    }
+    if thread.pointee.worker != nil {
+      Trap.clientBug("a thread of the pool was ended from outside (pthread_cancel)")
+    }
+    NodeMagazine.emptyAtExit()
   }
 }

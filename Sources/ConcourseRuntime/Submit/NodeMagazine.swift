@@ -90,12 +90,13 @@ enum NodeMagazine {
 
   /// Whether the calling thread may keep free nodes. Not past its exit hook, for no later hook would give them back.
   private static var mayKeepNodes: Bool {
-    guard CurrentThread.watchExit({ NodeMagazine.emptyAtExit() }) else { return false }
+    guard ThreadExit.watch() else { return false }
     CurrentThread.state.pointee.free_limit = 2 * batch
     return true
   }
 
-  private static func emptyAtExit() {
+  /// Gives all nodes back, and keeps none from now on.
+  static func emptyAtExit() {
     CurrentThread.state.pointee.free_limit = 0
     giveBack(CurrentThread.state.pointee.free_count)
   }

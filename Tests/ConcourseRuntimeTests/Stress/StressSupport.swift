@@ -145,3 +145,21 @@ func startThread(_ body: @escaping @Sendable () -> Void) {
   #expect(failure == 0)
   pthread_detach(thread)
 }
+
+/// Runs `body` on a thread of its own, and returns when that has run its destructors.
+func onJoinedThread(_ body: () -> Void) -> Bool {
+  withoutActuallyEscaping(body) { body in
+    var work = body
+    return withUnsafeMutablePointer(to: &work) { work in
+      var thread = pthread_t()
+      // SAFETY: the thread is joined before `work` goes.
+      let failure = pthread_create(
+        &thread, nil,
+        {
+          $0!.assumingMemoryBound(to: (() -> Void).self).pointee()
+          return nil
+        }, work)
+      return failure == 0 && pthread_join(thread, nil) == 0
+    }
+  }
+}

@@ -129,24 +129,6 @@ private func giveBack(_ node: NodePointer) {
   NodeMagazine.recycle(node)
 }
 
-/// Runs `body` on a thread of its own, and returns when that has run its destructors.
-private func onJoinedThread(_ body: () -> Void) -> Bool {
-  withoutActuallyEscaping(body) { body in
-    var work = body
-    return withUnsafeMutablePointer(to: &work) { work in
-      var thread = pthread_t()
-      // SAFETY: the thread is joined before `work` goes.
-      let failure = pthread_create(
-        &thread, nil,
-        {
-          $0!.assumingMemoryBound(to: (() -> Void).self).pointee()
-          return nil
-        }, work)
-      return failure == 0 && pthread_join(thread, nil) == 0
-    }
-  }
-}
-
 /// A destructor that uses nodes and asks for another round of destructors, as long as there are any.
 private enum LateUse {
   // SAFETY: written before the threads that read it are made.

@@ -1,0 +1,121 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Crash {
+  /// An item that ends its thread never returns, and what it holds would be held for ever.
+  @Suite("Threads that end inside an item", .enabled(if: !Sanitizer.isOn))
+  struct ThreadExitCrashTests {
+    @Test("an asynchronous item, serial, concurrent and global")
+    func asynchronousItem() async {
+      let serial = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchQueue(label: "serial").async { endThread() }
+        awaitDeath()
+      }
+      serial.says(
+        "an item of queue \"serial\" ended its thread (pthread_exit or pthread_cancel): it never returns, "
+          + "and what it holds is never given back")
+      let concurrent = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchQueue(label: "concurrent", attributes: .concurrent).async { endThread() }
+        awaitDeath()
+      }
+      concurrent.says("an item of queue \"concurrent\" ended its thread")
+      let global = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchQueue.global(qos: .utility).async { endThread() }
+        awaitDeath()
+      }
+      global.says("an item of queue \"com.apple.root.utility-qos\" ended its thread")
+    }
+
+    @Test("a synchronous item on a thread of the program's, the first thing it does")
+    func synchronousItem() async {
+      let first = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        #expect(onThreads(1) { _ in DispatchQueue(label: "sync").sync { endThread() } })
+      }
+      first.says("an item of queue \"sync\" ended its thread")
+      let reader = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        #expect(
+          onThreads(1) { _ in DispatchQueue(label: "reader", attributes: .concurrent).sync { endThread() } })
+      }
+      reader.says("an item of queue \"reader\" ended its thread")
+      let waiting = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        #expect(onThreads(1) { _ in DispatchQueue(label: "waiting").asyncAndWait { endThread() } })
+      }
+      waiting.says("an item of queue \"waiting\" ended its thread")
+    }
+
+    @Test("the innermost of nested items has the blame, and one that has returned has none")
+    func nestedItems() async {
+      let inner = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchQueue(label: "outer").async { DispatchQueue(label: "inner").sync { endThread() } }
+        awaitDeath()
+      }
+      inner.says("an item of queue \"inner\" ended its thread")
+      let outer = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchQueue(label: "outer").async {
+          DispatchQueue(label: "inner").sync {}
+          endThread()
+        }
+        awaitDeath()
+      }
+      outer.says("an item of queue \"outer\" ended its thread")
+    }
+
+    @Test("a cancelled thread")
+    func cancellation() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        DispatchQueue(label: "cancelled").async {
+          pthread_cancel(pthread_self())
+          pthread_testcancel()
+        }
+        awaitDeath()
+      }
+      end.says("an item of queue \"cancelled\" ended its thread")
+    }
+
+    @Test("an item of the main queue", .enabled(if: MainThreadLoan.isPossible))
+    func mainQueue() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        MainThreadLoan.run {
+          DispatchQueue.main.async { endThread() }
+          dispatchMain()
+        }
+        awaitDeath()
+      }
+      end.says("an item of queue \"com.apple.main-thread\" ended its thread")
+    }
+
+    @Test("an iteration of a parallel loop, and a body that runs once")
+    func loopsAndOnce() async {
+      let loop = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        #expect(onThreads(1) { _ in DispatchQueue.concurrentPerform(iterations: 1) { _ in endThread() } })
+      }
+      loop.says("an item of queue \"com.apple.root.default-qos\" ended its thread")
+      let once = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        #expect(onThreads(1) { _ in DispatchOnce().perform { endThread() } })
+      }
+      once.says(
+        "a body that runs once ended its thread (pthread_exit or pthread_cancel): who waits for it would wait for ever"
+      )
+    }
+
+    @Test("outside of items a thread that has run some may end as it likes")
+    func outsideOfItems() async {
+      await #expect(processExitsWith: .success) {
+        var thread = pthread_t()
+        let failure = pthread_create(
+          &thread, nil,
+          { _ in
+            let queue = DispatchQueue(label: "queue")
+            queue.sync { queue.async {} }
+            pthread_exit(nil)
+          }, nil)
+        #expect(failure == 0 && pthread_join(thread, nil) == 0)
+      }
+    }
+  }
+}
+
+/// Typed as what returns, so that the closures around it are ordinary items.
+private func endThread() { pthread_exit(nil) }
