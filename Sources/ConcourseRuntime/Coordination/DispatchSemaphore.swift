@@ -5,7 +5,8 @@
 public class DispatchSemaphore: DispatchObject {
   /// The value; below zero, minus the number of waiters.
   @usableFromInline final let value: Atomic<Int>
-  /// Signals that belong to waiters who have not picked them up: what they sleep on.
+  /// Signals that belong to waiters who have not picked them up: what they sleep on. Signed: below zero, what
+  /// timed-out waiters have taken in advance, of signals that are under way.
   private let grants = Atomic<UInt32>(0)
   /// Waiters that sleep, or are about to.
   private let sleepers = Atomic<Int>(0)
@@ -82,11 +83,19 @@ public class DispatchSemaphore: DispatchObject {
     // program is signalling.
     let kept = Unmanaged.passRetained(self)
     defer { kept.release() }
+    deliver()
+  }
+
+  /// Adds a grant, and wakes whom it is for.
+  private final func deliver() {
     // ORDERING: sequentially consistent; releases what the signaller did, and stands before its look at
     // the sleepers. The waiter announces its sleep before it looks at `grants` for the last time.
-    grants.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    let granted = Int32(bitPattern: grants.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue)
+    // Below zero there is still nothing for anybody; at zero, all that took in advance may go.
+    guard granted >= 0 else { return }
     // ORDERING: sequentially consistent; the other half of that race.
-    if sleepers.load(ordering: .sequentiallyConsistent) > 0 { Futex.wake(grants, count: 1) }
+    guard sleepers.load(ordering: .sequentiallyConsistent) > 0 else { return }
+    Futex.wake(grants, count: granted == 0 ? .max : 1)
   }
 
   @usableFromInline @inline(never)
@@ -95,7 +104,7 @@ public class DispatchSemaphore: DispatchObject {
   /// The value was taken below zero: a later signal owes this thread a place.
   private final func waitForGrant(_ deadline: Deadline) -> DispatchTimeoutResult {
     if case .immediate = deadline {
-    } else if Spin.wait(rounds: Spin.waitRounds, until: { takeGrant() }) {
+    } else if Spin.wait(rounds: Spin.waitRounds, until: { takeGrant() == nil }) {
       return .success
     }
     var result = DispatchTimeoutResult.success
@@ -109,28 +118,49 @@ public class DispatchSemaphore: DispatchObject {
     // ORDERING: relaxed; leaving late only costs a signaller a futile wake-up.
     defer { sleepers.wrappingSubtract(1, ordering: .relaxed) }
     while true {
-      if takeGrant() { return .success }
-      if Futex.wait(grants, expected: 0, deadline: deadline) == .timedOut && withdraw() {
-        return .timedOut
+      guard let seen = takeGrant() else { return .success }
+      if Futex.wait(grants, expected: seen, deadline: deadline) == .timedOut {
+        return withdraw() || !takeOwedGrant() ? .timedOut : .success
       }
     }
   }
 
-  private final func takeGrant() -> Bool {
+  /// - Returns: nil when it has taken one, else what it saw of `grants`.
+  private final func takeGrant() -> UInt32? {
     // ORDERING: sequentially consistent; the last look before sleep must come after the announcement.
     var seen = grants.load(ordering: .sequentiallyConsistent)
-    while seen > 0 {
-      // ORDERING: acquiring; pairs with the addition in `grant`.
+    while Int32(bitPattern: seen) > 0 {
+      // ORDERING: acquiring, pairs with the addition in `deliver`; releasing, so that a late waiter whose grant this
+      // was sees in `value` that there is one waiter more.
       let (taken, original) = grants.weakCompareExchange(
-        expected: seen, desired: seen - 1, ordering: .acquiring)
-      if taken { return true }
+        expected: seen, desired: seen - 1, ordering: .acquiringAndReleasing)
+      if taken { return nil }
       seen = original
     }
-    return false
+    return seen
+  }
+
+  /// A signal has counted this waiter in: takes its grant, in advance if need be, and sleeps until it has come. Until
+  /// then the signaller still uses the semaphore; taken in advance, no other waiter gets it.
+  /// - Returns: false when another waiter had got it before, and this one has withdrawn in its place.
+  private final func takeOwedGrant() -> Bool {
+    // ORDERING: sequentially consistent; as in `takeGrant`, and before the look at `value`.
+    var seen = grants.wrappingSubtract(1, ordering: .sequentiallyConsistent).newValue
+    guard Int32(bitPattern: seen) < 0 else { return true }
+    if withdraw() {
+      deliver()
+      return false
+    }
+    while Int32(bitPattern: seen) < 0 {
+      _ = Futex.wait(grants, expected: seen)
+      // ORDERING: sequentially consistent; as in `takeGrant`.
+      seen = grants.load(ordering: .sequentiallyConsistent)
+    }
+    return true
   }
 
   /// Undoes this thread's decrement after a timeout.
-  /// - Returns: false when a signal has come meanwhile: its grant must be picked up.
+  /// - Returns: false when a signal has come meanwhile: its grant must be taken.
   private final func withdraw() -> Bool {
     // ORDERING: relaxed; undoing publishes nothing.
     var seen = value.load(ordering: .relaxed)

@@ -145,5 +145,42 @@ extension ModelSuite {
           Model.run()
         })
     }
+
+    /// Waiters whose time has passed meet a signal that has counted one of them in and not yet granted it.
+    @Test func lateWaitersOfASemaphore() {
+      for signals in 1...2 {
+        expectComplete(
+          Model.explore("two late waiters, \(signals) signals", bound: 2) {
+            let semaphore = DispatchSemaphore(value: 0)
+            let results = Model.Log<DispatchTimeoutResult>()
+            for name in ["left", "right"] {
+              Model.thread(name) { results.append(semaphore.wait(until: .uptime(1))) }
+            }
+            for _ in 0..<signals { Model.thread("signaller") { semaphore.signal() } }
+            Model.run()
+            let taken = results.entries.filter { $0 == .success }.count
+            Model.check(taken <= signals, "\(taken) waits succeeded")
+            for _ in taken..<signals {
+              Model.check(semaphore.wait(until: .immediate) == .success, "a signal was lost")
+            }
+            Model.check(semaphore.wait(until: .immediate) == .timedOut, "a signal was counted twice")
+          })
+      }
+    }
+
+    @Test func aLateWaiterTakesNothingFromOthers() {
+      expectComplete(
+        Model.explore("a late waiter and a patient one", bound: 2) {
+          let semaphore = DispatchSemaphore(value: 0)
+          Model.thread("late") {
+            // What it has taken, it gives back.
+            if semaphore.wait(until: .uptime(1)) == .success { semaphore.signal() }
+          }
+          Model.thread("patient") { semaphore.wait() }
+          Model.thread("signaller") { semaphore.signal() }
+          Model.run()
+          Model.check(semaphore.wait(until: .immediate) == .timedOut, "a signal was counted twice")
+        })
+    }
   }
 }
