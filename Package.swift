@@ -83,7 +83,7 @@ let package = Package(
       path: "Tests/Model/ConcourseModel",
       exclude: [
         "Park/README.md", "Park/Spin.swift", "Worker/CPUQuota.swift", "Worker/CgroupTree.swift",
-        "Worker/CgroupTree+Files.swift",
+        "Worker/CgroupTree+Files.swift", "Worker/Fairness.swift",
       ]),
     .testTarget(
       name: "ConcourseModelTests", dependencies: ["ConcourseModel"],

@@ -57,19 +57,19 @@ extension Band {
       "the system refused a worker thread (errno \(failure)); work waits until a thread can be had")
   }
 
-  private func takeRecord() -> WorkerPointer {
+  /// A record for a thread that is about to be made.
+  func takeRecord() -> WorkerPointer {
     idleLock.withLock {
-      // ORDERING: relaxed; only this lock's holders write the count.
-      let count = recordCount.load(ordering: .relaxed)
       let worker: WorkerPointer
       if let free = freeRecords.popLast() {
         worker = free
       } else {
         worker = .allocate(capacity: 1)
-        worker.initialize(to: WorkerRecord(band: self))
-        records[count] = worker
-        // ORDERING: releasing; publishes the record to searchers and the monitor.
-        recordCount.store(count + 1, ordering: .releasing)
+        // ORDERING: relaxed; only this lock's holders write the word.
+        worker.initialize(to: WorkerRecord(band: self, older: newestRecord.load(ordering: .relaxed)))
+        // ORDERING: sequentially consistent; publishes the record to searchers and the monitor, and stands before
+        // what its thread will keep (`workers`).
+        newestRecord.store(worker, ordering: .sequentiallyConsistent)
       }
       worker.pointee.event.reset()
       // ORDERING: relaxed; the thread made next is the only reader.

@@ -1,8 +1,4 @@
 extension Band {
-  /// How often in a row a worker may prefer what it kept and the most urgent root, before it looks at
-  /// the others first.
-  private static let fairness: UInt32 = 61
-
   /// The life of a worker: take, run, search, park. It begins counted as active and searching.
   func runWorker(_ worker: WorkerPointer) {
     CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
@@ -29,27 +25,48 @@ extension Band {
 
   // MARK: Take
 
-  /// Something to do: what was kept, else the most urgent root's oldest, with a look the other way
-  /// round every so often so that nothing starves.
+  /// Something to do: what was kept, else the most urgent root's oldest. `Fairness` says how often a root goes first.
   @inline(__always)
   private func take(_ worker: WorkerPointer) -> Found? {
     // ORDERING: relaxed; this thread is the only writer.
     let turn = worker.pointee.progress.load(ordering: .relaxed)
-    if turn % Self.fairness == 0 {
+    if turn % Fairness.rootPeriod == 0 {
       SystemThread.adoptSignals()
-      for root in roots.reversed() {
-        if let node = root._withUnsafeGuaranteedRef({ $0.take() }) { return Found(node: node, root: root) }
-      }
+      if let found = takeInRotation(turn / Fairness.rootPeriod) { return found }
     }
     // ORDERING: relaxed; only a look, so that an empty slot is not written.
     if worker.pointee.kept.load(ordering: .relaxed) != nil {
       // ORDERING: acquiring; the monitor or a searcher may have taken it: whoever gets the node runs it.
       if let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) {
+        if turn % Fairness.slotPeriod == 0, let urgent = takeMoreUrgent(than: node, worker) { return urgent }
         return Found(node: node, root: nil)
       }
     }
     for root in roots {
       if let node = root._withUnsafeGuaranteedRef({ $0.take() }) { return Found(node: node, root: root) }
+    }
+    return nil
+  }
+
+  /// The oldest entry of the first root that has any, beginning with another root each time.
+  @inline(never)
+  private func takeInRotation(_ round: UInt32) -> Found? {
+    let first = Int(round) % roots.count
+    for offset in 0..<roots.count {
+      let root = roots[(first + offset) % roots.count]
+      if let node = root._withUnsafeGuaranteedRef({ $0.take() }) { return Found(node: node, root: root) }
+    }
+    return nil
+  }
+
+  /// The oldest entry of a root more urgent than `kept`, which then goes back to the slot that it came from.
+  @inline(never)
+  private func takeMoreUrgent(than kept: NodePointer, _ worker: WorkerPointer) -> Found? {
+    for root in roots {
+      guard root._withUnsafeGuaranteedRef({ $0.level }) > kept.pointee.level.served else { return nil }
+      guard let node = root._withUnsafeGuaranteedRef({ $0.take() }) else { continue }
+      keep(kept, on: worker)
+      return Found(node: node, root: root)
     }
     return nil
   }
@@ -133,15 +150,13 @@ extension Band {
   }
 
   /// A queue that another worker keeps, seen at a moment of its progress.
-  private struct Overdue {
+  struct Overdue {
     let owner: WorkerPointer
     let progress: UInt32
   }
 
-  private func overdueCandidate(besides worker: WorkerPointer) -> Overdue? {
-    // ORDERING: acquiring; pairs with the releasing store of the count, publishes the records.
-    for index in 0..<recordCount.load(ordering: .acquiring) {
-      guard let other = records[index], other != worker else { continue }
+  func overdueCandidate(besides worker: WorkerPointer) -> Overdue? {
+    for other in workers where other != worker {
       // ORDERING: relaxed; hints, confirmed by the exchange in `steal`.
       if other.pointee.kept.load(ordering: .relaxed) != nil {
         return Overdue(owner: other, progress: other.pointee.progress.load(ordering: .relaxed))
@@ -151,13 +166,14 @@ extension Band {
   }
 
   /// Takes over what a worker keeps if it has not moved on since.
-  private func steal(_ overdue: Overdue, for worker: WorkerPointer) -> Bool {
+  func steal(_ overdue: Overdue, for worker: WorkerPointer) -> Bool {
     // ORDERING: relaxed; a hint, as above.
     guard overdue.owner.pointee.progress.load(ordering: .relaxed) == overdue.progress else { return false }
     // ORDERING: acquiring; pairs with the exchange in `keep`.
     guard let node = overdue.owner.pointee.kept.exchange(nil, ordering: .acquiring) else { return false }
-    // ORDERING: releasing; a later thief acquires it. This worker's own slot is empty: it is searching.
-    worker.pointee.kept.store(node, ordering: .releasing)
+    // This worker's own slot is empty: it is searching. The monitor may have gone to sleep between the two exchanges,
+    // when neither slot held the queue, and this worker may come to something else first: `keep` wakes it.
+    keep(node, on: worker)
     return true
   }
 

@@ -16,9 +16,8 @@ final class Band {
   let idleLock = Lock()
   var idle: [WorkerPointer] = []
   var freeRecords: [WorkerPointer] = []
-  /// All records ever made are `records[0..<recordCount]`.
-  let records: UnsafeMutablePointer<WorkerPointer?>
-  let recordCount = Atomic<Int>(0)
+  /// The record made last. Written under `idleLock`.
+  let newestRecord = Atomic<WorkerPointer?>(nil)
   /// Workers that a lowered thread wanted: the monitor spawns them.
   let wantedThreads = Atomic<Int>(0)
 
@@ -26,8 +25,6 @@ final class Band {
     self.name = name
     self.nice = nice
     self.idleIO = idleIO
-    records = .allocate(capacity: PoolSize.mostThreads)
-    records.initialize(repeating: nil, count: PoolSize.mostThreads)
   }
 
   /// The roots to serve, the most urgent first.
@@ -49,13 +46,23 @@ final class Band {
   let overrunLooks = Atomic<Int>(0)
   let overrunLimit = Atomic<Int>(100)
 
-  /// Looks in a row at which work waited and not one worker was active. OWNED BY the monitor.
-  let starvedLooks = Atomic<Int>(0)
+  /// OWNED BY the monitor.
+  var starvation = Starvation()
+
+  /// How many threads the band may have whatever the cap, because it starves. Written by the monitor alone.
+  let starvationLimit = Atomic<Int>(0)
 
   /// How many workers may be active at once.
   var activeLimit: Int {
     // ORDERING: relaxed; a number to steer by.
     @inline(__always) get { PoolSize.width &+ allowance.load(ordering: .relaxed) }
+  }
+
+  /// All records ever made, the newest first.
+  var workers: WorkerRecords {
+    // ORDERING: sequentially consistent; pairs with the store in `takeRecord`, publishes the record. A queue that a
+    // new worker keeps is seen by the monitor's last look before it sleeps (Park/README.md).
+    WorkerRecords(rest: newestRecord.load(ordering: .sequentiallyConsistent))
   }
 
   /// Whether work waits in a root. A hint.
@@ -82,9 +89,8 @@ final class Band {
   }
 
   /// Wakes or makes a worker.
-  /// - Parameter isStarving: see `PoolSize.mayGrow`.
   @inline(never)
-  func wakeOne(isStarving: Bool = false) {
+  func wakeOne() {
     Runtime.requireThreads("submitting work")
     idleLock.lock()
     let now = counters.snapshot
@@ -103,7 +109,9 @@ final class Band {
       if isPolling { EventLoop.shared.interrupt() }
       return
     }
-    guard PoolSize.mayGrow(band: now.threads, isStarving: isStarving) else {
+    // ORDERING: relaxed; a number to steer by.
+    let limit = starvationLimit.load(ordering: .relaxed)
+    guard PoolSize.mayGrow(band: now.threads, starvationLimit: limit) else {
       idleLock.unlock()
       // At the cap, all threads wait or are stuck: the first to come back will look. A thread that was
       // refused is asked for again.
@@ -161,6 +169,6 @@ final class Band {
   }
 }
 
-// SAFETY: `records` holds atomics; `idle` is GUARDED BY `idleLock`, `roots` is set once while the runtime
-// is made, `recordCount` and `freeRecords` are GUARDED BY `idleLock`.
+// SAFETY: `idle` and `freeRecords` are GUARDED BY `idleLock`, `roots` and `monitor` are set once while the runtime
+// is made, `starvation` is OWNED BY the monitor, the rest is atomic or constant.
 extension Band: @unchecked Sendable {}

@@ -2,8 +2,6 @@ extension Monitor {
   /// Looks without any completion in a band that is full of computing workers, after which one more is
   /// added; doubled each time until something completes. What they wait for may be what waits here.
   private static let overrun = 100
-  /// Looks at a band with waiting work and no active worker after which the cap gives way.
-  private static let starvation = 10
   /// Looks without a newly stuck worker after which the allowance shrinks.
   private static let calm = 4
 
@@ -18,9 +16,10 @@ extension Monitor {
     var newlyStuck = 0
     var progress = false
     var computing: WorkerPointer?
-    // ORDERING: acquiring; pairs with the releasing store of the count, publishes the records.
-    for index in 0..<band.recordCount.load(ordering: .acquiring) {
-      guard let worker = band.records[index] else { continue }
+    var begun: UInt32 = 0
+    for worker in band.workers {
+      // ORDERING: relaxed; a count to compare with earlier ones.
+      begun &+= worker.pointee.progress.load(ordering: .relaxed)
       guard makesNoProgress(worker) else {
         progress = progress || isActive(worker)
         continue
@@ -43,23 +42,18 @@ extension Monitor {
       band.overrunLimit.store(Self.overrun, ordering: .relaxed)
     }
     adjustAllowance(of: band, newlyStuck: newlyStuck)
+    relieveStarvation(of: band, waiting: waiting, begun: begun)
     if waiting { band.noteWork() }
-    feedStarving(band, waiting: waiting)
     return waiting
   }
 
-  /// At the cap, with every worker blocked and work waiting, the work may be what they all wait for: adds
-  /// one worker at a time beyond the cap, each after ten more looks without an active one.
-  private func feedStarving(_ band: Band, waiting: Bool) {
-    guard waiting && band.counters.snapshot.active == 0 else {
-      // ORDERING: relaxed; the monitor's own.
-      return band.starvedLooks.store(0, ordering: .relaxed)
-    }
-    // ORDERING: relaxed; the monitor's own.
-    guard band.starvedLooks.wrappingAdd(1, ordering: .relaxed).newValue >= Self.starvation else { return }
-    // ORDERING: relaxed; as above.
-    band.starvedLooks.store(0, ordering: .relaxed)
-    band.wakeOne(isStarving: true)
+  private func relieveStarvation(of band: Band, waiting: Bool, begun: UInt32) {
+    let now = band.counters.snapshot
+    let isBlocked = waiting && now.active == 0
+    let limit = band.starvation.look(isBlocked: isBlocked, threads: now.threads, begun: begun)
+    // ORDERING: relaxed, both; a number to steer by.
+    if let limit { band.starvationLimit.store(limit, ordering: .relaxed) }
+    if !waiting { band.starvationLimit.store(0, ordering: .relaxed) }
   }
 
   /// Whether a worker has been at the same entry since the last look.

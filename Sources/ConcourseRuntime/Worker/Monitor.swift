@@ -142,11 +142,8 @@ final class Monitor {
   /// There are fewer processors than before: every worker looks whether it is one too many.
   private func stepBackEverywhere() {
     for band in Runtime.shared.bands {
-      // ORDERING: acquiring; as in `look(at:)`.
-      for index in 0..<band.recordCount.load(ordering: .acquiring) {
-        // ORDERING: relaxed; seen some time soon is soon enough.
-        band.records[index]?.pointee.cameBack.store(true, ordering: .relaxed)
-      }
+      // ORDERING: relaxed; seen some time soon is soon enough.
+      for worker in band.workers { worker.pointee.cameBack.store(true, ordering: .relaxed) }
     }
   }
 
@@ -157,14 +154,9 @@ final class Monitor {
       if band.hasWorkInTotalOrder { return true }
       // ORDERING: sequentially consistent; pairs with the request in `Band.spawn`.
       if band.wantedThreads.load(ordering: .sequentiallyConsistent) > 0 { return true }
-      // ORDERING: acquiring; as in `look`.
-      for index in 0..<band.recordCount.load(ordering: .acquiring) {
-        // ORDERING: sequentially consistent; pairs with the exchange in `keep`, see `watch`.
-        if let worker = band.records[index],
-          worker.pointee.kept.load(ordering: .sequentiallyConsistent) != nil
-        {
-          return true
-        }
+      for worker in band.workers {
+        // ORDERING: sequentially consistent; pairs with what puts a queue into the slot, see `watch`.
+        if worker.pointee.kept.load(ordering: .sequentiallyConsistent) != nil { return true }
       }
     }
     return false

@@ -1,7 +1,7 @@
 /// How many workers may run at once, and how many there may be.
 enum PoolSize {
-  /// The most threads that any setting allows.
-  static let mostThreads = 4096
+  /// The highest cap that can be set.
+  private static let highestCap = 4096
   /// How long an idle worker stays, in nanoseconds.
   static let idleLifetime: UInt64 = 5_000_000_000
 
@@ -20,7 +20,7 @@ enum PoolSize {
   static var cap: Int {
     // ORDERING: relaxed; see above.
     get { currentCap.load(ordering: .relaxed) }
-    set { currentCap.store(min(max(newValue, 1), mostThreads), ordering: .relaxed) }
+    set { currentCap.store(min(max(newValue, 1), highestCap), ordering: .relaxed) }
   }
 
   /// Workers alive now, in all bands.
@@ -32,13 +32,12 @@ enum PoolSize {
   /// Reserves room for one more thread in a band that has `inBand`. A band may always have as many as
   /// there are processors, so that blocked threads of one band cannot starve the others.
   ///
-  /// The cap holds back floods of blocked threads, but not the last resort: with `isStarving`, when every
-  /// thread of the band has been blocked for a while and work waits, one more may come.
-  static func mayGrow(band inBand: Int, isStarving: Bool = false) -> Bool {
-    guard inBand < mostThreads else { return false }
+  /// The cap holds back floods of blocked threads. A band that starves may have `starvationLimit` all the same.
+  static func mayGrow(band inBand: Int, starvationLimit: Int) -> Bool {
+    guard inBand < BandCounters.mostThreads else { return false }
     // ORDERING: relaxed; see above.
     let reserved = threads.wrappingAdd(1, ordering: .relaxed).newValue
-    if reserved <= cap || inBand < width || isStarving { return true }
+    if reserved <= cap || inBand < max(width, starvationLimit) { return true }
     threadEnded()
     return false
   }
@@ -63,8 +62,8 @@ enum PoolSize {
 
   private static func capFromEnvironment() -> Int? {
     guard let text = Processor.environment("CONCOURSE_MAX_THREADS") else { return nil }
-    guard let number = Int(text), (1...mostThreads).contains(number) else {
-      Trap.warn("CONCOURSE_MAX_THREADS=\(text) is not a number from 1 to \(mostThreads); ignored")
+    guard let number = Int(text), (1...highestCap).contains(number) else {
+      Trap.warn("CONCOURSE_MAX_THREADS=\(text) is not a number from 1 to \(highestCap); ignored")
       return nil
     }
     return number

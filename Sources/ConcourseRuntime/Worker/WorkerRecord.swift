@@ -16,6 +16,8 @@ struct WorkerRecord: ~Copyable {
   }
 
   let band: Unmanaged<Band>
+  /// The band's record made before this one.
+  let older: WorkerPointer?
 
   /// The queue this worker made runnable last: the next thing it will do unless another takes it.
   let kept = Atomic<NodePointer?>(nil)
@@ -46,8 +48,19 @@ struct WorkerRecord: ~Copyable {
   /// OWNED BY the monitor: for how many looks in a row there was no progress.
   let looksWithoutProgress = Atomic<Int>(0)
 
-  init(band: Band) {
+  init(band: Band, older: WorkerPointer?) {
     self.band = .passUnretained(band)
+    self.older = older
+  }
+}
+
+/// A band's records, the newest first. They are never freed, so any thread may walk them at any time.
+struct WorkerRecords: Sequence, IteratorProtocol {
+  var rest: WorkerPointer?
+
+  mutating func next() -> WorkerPointer? {
+    defer { rest = rest?.pointee.older }
+    return rest
   }
 }
 

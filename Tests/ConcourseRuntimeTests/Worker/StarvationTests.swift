@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import ConcourseRuntime
@@ -33,4 +34,109 @@ struct StarvationTests {
       precondition(group.wait(timeout: .now() + .seconds(60)) == .success)
     }
   }
+
+  @Test("S143 five thousand items that wait for the next one", .enabled(if: !Sanitizer.isOn))
+  func fiveThousand() async {
+    await #expect(processExitsWith: .success) {
+      let gate = DispatchSemaphore(value: 0)
+      let group = DispatchGroup()
+      for _ in 0..<5_000 { DispatchQueue.global().async(group: group) { gate.wait() } }
+      DispatchQueue.global().async(group: group) { for _ in 0..<5_000 { gate.signal() } }
+      precondition(group.wait(timeout: .now() + .seconds(100)) == .success)
+    }
+  }
+
+  @Test("the cap gives way after ten looks, by one thread at first, by more while no entry ends")
+  func grants() {
+    var starvation = Starvation()
+    // As many threads as were granted, each at an entry of its own.
+    func nextGrant(threads: Int, begun: UInt32) -> Int? {
+      for _ in 0..<9 where starvation.look(isBlocked: true, threads: threads, begun: begun) != nil {
+        return nil
+      }
+      return starvation.look(isBlocked: true, threads: threads, begun: begun)
+    }
+    var threads = 512
+    for count in 1...200 {
+      let granted = nextGrant(threads: threads, begun: 7 &+ UInt32(threads))
+      #expect(granted == threads + (count < 65 ? 1 : count < 129 ? 2 : count < 193 ? 4 : 8))
+      threads = granted ?? threads
+    }
+    // One entry has ended, and its worker has begun another.
+    #expect(nextGrant(threads: threads, begun: 8 &+ UInt32(threads)) == threads + 1)
+    // A worker that is active makes the monitor wait anew.
+    for _ in 0..<9 { _ = starvation.look(isBlocked: true, threads: threads, begun: 0) }
+    #expect(starvation.look(isBlocked: false, threads: threads, begun: 0) == nil)
+    #expect(nextGrant(threads: threads, begun: 0) != nil)
+  }
+
+  @Test("no band grows beyond what its counters hold")
+  func counters() {
+    let before = PoolSize.threadCount
+    #expect(!PoolSize.mayGrow(band: BandCounters.mostThreads, starvationLimit: .max))
+    #expect(PoolSize.threadCount == before)
+    let most = BandCounters.mostThreads
+    let counters = BandCounters()
+    let full = counters.apply(.init(active: most + 1, searching: most, threads: most))
+    #expect([full.active, full.searching, full.parked, full.threads] == [most + 1, most, 0, most])
+  }
+
+  @Test("an item of any class runs beside classes that never run dry and queues that hand an item to and fro")
+  func classes() async {
+    await #expect(processExitsWith: .success) { everyClassRuns() }
+  }
+
+  @Test("an item of any class runs beside all others on one processor")
+  func classesOnOneProcessor() async {
+    await #expect(processExitsWith: .success) {
+      useOneProcessor()
+      everyClassRuns()
+    }
+  }
+}
+
+/// Each class in turn has ten items to run while the global queues of all others never run dry, and two pairs of
+/// serial queues stay in their workers' slots.
+private func everyClassRuns() {
+  let all: [DispatchQoS.QoSClass] = [.userInteractive, .userInitiated, .default, .utility, .background]
+  for qosClass in all {
+    let stop = Tally()
+    let begun = Tally()
+    let flooded = DispatchSemaphore(value: 0)
+    let group = DispatchGroup()
+    @Sendable func goesOn() -> Bool {
+      for _ in 0..<200 { Processor.pause() }
+      if begun.add() == 1000 { flooded.signal() }
+      return stop.value == 0
+    }
+    @Sendable func feed(_ queue: DispatchQueue) {
+      queue.async(group: group) { if goesOn() { feed(queue) } }
+    }
+    @Sendable func hop(_ queue: DispatchQueue, _ other: DispatchQueue) {
+      queue.async(group: group) { if goesOn() { hop(other, queue) } }
+    }
+    for other in all where other != qosClass { for _ in 0..<16 { feed(.global(qos: other)) } }
+    for _ in 0..<2 { hop(DispatchQueue(label: "left"), DispatchQueue(label: "right")) }
+    precondition(comes(flooded))
+    let ran = DispatchSemaphore(value: 0)
+    for _ in 0..<10 { DispatchQueue.global(qos: qosClass).async { ran.signal() } }
+    for _ in 0..<10 { precondition(comes(ran), "\(qosClass)") }
+    stop.add()
+    precondition(empties(group))
+  }
+}
+
+/// Keeps this thread, and those of the pool that are still to be made, on the first processor that it may use.
+private func useOneProcessor() {
+  typealias Call = @convention(c) (pid_t, Int, UnsafeMutableRawPointer) -> Int32
+  // SAFETY: both take a thread, a size in bytes and a set of processors; the headers show them to GNU C only.
+  func call(_ name: String) -> Call { unsafeBitCast(dlsym(nil, name), to: Call.self) }
+  var set = [UInt8](repeating: 0, count: 128)
+  precondition(call("sched_getaffinity")(0, set.count, &set) >= 0)
+  let first = set.firstIndex { $0 != 0 }!
+  let lowest = set[first] & (~set[first] &+ 1)
+  for index in set.indices { set[index] = index == first ? lowest : 0 }
+  precondition(call("sched_setaffinity")(0, set.count, &set) == 0)
+  _ = PoolSize.refreshWidth()
+  precondition(PoolSize.width == 1)
 }

@@ -23,11 +23,7 @@ extension Runtime {
     EventLoop.beginAfresh()
     guard let last = stored else { return }
     for band in last.bands {
-      // ORDERING: relaxed; nobody runs between executions.
-      for index in 0..<band.recordCount.load(ordering: .relaxed) {
-        band.records[index]?.deinitialize(count: 1).deallocate()
-      }
-      band.records.deallocate()
+      for worker in band.workers { worker.deinitialize(count: 1).deallocate() }
     }
     for level in 0...Int(QoSLevel.userInteractive.rawValue) { last.roots[level].release() }
     last.roots.deallocate()

@@ -24,11 +24,21 @@ enum ModelFaults {
   /// A worker that waits for events is not called away from them.
   nonisolated(unsafe) static var dropsInterruptions = false
 
+  // SAFETY: as above.
+  /// A worker prefers the most urgent root every time.
+  nonisolated(unsafe) static var rootsNeverGoFirst = false
+
+  // SAFETY: as above.
+  /// A worker prefers the queue that it keeps every time.
+  nonisolated(unsafe) static var slotAlwaysGoesFirst = false
+
   static func disarm() {
     dropsInterruptions = false
     futexSleepsRegardless = false
     dropsWakes = false
     refusesThreads = false
+    rootsNeverGoFirst = false
+    slotAlwaysGoesFirst = false
     staleLoadsIn = nil
   }
 }

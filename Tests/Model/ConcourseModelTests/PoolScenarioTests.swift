@@ -1,0 +1,129 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// The pool's order: no class is kept waiting for ever, and the monitor does not lose what one worker takes from
+/// another.
+extension ModelSuite {
+  @Suite struct Pool {
+    // MARK: Fairness
+
+    /// Classes whose global queues never run dry, a pair of queues that hand an item to and fro, and one item of
+    /// another class, put in by one of the others: how many begin between that one and it?
+    private struct Flood {
+      let classes: [DispatchQoS.QoSClass]
+      var pair: DispatchQoS.QoSClass = .default
+      let probe: DispatchQoS.QoSClass
+      let mostBefore: Int
+
+      /// The floods dry up after so many entries, or when the probe has run.
+      private static let length = 32
+
+      /// - Parameter first: how many entries have begun when the item is put in.
+      func run(after first: Int) {
+        Model.setProcessors(1)
+        let log = Model.Log<String>()
+        @Sendable func goesOn(_ entry: String) -> Bool {
+          log.append(entry)
+          if log.entries.count == first { DispatchQueue.global(qos: probe).async { log.append("probe") } }
+          return log.entries.count < Self.length && !log.entries.contains("probe")
+        }
+        @Sendable func feed(_ queue: DispatchQueue) { queue.async { if goesOn("flood") { feed(queue) } } }
+        let qos = DispatchQoS(qosClass: pair, relativePriority: 0)
+        let queues = [DispatchQueue(label: "left", qos: qos), DispatchQueue(label: "right", qos: qos)]
+        @Sendable func hop(_ index: Int) { queues[index].async { if goesOn("hop") { hop(1 - index) } } }
+        for qosClass in classes { feed(.global(qos: qosClass)) }
+        hop(0)
+        Model.run()
+        let before = (log.entries.firstIndex(of: "probe") ?? .max) - first
+        Model.check(before <= mostBefore, "\(before) entries before the item: \(log.entries)")
+      }
+
+      /// One schedule for each place in the worker's turns, until one fails.
+      func explore(_ arm: @escaping () -> Void = {}) -> ModelResult {
+        var result = ModelResult(name: "")
+        for first in 1...12 {
+          result = Model.explore("floods beside \(probe), after \(first)", bound: 0) {
+            arm()
+            run(after: first)
+          }
+          if result.failure != nil || !result.isComplete { break }
+        }
+        return result
+      }
+    }
+
+    // In the model a root goes first at every third entry, and one that is more urgent than the kept queue at every
+    // second; at every sixth both are due, and the first rule goes before.
+    private static let urgent = Flood(classes: [.default], probe: .userInteractive, mostBefore: 2 * 2 - 1)
+    private static let between = Flood(
+      classes: [.userInteractive, .default], probe: .userInitiated, mostBefore: 3 * 3 - 1)
+    private static let last = Flood(
+      classes: [.userInteractive, .userInitiated], pair: .userInteractive, probe: .default,
+      mostBefore: 3 * 3 - 1)
+
+    @Test func everyClassRuns() {
+      for flood in [Self.urgent, Self.between, Self.last] {
+        let result = flood.explore()
+        #expect(result.failure == nil && result.isComplete, "\(result)")
+      }
+    }
+
+    @Test func aClassWithoutTurnsIsFound() throws {
+      let result = Self.between.explore { ModelFaults.rootsNeverGoFirst = true }
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
+    }
+
+    @Test func aSlotThatAlwaysGoesFirstIsFound() throws {
+      let result = Self.urgent.explore { ModelFaults.slotAlwaysGoesFirst = true }
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
+    }
+
+    // MARK: Stealing
+
+    /// A searcher takes over what a busy worker keeps, while the monitor goes to sleep. Both workers then block in
+    /// calls that the engine does not know of, until the queue has been run.
+    private static func stealAgainstDormancy() {
+      Model.setProcessors(2)
+      let band = Runtime.shared.bands[0]
+      let queue = DispatchQueue(label: "kept")
+      let hasRun = Box<UInt32>(0)
+      Runtime.shared.monitor.watch()
+      func worker(_ name: String, at instant: UInt64, _ body: @escaping (WorkerPointer) -> Void) {
+        let worker = band.takeRecord()
+        band.counters.apply(.init(active: 1, threads: 1))
+        Model.thread(name) {
+          // ORDERING: relaxed; as the engine stores it.
+          worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)
+          CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
+          Model.sleep(nanoseconds: instant)
+          body(worker)
+          _ = Futex.wait(hasRun.word, expected: 0)
+        }
+      }
+      // Before the monitor's last look, for which it has begun another entry.
+      worker("owner", at: 15_500_000) { worker in
+        worker.pointee.progress.wrappingAdd(1, ordering: .relaxed)
+        queue.async {
+          // ORDERING: relaxed; nothing is published by it.
+          hasRun.word.store(1, ordering: .relaxed)
+          Futex.wake(hasRun.word, count: 2)
+        }
+      }
+      // At that look.
+      worker("thief", at: 16_000_000) { worker in
+        if let overdue = band.overdueCandidate(besides: worker) { _ = band.steal(overdue, for: worker) }
+      }
+      Model.run()
+    }
+
+    @Test func stealAgainstDormancy() {
+      let result = Model.explore("steal while the monitor goes to sleep", bound: 1, allowTime: true) {
+        Self.stealAgainstDormancy()
+      }
+      #expect(result.failure == nil && result.isComplete, "\(result)")
+    }
+  }
+}
