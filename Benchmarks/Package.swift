@@ -17,6 +17,7 @@ let package = Package(
     .executable(name: "rival-c", targets: ["rival-c"]),
     .executable(name: "echo-load", targets: ["echo-load"]),
     .executable(name: "bench-concurrency", targets: ["bench-concurrency"]),
+    .executable(name: "bench-oversubscribed", targets: ["bench-oversubscribed"]),
     .executable(name: "hello-swift", targets: ["hello-swift"]),
   ],
   targets: [
@@ -35,6 +36,7 @@ let package = Package(
     .executableTarget(name: "echo-load"),
     // Finished programs that know nothing of Concourse: run-drop-in starts them on either library.
     .executableTarget(name: "bench-concurrency", dependencies: ["CBench"]),
+    .executableTarget(name: "bench-oversubscribed", dependencies: ["CBench"]),
     .executableTarget(name: "hello-swift", dependencies: ["CBench"]),
   ],
   swiftLanguageModes: [.v6]

@@ -52,13 +52,15 @@ enum Main {
     // The incumbent lies where the toolchain keeps its other libraries.
     let toolchain = incumbent.split(separator: "/", omittingEmptySubsequences: false).dropLast()
       .joined(separator: "/")
-    let dropIn = DropIn(
-      incumbent: try Library(
-        named: Contestant.incumbentName, incumbent, linkedIn: folder, toolchain: toolchain),
-      concourse: try Library(
-        named: Contestant.concourseName, concourse, linkedIn: folder, toolchain: toolchain),
-      programs: try ownFolder(), options: options)
-    let result = try dropIn.run()
+    let theirs = try Library(
+      named: Contestant.incumbentName, incumbent, linkedIn: folder, toolchain: toolchain)
+    let ours = try Library(
+      named: Contestant.concourseName, concourse, linkedIn: folder, toolchain: toolchain)
+    let programs = try ownFolder()
+    let result =
+      options.oversubscribed
+      ? try Oversubscribed(incumbent: theirs, concourse: ours, programs: programs, options: options).run()
+      : try DropIn(incumbent: theirs, concourse: ours, programs: programs, options: options).run()
     print(result.text)
     if result.failed { return 2 }
     return options.check && !result.missed.isEmpty ? 1 : 0

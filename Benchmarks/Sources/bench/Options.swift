@@ -18,12 +18,14 @@ struct Options {
   /// of the Swift rows.
   var dropIn: String?
   var incumbentLibrary: String?
+  /// With `dropIn`: its waits beside busy processes, instead of the rows about speed.
+  var oversubscribed = false
 
   static let usage = """
     usage: bench [--rounds N] [--rows WORD[,WORD...]] [--quick] [--only incumbent|concourse]
                  [--rivals] [--rivals-script PATH] [--check] [--json]
            bench --drop-in LIBRARY --incumbent-library LIBRARY
-                 [--rounds N] [--rows WORD[,WORD...]] [--quick] [--check]
+                 [--rounds N] [--rows WORD[,WORD...]] [--quick] [--check] [--oversubscribed]
 
       --rounds N   measure each row N times on each runtime, in turn, and keep the minimum (5)
       --rows       only rows whose name contains one of these words, or words-in-a-row
@@ -33,6 +35,8 @@ struct Options {
       --check      exit with status 1 if a limit is missed
       --json       print the report as JSON
       --drop-in    the same programs on two libraries: this libdispatch.so and the incumbent's
+      --oversubscribed  how long waits take on either beside 0, 2 and 8 busy processes, with and without
+                   the right to raise threads
 
     Exit status: 0; 1 a limit is missed (with --check); 2 something could not be measured.
     """
@@ -66,6 +70,7 @@ struct Options {
       case "--incumbent-library":
         guard let path = arguments.popFirst() else { throw Failure("--incumbent-library needs a path") }
         incumbentLibrary = path
+      case "--oversubscribed": oversubscribed = true
       case "--rivals": wantsRivals = true
       case "--quick": quick = true
       case "--check": check = true
@@ -82,6 +87,7 @@ struct Options {
     if dropIn != nil && (json || only != nil || rivals != nil) {
       throw Failure("--json, --only and --rivals do not go with --drop-in")
     }
+    if oversubscribed && dropIn == nil { throw Failure("--oversubscribed needs --drop-in") }
     if check && only != nil { throw Failure("--check compares two runtimes; --only leaves one") }
   }
 

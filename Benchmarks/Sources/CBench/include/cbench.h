@@ -31,6 +31,9 @@ char *_Nullable *_Nonnull bench_environment(void);
 // line each. Returns 0, or what the program should exit with.
 int bench_print_dispatch_libraries(void);
 
+// Computes until the parent ends or kills this process, `seconds` at most.
+void bench_stay_busy(unsigned seconds) __attribute__((noreturn, swift_name("bench_stay_busy(until:)")));
+
 // Raises the soft limit of open descriptors to the hard one. Returns the limit then in force.
 long bench_raise_descriptor_limit(void);
 
