@@ -16,9 +16,16 @@ enum Spin {
   private static let firstRounds = 20
   /// Nanoseconds after which a yielded processor was taken by somebody with no part in the wait.
   private static let longYield: UInt64 = 50_000
-  /// Waits that sleep at once after a long yield; doubled while yields stay long.
-  private static let leastPenalty: Int32 = 100
-  private static let mostPenalty: Int32 = 100_000
+  /// Waits of the process that sleep at once after a long yield, as many as cost about what the yield did;
+  /// doubled while yields stay long.
+  private static let leastPenalty: Int32 = 1_000
+  private static let mostPenalty: Int32 = 1_000_000
+
+  // ORDERING: relaxed throughout; numbers to steer by. Written only where processors are scarce.
+  /// Waits of the process still to come that do not yield. May fall below zero.
+  private static let debt = Atomic<Int32>(0)
+  /// What the next long yield costs.
+  private static let penalty = Atomic<Int32>(leastPenalty)
 
   /// Spins until `done` holds, giving the processor away once on the way.
   ///
@@ -27,9 +34,10 @@ enum Spin {
   /// when this thread has just woken somebody, it yields; if nobody else wants the processor, that
   /// costs one system call, and the spinning goes on.
   ///
-  /// On a busy machine a yield may cost milliseconds, because somebody else computes with the processor. A
-  /// thread that has met that sleeps at once the next times: the kernel wakes a sleeper sooner than it lets
-  /// a yielder go on.
+  /// On a busy machine a yield costs milliseconds: the kernel takes a whole time slice from the yielder, and
+  /// spinning spends what would let it run at once when it is woken. So after one long yield the threads of
+  /// this process sleep at once for a while. A lowered thread never yields: its slice counts many times over,
+  /// and a worker that searches all the while keeps others from being woken.
   /// - Returns: whether `done` held.
   @inline(__always)
   static func wait(rounds: Int, until done: () -> Bool) -> Bool {
@@ -42,11 +50,8 @@ enum Spin {
     }
     thread.pointee.has_woken = 0
     if done() { return true }
-    guard thread.pointee.spin_debt == 0 else {
-      thread.pointee.spin_debt -= 1
-      return false
-    }
-    yield(thread)
+    guard mayYield(thread) else { return false }
+    note(yield: yield())
     // With one processor, nothing changes while this thread has it.
     for _ in 0..<(PoolSize.width > 1 ? rounds : 0) {
       if done() { return true }
@@ -55,15 +60,32 @@ enum Spin {
     return done()
   }
 
+  /// Whether a yield is likely to be short. Pays off one wait of the debt.
+  static func mayYield(_ thread: UnsafeMutablePointer<concourse_thread>) -> Bool {
+    if thread.pointee.nice > 0 { return false }
+    // ORDERING: relaxed, both; see above.
+    guard debt.load(ordering: .relaxed) > 0 else { return true }
+    debt.wrappingSubtract(1, ordering: .relaxed)
+    return false
+  }
+
+  /// - Returns: the nanoseconds until the thread went on.
   @inline(never)
-  private static func yield(_ thread: UnsafeMutablePointer<concourse_thread>) {
+  private static func yield() -> UInt64 {
     let began = Clock.uptime()
     Processor.yield()
-    if Clock.uptime() &- began < longYield {
-      thread.pointee.spin_penalty = leastPenalty
-    } else {
-      thread.pointee.spin_debt = max(thread.pointee.spin_penalty, leastPenalty)
-      thread.pointee.spin_penalty = min(thread.pointee.spin_debt * 2, mostPenalty)
+    return Clock.uptime() &- began
+  }
+
+  /// A yield took so many nanoseconds.
+  static func note(yield: UInt64) {
+    // ORDERING: relaxed, all; see above.
+    let cost = penalty.load(ordering: .relaxed)
+    if yield >= longYield {
+      debt.store(cost, ordering: .relaxed)
+      penalty.store(min(cost * 2, mostPenalty), ordering: .relaxed)
+    } else if cost != leastPenalty {
+      penalty.store(leastPenalty, ordering: .relaxed)
     }
   }
 }

@@ -1,0 +1,47 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  @Suite("Spin")
+  struct SpinTests {
+    @Test("a long yield of one thread keeps the other threads of the process from yielding for a while")
+    func debt() async {
+      await #expect(processExitsWith: .success) {
+        Spin.note(yield: 1_000_000)
+        let paid = Tally()
+        let ended = onThreads(2) { _ in
+          for _ in 0..<400 where !Spin.mayYield(CurrentThread.state) { paid.add() }
+        }
+        // The rest is for this thread's own waits, until the others have ended.
+        #expect(ended && paid.value == 800)
+      }
+    }
+
+    @Test("the debt doubles while yields stay long, and no longer")
+    func doubling() async {
+      await #expect(processExitsWith: .success) {
+        func waits() -> Int {
+          Spin.note(yield: 1_000_000)
+          return (0...).first { _ in Spin.mayYield(CurrentThread.state) }!
+        }
+        #expect([waits(), waits(), waits()] == [1000, 2000, 4000])
+        Spin.note(yield: 100)
+        #expect(waits() == 1000)
+      }
+    }
+
+    @Test("a lowered worker never yields")
+    func lowered() {
+      let yields = Shared<[Bool]>([])
+      let done = DispatchSemaphore(value: 0)
+      DispatchQueue.global(qos: .background).async {
+        let may = Spin.mayYield(CurrentThread.state)
+        yields.change { $0.append(may) }
+        done.signal()
+      }
+      #expect(comes(done))
+      #expect(yields.value == [false])
+    }
+  }
+}
