@@ -67,9 +67,28 @@ int concourse_set_nice(uint32_t tid, int nice) {
   return setpriority(PRIO_PROCESS, tid, nice) == 0 ? 0 : errno;
 }
 
-int concourse_set_idle_io(void) {
-  enum { who_process = 1, class_shift = 13, class_idle = 3 };
-  return syscall(SYS_ioprio_set, who_process, 0, class_idle << class_shift) == 0 ? 0 : errno;
+int concourse_process_nice(void) { return getpriority(PRIO_PROCESS, (id_t)getpid()); }
+
+bool concourse_may_take_nice(int nice) {
+  int before = getpriority(PRIO_PROCESS, 0);
+  if (setpriority(PRIO_PROCESS, 0, nice) != 0) return false;
+  (void)setpriority(PRIO_PROCESS, 0, before);
+  return true;
+}
+
+int concourse_set_slice(uint64_t nanoseconds) {
+  // The kernel's struct sched_attr, which not every C library declares.
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } attributes = {.nice = getpriority(PRIO_PROCESS, 0), .runtime = nanoseconds};
+  enum { keep_policy = 8 };
+  attributes.size = sizeof attributes;
+  attributes.flags = keep_policy;
+  return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0 ? 0 : errno;
 }
 
 int concourse_affinity_count(void) {

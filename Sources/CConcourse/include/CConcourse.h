@@ -34,13 +34,10 @@ struct concourse_thread {
   uint32_t loop_depth;
   /// How many bodies that run once this thread is in, one inside the other.
   uint32_t once_depth;
-  /// The nice value to which the thread has been lowered for good; 0 if it has not.
+  /// By how much the nice value of a lowered worker lies above the process's; 0 on other threads.
   int32_t nice;
   /// How far the thread-exit hook is: `CONCOURSE_EXIT_…`.
   uint8_t exit_hook;
-  /// Waits still to come that do not spin, and how many the next long yield costs (see Park/Spin.swift).
-  int32_t spin_debt;
-  int32_t spin_penalty;
   /// 1 when the thread has woken another since it last waited (see Park/Spin.swift).
   uint8_t has_woken;
   /// 1 while the thread drains `deferred_releases`.
@@ -102,8 +99,13 @@ int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 
 /// nice value of one thread (0 = the caller). Returns 0 or the errno.
 int concourse_set_nice(uint32_t tid, int nice);
-/// Idle I/O class for the calling thread. Returns 0 or the errno.
-int concourse_set_idle_io(void);
+/// The nice value of the process's first thread.
+int concourse_process_nice(void);
+/// Whether the calling thread may take this nice value: takes it, and gives it back at once.
+bool concourse_may_take_nice(int nice);
+/// Asks for a time slice of the calling thread's own, under the ordinary policies. Returns 0 or the errno; kernels
+/// before 6.12 change nothing.
+int concourse_set_slice(uint64_t nanoseconds);
 
 /// Processors in the calling thread's affinity mask; at least 1.
 int concourse_affinity_count(void);

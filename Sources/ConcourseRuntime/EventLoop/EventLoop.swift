@@ -85,6 +85,7 @@ final class EventLoop {
     let failure = SystemThread.spawn(
       { argument in
         SystemThread.setName("concourse-event")
+        Runtime.adoptHighestPriority()
         // SAFETY: the shared loop is never destroyed.
         Unmanaged<EventLoop>.fromOpaque(argument!).takeUnretainedValue().run()
       }, Unmanaged.passUnretained(self).toOpaque())

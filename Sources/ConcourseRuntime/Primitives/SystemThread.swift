@@ -35,13 +35,18 @@ enum SystemThread {
     concourse_set_thread_name(UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
   }
 
-  /// Lowers the calling thread for good: an unprivileged thread cannot climb back.
-  static func lower(nice: Int32, idleIO: Bool) {
-    CurrentThread.state.pointee.nice = nice
-    // Refused in some sandboxes; the band then runs at the normal level, which is only less polite.
-    if nice != 0 { _ = concourse_set_nice(0, nice) }
-    if idleIO { _ = concourse_set_idle_io() }
-  }
+  /// The nice value that the process was started with.
+  static var processNice: Int32 { concourse_process_nice() }
+
+  /// Whether threads may take this nice value.
+  static func mayTake(nice: Int32) -> Bool { concourse_may_take_nice(nice) }
+
+  /// Gives a thread of this process a nice value; 0 stands for the calling thread. A system that refuses leaves it
+  /// as it is, which is only less polite, or less urgent.
+  static func setNice(_ nice: Int32, of thread: UInt32 = 0) { _ = concourse_set_nice(thread, nice) }
+
+  /// Asks for time slices of so many nanoseconds for the calling thread, where the kernel grants that.
+  static func setSlice(_ nanoseconds: UInt64) { _ = concourse_set_slice(nanoseconds) }
 
   /// Whether a thread of this process sleeps in the kernel: nil when it cannot be told.
   static func isAsleep(_ id: UInt32) -> Bool? {

@@ -18,10 +18,11 @@ final class Runtime {
     mainThread = MainThread()
     mainQueue = DispatchQueue(
       kind: .main, label: QueueName("com.apple.main-thread"), qos: .unspecified, attributes: [], target: nil)
+    let priority = Priority.ofProcess
     let bands = [
-      Band(name: "concourse", nice: 0, idleIO: false),
-      Band(name: "concourse-ut", nice: 5, idleIO: false),
-      Band(name: "concourse-bg", nice: 19, idleIO: true),
+      Band(name: "concourse", level: .default, priority),
+      Band(name: "concourse-ut", level: .utility, priority),
+      Band(name: "concourse-bg", level: .background, priority),
     ]
     func make(_ level: QoSLevel, _ band: Band) -> RootQueue { RootQueue(level: level, band: band) }
     let byDefault = make(.default, bands[0])

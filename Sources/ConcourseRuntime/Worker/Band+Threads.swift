@@ -4,7 +4,7 @@ extension Band {
   /// A new thread inherits the nice value of the thread that makes it, and a lowered thread's child
   /// could never climb: a worker of a lower band leaves the making to the monitor.
   func spawn() {
-    if CurrentThread.state.pointee.nice > nice {
+    if CurrentThread.state.pointee.nice > difference {
       // ORDERING: sequentially consistent; stands before the look at whether the monitor is awake, whose
       // last look before it sleeps comes after its announcement (Park/README.md).
       wantedThreads.wrappingAdd(1, ordering: .sequentiallyConsistent)
@@ -29,7 +29,7 @@ extension Band {
         let worker = argument!.assumingMemoryBound(to: WorkerRecord.self)
         let band = worker.pointee.band.takeUnretainedValue()
         SystemThread.setName(band.name)
-        SystemThread.lower(nice: band.nice, idleIO: band.idleIO)
+        band.adoptPriority(worker)
         // ORDERING: relaxed; read by the monitor, which copes with a stale id.
         worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)
         band.runWorker(worker)

@@ -85,6 +85,7 @@ extension Band {
     worker.pointee.progress.store(
       worker.pointee.progress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     let node = found.node
+    follow(node.pointee.level, worker)
     if node.pointee.admittedBy != nil {
       Invocation.runAdmitted(node)
     } else if node.isQueue {
@@ -200,7 +201,7 @@ extension Band {
     let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .acquiringAndReleasing)
     if before == WorkerRecord.Status.stuck { counters.apply(.init(active: 1)) }
     // Events are for workers of normal priority. One of them waits there, and is woken last for other work.
-    let polls = nice == 0 && EventLoop.shared.takeSeat()
+    let polls = !isLowered && EventLoop.shared.takeSeat()
     idleLock.withLock {
       // ORDERING: relaxed; under the lock.
       worker.pointee.isPolling.store(polls, ordering: .relaxed)

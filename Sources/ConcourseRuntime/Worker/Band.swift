@@ -2,10 +2,14 @@
 ///
 /// A thread without privilege can lower its nice value but never raise it again, so threads never
 /// change bands, and a lowered thread never spawns a worker of a higher band (Band+Threads.swift).
+/// What priority that is, and what more the privileged can do: Priority.swift.
 final class Band {
   let name: StaticString
-  let nice: Int32
-  let idleIO: Bool
+  /// The level whose priority its threads have.
+  let level: QoSLevel
+  let priority: Priority
+  /// By how much the nice value of its threads lies above the process's.
+  let difference: Int32
   let counters = BandCounters()
   /// The most urgent first. Never released, see `Runtime.roots`.
   private(set) var roots = UnsafeMutableBufferPointer<Unmanaged<RootQueue>>(start: nil, count: 0)
@@ -21,10 +25,11 @@ final class Band {
   /// Workers that a lowered thread wanted: the monitor spawns them.
   let wantedThreads = Atomic<Int>(0)
 
-  init(name: StaticString, nice: Int32, idleIO: Bool) {
+  init(name: StaticString, level: QoSLevel, _ priority: Priority) {
     self.name = name
-    self.nice = nice
-    self.idleIO = idleIO
+    self.level = level
+    self.priority = priority
+    difference = priority.nice(at: level) - priority.nice(at: .default)
   }
 
   /// The roots to serve, the most urgent first.
@@ -51,6 +56,9 @@ final class Band {
 
   /// How many threads the band may have whatever the cap, because it starves. Written by the monitor alone.
   let starvationLimit = Atomic<Int>(0)
+
+  /// Whether it serves less than default, and no events.
+  var isLowered: Bool { level < .default }
 
   /// How many workers may be active at once.
   var activeLimit: Int {

@@ -87,6 +87,7 @@ final class Monitor {
     let failure = SystemThread.spawn(
       { argument in
         SystemThread.setName("concourse-watch")
+        Runtime.adoptHighestPriority()
         // SAFETY: the runtime, which owns the monitor, is never destroyed.
         Unmanaged<Monitor>.fromOpaque(argument!).takeUnretainedValue().run()
         return nil

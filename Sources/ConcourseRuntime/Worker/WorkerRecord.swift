@@ -26,6 +26,8 @@ struct WorkerRecord: ~Copyable {
   let status = Atomic<UInt32>(Status.absent)
   /// The kernel id of the thread, for the monitor to look at.
   let thread = Atomic<UInt32>(0)
+  /// The nice value of that thread, unless it has been refused (Priority.swift).
+  let nice = Atomic<Int32>(0)
   /// Wakes the worker when it is parked.
   let event = ThreadEvent()
 

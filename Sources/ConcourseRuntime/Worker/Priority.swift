@@ -1,0 +1,104 @@
+/// The priority of each class: nice values beside that of the process, and time slices.
+///
+/// Every thread may lower itself, few may climb back. So utility and background have bands of their own, and
+/// the classes above default share the default band. Where the process may raise threads, found out once, a
+/// worker takes the nice value of each entry that it begins (a system call, but only when the value changes),
+/// and a lowered worker that somebody waits for is raised until its next entry.
+///
+/// A nice value decides which share of a busy processor a thread gets. How soon it gets it is decided by its
+/// slice: the kernel (6.12 and later) lets the thread run whose slice would end first, a lowered thread's
+/// counting many times over. With the kernel's own slice, a background thread would wait after each wake-up
+/// until all ordinary threads have had theirs.
+struct Priority {
+  /// By `QoSLevel.rawValue`: what is added to the process's nice value.
+  let differences: [Int32]
+  /// The process's nice value.
+  let base: Int32
+  /// Whether its threads may be raised.
+  let mayRaise: Bool
+
+  /// For user-interactive, user-initiated, utility and background.
+  private static let byDefault: [Int32] = [-4, -2, 2, 10]
+
+  static var ofProcess: Priority {
+    Priority(
+      asked: parse(Processor.environment("CONCOURSE_NICE")) ?? byDefault, base: SystemThread.processNice,
+      mayTake: SystemThread.mayTake(nice:))
+  }
+
+  /// - Parameter mayTake: whether threads may take a nice value.
+  init(asked: [Int32], base: Int32, mayTake: (Int32) -> Bool) {
+    self.base = base
+    let raised = asked[0...1].map { $0 < 0 && mayTake(base + $0) ? $0 : 0 }
+    differences = [0, asked[3], asked[2], 0, raised[1], raised[0]]
+    mayRaise = raised[0] < 0 || raised[1] < 0 || mayTake(base - 1)
+  }
+
+  /// The setting, or nil when there is none or it has no meaning.
+  static func parse(_ text: String?) -> [Int32]? {
+    guard let text else { return nil }
+    let numbers = text.split(separator: ",", omittingEmptySubsequences: false).map { Int32($0) ?? 20 }
+    let inOrder = numbers.count == 4 && zip(numbers, numbers.dropFirst()).allSatisfy(<=)
+    guard inOrder, numbers[0] >= -20, numbers[1] <= 0, numbers[2] >= 0, numbers[3] <= 19 else {
+      Trap.warn(
+        "CONCOURSE_NICE=\(text) is not four nice values in rising order, from -20 to 19, two of them up to 0 and "
+          + "two from 0; ignored")
+      return nil
+    }
+    return numbers
+  }
+
+  /// The nice value at which entries of a level are served.
+  func nice(at level: QoSLevel) -> Int32 { min(base + differences[Int(level.rawValue)], 19) }
+
+  /// The nanoseconds of a slice at a level. Those of background end, counted by the kernel, when an ordinary
+  /// thread's would. Where there is one processor, a worker that runs at once when it is woken would only
+  /// interrupt the thread that is about to submit more.
+  static func slice(at level: QoSLevel) -> UInt64? {
+    switch level.served {
+    case .background: 150_000
+    case .utility: 300_000
+    case .default, .userInitiated, .userInteractive, .unspecified: PoolSize.width > 1 ? 400_000 : nil
+    }
+  }
+}
+
+extension Runtime {
+  /// The calling thread, which is the engine's own and never computes, is as urgent as it may be.
+  static func adoptHighestPriority() {
+    let priority = shared.bands[0].priority
+    if priority.mayRaise { SystemThread.setNice(priority.nice(at: .userInteractive)) }
+    if let slice = Priority.slice(at: .userInteractive) { SystemThread.setSlice(slice) }
+  }
+}
+
+extension Band {
+  /// The calling thread becomes one of this band's.
+  func adoptPriority(_ worker: WorkerPointer) {
+    let nice = priority.nice(at: level)
+    CurrentThread.state.pointee.nice = difference
+    // Elsewhere the maker of the thread has the right value, and so has the thread.
+    if isLowered || priority.mayRaise { SystemThread.setNice(nice) }
+    // ORDERING: relaxed; see `follow`.
+    worker.pointee.nice.store(nice, ordering: .relaxed)
+    if let slice = Priority.slice(at: level) { SystemThread.setSlice(slice) }
+  }
+
+  /// The calling worker takes the nice value at which it is to serve an entry, and gives up one that it was
+  /// raised to.
+  @inline(__always)
+  func follow(_ entry: QoSLevel, _ worker: WorkerPointer) {
+    guard priority.mayRaise else { return }
+    let nice = priority.nice(at: isLowered ? level : entry)
+    // ORDERING: relaxed; the worker stores before it sets its value, a thread that raises it sets before it
+    // stores. So where both meet, what is stored differs from `nice`, and the next entry sets it again.
+    if worker.pointee.nice.load(ordering: .relaxed) != nice { change(worker, to: nice) }
+  }
+
+  @inline(never)
+  private func change(_ worker: WorkerPointer, to nice: Int32) {
+    // ORDERING: relaxed; as above.
+    worker.pointee.nice.store(nice, ordering: .relaxed)
+    SystemThread.setNice(nice)
+  }
+}
