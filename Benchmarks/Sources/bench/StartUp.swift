@@ -5,7 +5,7 @@ import Glibc
 /// would hide what is done late on most runs.
 struct StartUp {
   /// The most that Concourse may take longer.
-  static let limit = 2.0
+  static let limit = 0.25
   static let programs = ["hello-c", "hello-swift"]
 
   let incumbent: Library
