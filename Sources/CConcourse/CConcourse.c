@@ -32,6 +32,10 @@ void concourse_set_thread_name(const char *name) {
 
 uint32_t concourse_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
 
+static pid_t loaded_in;
+__attribute__((constructor)) static void note_process(void) { loaded_in = getpid(); }
+bool concourse_is_forked(void) { return getpid() != loaded_in; }
+
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
 static bool exit_key_made;

@@ -80,6 +80,9 @@ void concourse_set_roots(void *_Nonnull table);
 
 uint32_t concourse_gettid(void);
 
+/// Whether the process was forked, without `exec`, from the one that loaded this code.
+bool concourse_is_forked(void);
+
 /// Between these calls the thread sanitizer, where there is one, overlooks what this thread does to memory:
 /// for changes whose order follows from reference counts, which it does not see.
 void concourse_race_check_off(void);

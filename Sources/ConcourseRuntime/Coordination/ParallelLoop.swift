@@ -68,6 +68,7 @@ final class ParallelLoop {
   ) {
     // The caller counts before it asks for help: helpers of helpers must not take its place.
     let participating = participants.join()
+    PoolSize.settleWidth()
     // More helpers than free processors would only lie about in the root queue.
     let helpers = min(iterations - 1, PoolSize.width - participating)
     // A forked child has no threads to help.

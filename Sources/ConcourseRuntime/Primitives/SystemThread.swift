@@ -19,7 +19,7 @@ enum SystemThread {
   /// In a child forked by a program that had not used the runtime yet (a daemon, say), two threads that come to such a
   /// place at once may wait for ever: Swift's runtime remembers the id that the forking thread had before.
   private static func settleLazies() {
-    _ = PoolSize.width
+    if concourse_is_forked() { PoolSize.settleWidth() } else { _ = PoolSize.width }
     _ = PoolSize.cap
     _ = Observation.isActive
     _ = SystemScript.isActive

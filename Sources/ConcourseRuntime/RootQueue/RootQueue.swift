@@ -14,8 +14,8 @@ final class RootQueue {
     self.band = .passUnretained(band)
   }
 
-  /// Links the global queue whose items these are; the runtime keeps it alive.
-  func adopt(_ queue: DispatchQueue) { self.queue = .passUnretained(queue) }
+  /// Links the global queue whose items these are. It is never freed.
+  func adopt(_ queue: DispatchQueue) { self.queue = .passRetained(queue) }
 
   /// Puts in a queue that has become runnable.
   ///

@@ -1,11 +1,13 @@
 /// What a process has one of: the bands of workers, the global queues on them, the main queue.
+///
+/// Its tables are plain memory: an array would have Swift's runtime make the array's type first, which takes 40 µs of the
+/// start of a program.
 final class Runtime {
-  /// The bands, from the most to the least urgent.
-  let bands: [Band]
+  /// The bands, from the most to the least urgent. Never freed.
+  let bands: UnsafeBufferPointer<Band>
   /// Indexed by `QoSLevel.rawValue`, the first standing for default. Never released: counting references
   /// to them on every submission would make all threads write one line.
   let roots: UnsafeMutablePointer<Unmanaged<RootQueue>>
-  private let globalQueues: [GlobalQueue]
   private let mainQueue: DispatchQueue
   /// Watches over workers that make no progress.
   let monitor = Monitor()
@@ -19,26 +21,27 @@ final class Runtime {
     mainQueue = DispatchQueue(
       kind: .main, label: QueueName("com.apple.main-thread"), qos: .unspecified, attributes: [], target: nil)
     let priority = Priority.ofProcess
-    let bands = [
-      Band(name: "concourse", level: .default, priority),
-      Band(name: "concourse-ut", level: .utility, priority),
-      Band(name: "concourse-bg", level: .background, priority),
-    ]
-    func make(_ level: QoSLevel, _ band: Band) -> RootQueue { RootQueue(level: level, band: band) }
+    let bands = UnsafeMutablePointer<Band>.allocate(capacity: 3)
+    bands.initialize(to: Band(name: "concourse", level: .default, priority, monitor))
+    (bands + 1).initialize(to: Band(name: "concourse-ut", level: .utility, priority, monitor))
+    (bands + 2).initialize(to: Band(name: "concourse-bg", level: .background, priority, monitor))
+    self.bands = UnsafeBufferPointer(start: bands, count: 3)
+
+    roots = .allocate(capacity: 6)
+    func make(_ level: QoSLevel, _ band: Band) -> Unmanaged<RootQueue> {
+      let root = RootQueue(level: level, band: band)
+      root.adopt(GlobalQueue(root))
+      let forEver = Unmanaged.passRetained(root)
+      (roots + Int(level.rawValue)).initialize(to: forEver)
+      return forEver
+    }
     let byDefault = make(.default, bands[0])
-    let roots = [
-      byDefault, make(.background, bands[2]), make(.utility, bands[1]), byDefault,
-      make(.userInitiated, bands[0]), make(.userInteractive, bands[0]),
-    ]
-    bands[0].serve([roots[5], roots[4], roots[3]], watchedBy: monitor)
-    bands[1].serve([roots[2]], watchedBy: monitor)
-    bands[2].serve([roots[1]], watchedBy: monitor)
-    self.bands = bands
-    self.roots = .allocate(capacity: roots.count)
-    for (index, root) in roots.enumerated() { (self.roots + index).initialize(to: .passRetained(root)) }
-    let queues = roots.dropFirst().map { GlobalQueue($0) }
-    globalQueues = [queues[2]] + queues
-    for queue in queues { queue.root.takeUnretainedValue().adopt(queue) }
+    (roots + Int(QoSLevel.unspecified.rawValue)).initialize(to: byDefault)
+    bands[0].serve(make(.userInteractive, bands[0]))
+    bands[0].serve(make(.userInitiated, bands[0]))
+    bands[0].serve(byDefault)
+    bands[1].serve(make(.utility, bands[1]))
+    bands[2].serve(make(.background, bands[2]))
     Self.publish(self)
   }
 
@@ -49,7 +52,9 @@ final class Runtime {
   }
 
   /// The global queue of `level`.
-  static func globalQueue(_ level: QoSLevel) -> DispatchQueue { shared.globalQueues[Int(level.rawValue)] }
+  static func globalQueue(_ level: QoSLevel) -> DispatchQueue {
+    uncountedGlobalQueue(level).takeUnretainedValue()
+  }
 
   /// The same, for those who would count it for nothing: it stays for ever.
   static func uncountedGlobalQueue(_ level: QoSLevel) -> Unmanaged<DispatchQueue> {
@@ -86,7 +91,7 @@ final class GlobalQueue: DispatchQueue, @unchecked Sendable {
   init(_ root: RootQueue, suffix: String = "") {
     self.root = .passUnretained(root)
     super.init(
-      kind: .global, label: QueueName("com.apple.root.\(root.level.labelPart)-qos\(suffix)"),
+      kind: .global, label: QueueName(suffix.isEmpty ? root.level.label : root.level.label + suffix),
       qos: DispatchQoS(qosClass: root.level.qosClass, relativePriority: 0), attributes: [], target: nil)
   }
 }
@@ -107,13 +112,14 @@ extension DispatchQueue {
 }
 
 extension QoSLevel {
-  fileprivate var labelPart: String {
+  /// The global queue's label: a constant, since all of them are made when a program first uses the pool.
+  fileprivate var label: String {
     switch self {
-    case .background: "background"
-    case .utility: "utility"
-    case .default, .unspecified: "default"
-    case .userInitiated: "user-initiated"
-    case .userInteractive: "user-interactive"
+    case .background: "com.apple.root.background-qos"
+    case .utility: "com.apple.root.utility-qos"
+    case .default, .unspecified: "com.apple.root.default-qos"
+    case .userInitiated: "com.apple.root.user-initiated-qos"
+    case .userInteractive: "com.apple.root.user-interactive-qos"
     }
   }
 }

@@ -22,8 +22,10 @@ extension Band {
 
   private func startThread() {
     let worker = takeRecord()
-    // The monitor second: where the system grants one thread, it must be one that works.
-    defer { Runtime.shared.monitor.ensureStarted() }
+    // The monitor second: where the system grants one thread, it must be one that works. A band's only worker needs none:
+    // what comes to wait behind it starts the monitor. But a lowered worker must not be the one to make it.
+    let needsMonitor = difference > 0 || counters.snapshot.threads > 1
+    defer { if needsMonitor { monitor._withUnsafeGuaranteedRef { $0.ensureStarted() } } }
     let failure = SystemThread.spawn(
       { argument in
         let worker = argument!.assumingMemoryBound(to: WorkerRecord.self)

@@ -14,7 +14,7 @@ final class Band {
   /// The most urgent first. Never released, see `Runtime.roots`.
   private(set) var roots = UnsafeMutableBufferPointer<Unmanaged<RootQueue>>(start: nil, count: 0)
   /// The process's watchman.
-  private(set) var monitor: Unmanaged<Monitor>!
+  let monitor: Unmanaged<Monitor>
 
   /// Guards who is idle: a thread is in `idle` exactly while it may be woken.
   let idleLock = Lock()
@@ -25,18 +25,21 @@ final class Band {
   /// Workers that a lowered thread wanted: the monitor spawns them.
   let wantedThreads = Atomic<Int>(0)
 
-  init(name: StaticString, level: QoSLevel, _ priority: Priority) {
+  init(name: StaticString, level: QoSLevel, _ priority: Priority, _ monitor: Monitor) {
     self.name = name
     self.level = level
     self.priority = priority
     difference = priority.nice(at: level) - priority.nice(at: .default)
+    self.monitor = .passRetained(monitor)
   }
 
-  /// The roots to serve, the most urgent first.
-  func serve(_ roots: [RootQueue], watchedBy monitor: Monitor) {
-    self.roots = .allocate(capacity: roots.count)
-    _ = self.roots.initialize(from: roots.map { .passRetained($0) })
-    self.monitor = .passRetained(monitor)
+  /// Serves one root more, the most urgent first.
+  func serve(_ root: Unmanaged<RootQueue>) {
+    let more = UnsafeMutableBufferPointer<Unmanaged<RootQueue>>.allocate(capacity: roots.count + 1)
+    _ = more.initialize(fromContentsOf: roots)
+    more.initializeElement(at: roots.count, to: root)
+    roots.deallocate()
+    roots = more
   }
 
   /// Active workers allowed beyond the width, because those that were active before have turned out to
@@ -116,6 +119,12 @@ final class Band {
       worker.pointee.event.signal()
       if isPolling { EventLoop.shared.interrupt() }
       return
+    }
+    if now.threads > 0 && !PoolSize.widthIsSettled {
+      // A second worker is the first that the CPU quota may forbid.
+      idleLock.unlock()
+      PoolSize.settleWidth()
+      return wakeOne()
     }
     // ORDERING: relaxed; a number to steer by.
     let limit = starvationLimit.load(ordering: .relaxed)

@@ -28,6 +28,12 @@ final class Monitor {
   private let wasRefused = Atomic<Bool>(false)
   private var looks = 0
 
+  /// Whether its thread has yet to be made. A hint.
+  var isAbsent: Bool {
+    // ORDERING: relaxed; a hint.
+    state.load(ordering: .relaxed) == State.absent
+  }
+
   /// Asks for a look soon. One load when the monitor is awake already.
   @inline(__always)
   func watch() {

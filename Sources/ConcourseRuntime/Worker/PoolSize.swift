@@ -6,11 +6,12 @@ enum PoolSize {
   static let idleLifetime: UInt64 = 5_000_000_000
 
   // ORDERING: relaxed throughout this file; these are numbers to steer by, nothing is published by them.
-  private static let currentWidth = Atomic<Int>(measuredWidth())
+  private static let currentWidth = Atomic<Int>(CPUQuota.width(affinity: Processor.affinityCount, quota: nil))
+  private static let quotaIsKnown = Atomic<Bool>(false)
   private static let currentCap = Atomic<Int>(capFromEnvironment() ?? 512)
   private static let threads = Atomic<Int>(0)
 
-  /// Active workers per band: the processors this process may use.
+  /// Active workers per band: the processors this process may use. The CPU quota counts once `settleWidth` has been called.
   static var width: Int {
     // ORDERING: relaxed; see above.
     @inline(__always) get { currentWidth.load(ordering: .relaxed) }
@@ -48,16 +49,25 @@ enum PoolSize {
     threads.wrappingSubtract(1, ordering: .relaxed)
   }
 
+  /// Whether the CPU quota has been read. Reading it takes longer than all else that a program's first use of the pool does,
+  /// so it waits until a second worker or a parallel loop may come.
+  static var widthIsSettled: Bool {
+    // ORDERING: relaxed; see above.
+    quotaIsKnown.load(ordering: .relaxed)
+  }
+
+  /// Reads the CPU quota, if it has not been read. Two threads may both do so.
+  static func settleWidth() {
+    if !widthIsSettled { _ = refreshWidth() }
+  }
+
   /// Reads the affinity mask and the CPU quota again: both may change while the process runs.
   /// - Returns: whether the width has shrunk.
   static func refreshWidth() -> Bool {
-    let measured = measuredWidth()
+    let measured = CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())
     // ORDERING: relaxed; see above.
+    quotaIsKnown.store(true, ordering: .relaxed)
     return currentWidth.exchange(measured, ordering: .relaxed) > measured
-  }
-
-  private static func measuredWidth() -> Int {
-    CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())
   }
 
   private static func capFromEnvironment() -> Int? {

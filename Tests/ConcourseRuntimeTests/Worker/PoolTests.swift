@@ -35,6 +35,35 @@ extension Engine {
       }
     }
 
+    @Test("S144 a program's first worker comes alone; the monitor and the CPU quota wait for the second")
+    func firstWorker() async {
+      await #expect(processExitsWith: .success) {
+        let done = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async { done.signal() }
+        #expect(comes(done))
+        #expect(PoolSize.threadCount == 1)
+        #expect(Runtime.shared.monitor.isAbsent)
+        #expect(!PoolSize.widthIsSettled)
+
+        let goOn = Atomic<Bool>(false)
+        let started = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async {
+          started.signal()
+          // ORDERING: relaxed; only ends the loop.
+          while !goOn.load(ordering: .relaxed) { Processor.pause() }
+          done.signal()
+        }
+        #expect(comes(started))
+        DispatchQueue.global().async { done.signal() }
+        #expect(!Runtime.shared.monitor.isAbsent)
+        #expect(PoolSize.widthIsSettled || Processor.affinityCount == 1)
+        // ORDERING: relaxed; as above.
+        goOn.store(true, ordering: .relaxed)
+        #expect(comes(done))
+        #expect(comes(done))
+      }
+    }
+
     @Test("S77, S144 items that compute run one for each processor")
     func computing() async {
       await #expect(processExitsWith: .success) {

@@ -25,8 +25,15 @@ extension Runtime {
     for band in last.bands {
       for worker in band.workers { worker.deinitialize(count: 1).deallocate() }
     }
-    for level in 0...Int(QoSLevel.userInteractive.rawValue) { last.roots[level].release() }
+    // The first entry names the default root once more.
+    for level in 1...Int(QoSLevel.userInteractive.rawValue) {
+      last.roots[level]._withUnsafeGuaranteedRef { $0.queue.release() }
+      last.roots[level].release()
+    }
     last.roots.deallocate()
+    let bands = UnsafeMutableBufferPointer(mutating: last.bands)
+    bands.deinitialize()
+    bands.deallocate()
     stored = nil
     roots = nil
     while PoolSize.threadCount > 0 { PoolSize.threadEnded() }
