@@ -27,21 +27,45 @@ enum DeferredRelease {
   }
 
   /// Releases them, now or, inside another release on this thread, when that one has unwound.
-  static func release(
-    _ block: consuming (() -> Void)?, _ notifications: [DispatchWorkItem.Notification] = [],
-    target: consuming DispatchQueue? = nil
+  @inline(__always)
+  static func release(_ block: consuming (() -> Void)?, target: consuming DispatchQueue? = nil) {
+    let thread = CurrentThread.state
+    guard thread.pointee.releasing == 0 else { return hold(block, [], target) }
+    // The outermost release needs no memory: only what it lets go of may come to `hold`.
+    thread.pointee.releasing = 1
+    block = nil
+    target = nil
+    if thread.pointee.deferred_releases != nil { releaseHeld() }
+    thread.pointee.releasing = 0
+  }
+
+  /// The same for notifications that never came due.
+  @inline(never)
+  static func release(_ notifications: [DispatchWorkItem.Notification]) {
+    hold(nil, notifications, nil)
+    let thread = CurrentThread.state
+    guard thread.pointee.releasing == 0 else { return }
+    thread.pointee.releasing = 1
+    releaseHeld()
+    thread.pointee.releasing = 0
+  }
+
+  @inline(never)
+  private static func hold(
+    _ block: (() -> Void)?, _ notifications: [DispatchWorkItem.Notification], _ target: DispatchQueue?
   ) {
     let thread = CurrentThread.state
-    // SAFETY: only this function stores in `deferred_releases`, and only retained `Held`s.
+    // SAFETY: only this file stores in `deferred_releases`, and only retained `Held`s.
     let next = thread.pointee.deferred_releases.map {
       Unmanaged<Held>.fromOpaque($0).takeRetainedValue()
     }
     thread.pointee.deferred_releases =
       Unmanaged.passRetained(Held(block, notifications, target, next: next)).toOpaque()
-    block = nil
-    target = nil
-    guard thread.pointee.releasing == 0 else { return }
-    thread.pointee.releasing = 1
+  }
+
+  @inline(never)
+  private static func releaseHeld() {
+    let thread = CurrentThread.state
     while let raw = thread.pointee.deferred_releases {
       // SAFETY: as above.
       let held = Unmanaged<Held>.fromOpaque(raw).takeRetainedValue()
@@ -49,6 +73,5 @@ enum DeferredRelease {
       held.next = nil
       held.drop()
     }
-    thread.pointee.releasing = 0
   }
 }

@@ -45,11 +45,8 @@ public class DispatchWorkItem {
   deinit {
     // A chain of items that hold one another is as deep as it is long: released one after the other
     // instead of one inside the other.
-    let block = self.block
-    let notifications = self.notifications
-    self.block = nil
-    self.notifications = []
-    DeferredRelease.release(block, notifications)
+    DeferredRelease.release(block.take())
+    if !notifications.isEmpty { DeferredRelease.release(notifications) }
   }
 
   /// Runs the closure now, on this thread, unless the item has been cancelled.
