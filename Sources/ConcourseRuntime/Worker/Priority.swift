@@ -10,32 +10,38 @@
 /// counting many times over. With the kernel's own slice, a background thread would wait after each wake-up
 /// until all ordinary threads have had theirs.
 struct Priority {
-  /// By `QoSLevel.rawValue`: what is added to the process's nice value.
-  let differences: [Int32]
+  /// What is added to the process's nice value, by class. No array: making its type would slow down every start.
+  struct Differences: Equatable {
+    var userInteractive: Int32 = -4
+    var userInitiated: Int32 = -2
+    var utility: Int32 = 2
+    var background: Int32 = 10
+  }
+
+  let differences: Differences
   /// The process's nice value.
   let base: Int32
   /// Whether its threads may be raised.
   let mayRaise: Bool
 
-  /// For user-interactive, user-initiated, utility and background.
-  private static let byDefault: [Int32] = [-4, -2, 2, 10]
-
   static var ofProcess: Priority {
     Priority(
-      asked: parse(Processor.environment("CONCOURSE_NICE")) ?? byDefault, base: SystemThread.processNice,
-      mayTake: SystemThread.mayTake(nice:))
+      asked: parse(Processor.environment("CONCOURSE_NICE")) ?? Differences(),
+      base: SystemThread.processNice, mayTake: SystemThread.mayTake(nice:))
   }
 
   /// - Parameter mayTake: whether threads may take a nice value.
-  init(asked: [Int32], base: Int32, mayTake: (Int32) -> Bool) {
+  init(asked: Differences, base: Int32, mayTake: (Int32) -> Bool) {
     self.base = base
-    let raised = asked[0...1].map { $0 < 0 && mayTake(base + $0) ? $0 : 0 }
-    differences = [0, asked[3], asked[2], 0, raised[1], raised[0]]
-    mayRaise = raised[0] < 0 || raised[1] < 0 || mayTake(base - 1)
+    var granted = asked
+    if asked.userInteractive < 0 && !mayTake(base + asked.userInteractive) { granted.userInteractive = 0 }
+    if asked.userInitiated < 0 && !mayTake(base + asked.userInitiated) { granted.userInitiated = 0 }
+    differences = granted
+    mayRaise = granted.userInteractive < 0 || granted.userInitiated < 0 || mayTake(base - 1)
   }
 
   /// The setting, or nil when there is none or it has no meaning.
-  static func parse(_ text: String?) -> [Int32]? {
+  static func parse(_ text: String?) -> Differences? {
     guard let text else { return nil }
     let numbers = text.split(separator: ",", omittingEmptySubsequences: false).map { Int32($0) ?? 20 }
     let inOrder = numbers.count == 4 && zip(numbers, numbers.dropFirst()).allSatisfy(<=)
@@ -45,11 +51,24 @@ struct Priority {
           + "two from 0; ignored")
       return nil
     }
-    return numbers
+    return Differences(
+      userInteractive: numbers[0], userInitiated: numbers[1], utility: numbers[2], background: numbers[3])
   }
 
   /// The nice value at which entries of a level are served.
-  func nice(at level: QoSLevel) -> Int32 { min(base + differences[Int(level.rawValue)], 19) }
+  @inline(__always)
+  func nice(at level: QoSLevel) -> Int32 { min(base + difference(at: level), 19) }
+
+  @inline(__always)
+  private func difference(at level: QoSLevel) -> Int32 {
+    switch level {
+    case .userInteractive: differences.userInteractive
+    case .userInitiated: differences.userInitiated
+    case .default, .unspecified: 0
+    case .utility: differences.utility
+    case .background: differences.background
+    }
+  }
 
   /// The nanoseconds of a slice at a level. Those of background end, counted by the kernel, when an ordinary
   /// thread's would. Where there is one processor, a worker that runs at once when it is woken would only

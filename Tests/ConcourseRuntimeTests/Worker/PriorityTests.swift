@@ -10,8 +10,12 @@ extension Engine {
     private let all: [QoSLevel] = [.userInteractive, .userInitiated, .default, .utility, .background]
 
     private func values(_ asked: [Int32], base: Int32 = 0, lowest: Int32) -> [Int32] {
-      let priority = Priority(asked: asked, base: base) { $0 >= lowest }
+      let priority = Priority(asked: differences(asked), base: base) { $0 >= lowest }
       return all.map { priority.nice(at: $0) }
+    }
+
+    private func differences(_ values: [Int32]) -> Priority.Differences {
+      .init(userInteractive: values[0], userInitiated: values[1], utility: values[2], background: values[3])
     }
 
     @Test("S50 a process that may raise its threads uses it, and another does not")
@@ -35,7 +39,9 @@ extension Engine {
         ("-1,-2,0,0", nil), ("0,0,5,4", nil), ("0,1,2,3", nil), ("-3,-2,-1,0", nil), ("a,0,0,0", nil),
         ("0, 0,0,0", nil),
       ] as [(String, [Int32]?)])
-    func setting(text: String, values: [Int32]?) { #expect(Priority.parse(text) == values) }
+    func setting(text: String, values: [Int32]?) {
+      #expect(Priority.parse(text) == values.map(differences))
+    }
 
     @Test("CONCOURSE_NICE is read once, before the first thread")
     func environment() async {
