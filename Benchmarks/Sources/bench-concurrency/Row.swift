@@ -9,10 +9,11 @@ struct Row: Sendable {
   /// Does the work once, off the main actor, and verifies it.
   let pass: @concurrent @Sendable (Int) async -> Void
 
-  static let all = [
-    taskGroupFanOut, asyncLet, detachedTask, taskYield, actorPingPong, actorsOnQueuesPingPong,
-    contendedActor, mainActorHop, taskSleepStorm, continuationFromQueue,
-  ]
+  static let all =
+    [
+      taskGroupFanOut, asyncLet, detachedTask, taskYield, actorPingPong, actorsOnQueuesPingPong,
+      contendedActor, mainActorHop, taskSleepStorm, continuationFromQueue,
+    ] + sharedActor
 
   /// Nanoseconds per operation: the quickest of three passes after a shorter one as a warm-up.
   func quickestPass(_ count: Int) async -> Double {

@@ -12,6 +12,8 @@ enum Spin {
   /// before it lets go of its queue.
   static let lingerRounds = 64
   static let lingerLooks = 2
+  /// A worker measures so many entries at a time: the clock costs as much as a short one.
+  static let measuredEntries: UInt32 = 4
   /// Spinning this long shows whether the other side runs on another processor already.
   private static let firstRounds = 20
   /// Nanoseconds after which a yielded processor was taken by somebody with no part in the wait.

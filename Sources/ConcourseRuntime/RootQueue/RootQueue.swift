@@ -29,6 +29,13 @@ final class RootQueue {
     }
   }
 
+  /// Puts in an item: as `push`, unless a worker of this band submits it that will run it before another has woken up.
+  @inline(__always)
+  func submitItem(_ node: NodePointer) {
+    _ = list.push(node)
+    band._withUnsafeGuaranteedRef { $0.noteItem() }
+  }
+
   /// Puts an entry at the end and sees to it that a worker comes.
   func push(_ node: NodePointer) {
     _ = list.push(node)

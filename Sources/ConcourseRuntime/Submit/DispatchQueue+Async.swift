@@ -96,7 +96,7 @@ extension DispatchQueue {
         append(node)
       }
     case .global:
-      asGlobal.root._withUnsafeGuaranteedRef { $0.push(node) }
+      asGlobal.root._withUnsafeGuaranteedRef { $0.submitItem(node) }
     case .main:
       if list.push(node) { MainThread.wake() }
     case .runLoop:
@@ -158,7 +158,7 @@ extension DispatchQueue {
     if state.snapshot.isNested {
       submitToTarget(NodeMagazine.make(.redirected(node), level: level))
     } else {
-      Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.push(node) }
+      Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.submitItem(node) }
     }
   }
 

@@ -84,6 +84,7 @@ extension Band {
     // ORDERING: relaxed; the monitor only compares it with what it saw before.
     worker.pointee.progress.store(
       worker.pointee.progress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    if found.root != nil { worker.pointee.deferral.settle() }
     let node = found.node
     follow(node.pointee.level, worker)
     if node.pointee.admittedBy != nil {
@@ -108,6 +109,9 @@ extension Band {
 
   // MARK: Search
 
+  /// Entries below this many nanoseconds are done one after the other before another worker has woken up.
+  private static let shortEvent: UInt32 = 50_000
+
   /// The worker has found something while searching; if it was the last to search and there is more,
   /// another must search in its place.
   ///
@@ -117,7 +121,9 @@ extension Band {
     let now = counters.apply(.init(searching: -1))
     guard now.searching == 0 && hasWorkInTotalOrder else { return }
     // ORDERING: relaxed; the worker's own.
-    if worker.pointee.servesEvents.load(ordering: .relaxed) && worker.pointee.eventCost.isShort {
+    if worker.pointee.servesEvents.load(ordering: .relaxed)
+      && worker.pointee.eventCost.isBelow(Self.shortEvent)
+    {
       monitor._withUnsafeGuaranteedRef { $0.watch() }
     } else {
       noteWork()
@@ -127,9 +133,14 @@ extension Band {
   /// Looks around for a moment before the worker parks.
   /// - Returns: whether there is something to take.
   private func search(_ worker: WorkerPointer, searching: inout Bool) -> Bool {
+    // ORDERING: relaxed; the worker's own.
+    if !searching {
+      worker.pointee.deferral.runDry(progress: worker.pointee.progress.load(ordering: .relaxed))
+    }
     // The next event wakes a thread that waits for it; looking around would only keep it waiting.
     // ORDERING: relaxed; the worker's own.
     if worker.pointee.servesEvents.load(ordering: .relaxed) { return false }
+    if leavesWork(worker) { return false }
     if !searching {
       // One searcher for every two active workers is enough to find work and does not crowd them.
       let now = counters.snapshot
@@ -148,6 +159,24 @@ extension Band {
       }
       return false
     }
+  }
+
+  /// Whether what is runnable is left to another worker, which makes one short entry runnable after the other as this
+  /// one has: taking turns with it would cost more than the entries.
+  private func leavesWork(_ worker: WorkerPointer) -> Bool {
+    guard isDeferring(worker) else { return false }
+    for other in workers where other != worker && isDeferring(other) {
+      // ORDERING: sequentially consistent; the other looks at the lists after it has changed its status (Park/README.md).
+      if other.pointee.status.load(ordering: .sequentiallyConsistent) == WorkerRecord.Status.active {
+        return true
+      }
+    }
+    return false
+  }
+
+  private func isDeferring(_ worker: WorkerPointer) -> Bool {
+    // ORDERING: relaxed; a hint about another worker, and exact for the caller.
+    worker.pointee.deferral.isRecent(progress: worker.pointee.progress.load(ordering: .relaxed))
   }
 
   /// A queue that another worker keeps, seen at a moment of its progress.
@@ -196,9 +225,10 @@ extension Band {
   /// left lying.
   /// - Returns: false when the thread shall end.
   private func park(_ worker: WorkerPointer, searching: Bool) -> Bool {
-    // ORDERING: acquiring and releasing; the partner is the monitor's compare-exchange: if it has just
-    // given this worker up, it has already taken it out of `active`.
-    let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .acquiringAndReleasing)
+    // ORDERING: sequentially consistent; stands before the look at the lists, for workers that leave work to this one
+    // (`leavesWork`). The other partner is the monitor's compare-exchange: if it has just given this worker up, it has
+    // already taken it out of `active`.
+    let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .sequentiallyConsistent)
     if before == WorkerRecord.Status.stuck { counters.apply(.init(active: 1)) }
     // Events are for workers of normal priority. One of them waits there, and is woken last for other work.
     let polls = !isLowered && EventLoop.shared.takeSeat()
@@ -211,14 +241,14 @@ extension Band {
     // Announced; now look once more. Work put in before the announcement is seen here, and whoever puts
     // work in after it sees the announcement.
     if hasWorkInTotalOrder {
-      if counters.snapshot.active < activeLimit {
+      if !leavesWork(worker) && counters.snapshot.active < activeLimit {
         if leaveIdle(worker, retire: false) {
           if polls { EventLoop.shared.leaveSeat() }
           return resume(worker)
         }
       } else {
-        // No room: whoever put the work in may have relied on this worker's search, so somebody must see to
-        // it that the active ones get on.
+        // No room, or another worker's: the producer may have relied on this worker's search, so the monitor must
+        // see to it that the active ones get on.
         monitor._withUnsafeGuaranteedRef { $0.watch() }
       }
     }

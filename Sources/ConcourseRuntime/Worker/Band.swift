@@ -99,6 +99,20 @@ final class Band {
     if now.active < activeLimit { wakeOne() } else { monitor._withUnsafeGuaranteedRef { $0.watch() } }
   }
 
+  /// An item has been put into a root: as `noteWork`, unless the caller is a worker that defers it.
+  @inline(__always)
+  func noteItem() {
+    if let worker = WorkerThread.current,
+      worker.pointee.band.toOpaque() == Unmanaged.passUnretained(self).toOpaque()
+    {
+      // ORDERING: relaxed; the worker's own.
+      if worker.pointee.deferral.admits(progress: worker.pointee.progress.load(ordering: .relaxed)) {
+        return monitor._withUnsafeGuaranteedRef { $0.watch() }
+      }
+    }
+    noteWork()
+  }
+
   /// Wakes or makes a worker.
   @inline(never)
   func wakeOne() {
@@ -156,9 +170,10 @@ final class Band {
 
   /// A worker is about to sleep in one of our waits.
   func workerWillWait(_ worker: WorkerPointer) {
-    // ORDERING: acquiring and releasing; the partner is the monitor's compare-exchange, so that the
-    // worker is taken out of `active` exactly once.
-    let before = worker.pointee.status.exchange(WorkerRecord.Status.waiting, ordering: .acquiringAndReleasing)
+    // ORDERING: sequentially consistent, as in `park`; the other partner is the monitor's compare-exchange, so that
+    // the worker is taken out of `active` exactly once.
+    let before = worker.pointee.status.exchange(
+      WorkerRecord.Status.waiting, ordering: .sequentiallyConsistent)
     if before == WorkerRecord.Status.active { counters.apply(.init(active: -1)) }
     release(kept: worker)
     if hasWorkInTotalOrder { noteWork() }

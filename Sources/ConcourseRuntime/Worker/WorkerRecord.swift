@@ -42,8 +42,10 @@ struct WorkerRecord: ~Copyable {
 
   /// What the worker does now came from outside, and what comes next is likely to as well.
   let servesEvents = Atomic<Bool>(false)
-  /// How that has been lately; OWNED BY the worker.
-  let eventCost = EventCost()
+  /// What an entry has cost after events lately; OWNED BY the worker.
+  let eventCost = EntryCost()
+  /// What the worker pushes without waking another; OWNED BY the worker.
+  let deferral = Deferral()
 
   /// OWNED BY the monitor: what it saw at its last look.
   let seenProgress = Atomic<UInt32>(0)
@@ -63,42 +65,6 @@ struct WorkerRecords: Sequence, IteratorProtocol {
   mutating func next() -> WorkerPointer? {
     defer { rest = rest?.pointee.older }
     return rest
-  }
-}
-
-/// What an entry that came from outside has cost a worker lately.
-struct EventCost: ~Copyable {
-  /// Entries below this many nanoseconds are done one after the other before another worker has woken up.
-  private static let short: UInt32 = 50_000
-
-  // ORDERING: relaxed throughout; OWNED BY the worker, and atomic only as said below.
-  private let average = Atomic<UInt32>(.max)
-  private let beginning = Atomic<UInt64>(0)
-  private let progress = Atomic<UInt32>(0)
-
-  /// Events have come.
-  func begin(progress: UInt32) {
-    // ORDERING: relaxed; see above.
-    beginning.store(Clock.uptime(), ordering: .relaxed)
-    self.progress.store(progress, ordering: .relaxed)
-  }
-
-  /// What they brought has been done. Follows a rise at once and a fall slowly.
-  func end(progress: UInt32) {
-    // ORDERING: relaxed; see above.
-    let entries = progress &- self.progress.load(ordering: .relaxed)
-    guard entries > 0 else { return }
-    let elapsed = Clock.uptime() &- beginning.load(ordering: .relaxed)
-    let cost = UInt32(clamping: elapsed / UInt64(entries))
-    let before = average.load(ordering: .relaxed)
-    let falls = before != .max && cost < before
-    // ORDERING: relaxed; see above.
-    average.store(falls ? before - (before - cost) / 8 : cost, ordering: .relaxed)
-  }
-
-  var isShort: Bool {
-    // ORDERING: relaxed; see above.
-    average.load(ordering: .relaxed) < Self.short
   }
 }
 

@@ -8,6 +8,7 @@ enum Spin {
   static let searchRounds = 1
   static let lingerRounds = 1
   static let lingerLooks = 1
+  static let measuredEntries: UInt32 = 1
 
   static func wait(rounds: Int, until done: () -> Bool) -> Bool {
     for _ in 0..<rounds {

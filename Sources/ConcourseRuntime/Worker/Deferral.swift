@@ -1,0 +1,109 @@
+/// What an entry has cost a worker lately. Follows a rise at once and a fall slowly.
+struct EntryCost: ~Copyable {
+  // ORDERING: relaxed throughout; OWNED BY the worker, and atomic so that a field can be written without claiming the
+  // whole record, and because other workers read the average as a hint.
+  private let average = Atomic<UInt32>(.max)
+  private let beginning = Atomic<UInt64>(0)
+  private let progress = Atomic<UInt32>(0)
+
+  /// What the worker does from here on counts.
+  func begin(progress: UInt32, now: UInt64 = Clock.uptime()) {
+    // ORDERING: relaxed; see above.
+    beginning.store(now, ordering: .relaxed)
+    self.progress.store(progress, ordering: .relaxed)
+  }
+
+  /// The entries since the beginning are done.
+  func end(progress: UInt32, now: UInt64 = Clock.uptime()) {
+    let entries = entries(at: progress)
+    guard entries > 0 else { return }
+    // ORDERING: relaxed; see above.
+    let elapsed = now &- beginning.load(ordering: .relaxed)
+    let cost = UInt32(clamping: elapsed / UInt64(entries))
+    let before = average.load(ordering: .relaxed)
+    let falls = before != .max && cost < before
+    // ORDERING: relaxed; see above.
+    average.store(falls ? before - (before - cost) / 8 : cost, ordering: .relaxed)
+  }
+
+  /// How many entries the worker has run since the beginning.
+  func entries(at progress: UInt32) -> UInt32 {
+    // ORDERING: relaxed; see above.
+    progress &- self.progress.load(ordering: .relaxed)
+  }
+
+  /// Whether an entry has taken less than so many nanoseconds.
+  func isBelow(_ nanoseconds: UInt32) -> Bool {
+    // ORDERING: relaxed; see above.
+    average.load(ordering: .relaxed) < nanoseconds
+  }
+}
+
+/// Entries that a worker pushes to a root without waking another worker, because it will take them itself before
+/// another could: its entries are short, and it has taken what it pushed before.
+///
+/// The entry lies in the root's list like any other, in its order, where every worker may take it. If the worker does
+/// not come to it within a tick, the monitor posts it (Park/README.md).
+struct Deferral: ~Copyable {
+  /// Entries below this many nanoseconds are run sooner than another worker wakes up, and cost more when their data
+  /// move to another processor.
+  private static let short: UInt32 = 4_000
+  /// A worker that has deferred an entry within so many entries is likely to do so again.
+  private static let memory: UInt32 = 8
+
+  private let cost = EntryCost()
+  // ORDERING: relaxed throughout; OWNED BY the worker, and atomic as in `EntryCost`.
+  /// Whether the clock runs: from the first push after a search to the next search.
+  private let isMeasuring = Atomic<Bool>(false)
+  /// Whether the worker has deferred an entry and taken none from a root since.
+  private let isOwing = Atomic<Bool>(false)
+  /// The worker's progress when it last deferred an entry.
+  private let last = Atomic<UInt32>(0)
+
+  /// The worker has pushed an entry.
+  /// - Returns: whether it will take the entry itself: nobody need be woken.
+  @inline(__always)
+  func admits(progress: UInt32, now: @autoclosure () -> UInt64 = Clock.uptime()) -> Bool {
+    // ORDERING: relaxed; see above.
+    if !isMeasuring.load(ordering: .relaxed) {
+      isMeasuring.store(true, ordering: .relaxed)
+      // The rest of this entry counts as one.
+      cost.begin(progress: progress &- 1, now: now())
+    }
+    if cost.entries(at: progress) >= Spin.measuredEntries { measure(progress, now()) }
+    // ORDERING: relaxed; see above. Two entries are work for two workers.
+    guard cost.isBelow(Self.short) && !isOwing.load(ordering: .relaxed) else { return false }
+    // ORDERING: relaxed; see above.
+    isOwing.store(true, ordering: .relaxed)
+    last.store(progress, ordering: .relaxed)
+    return true
+  }
+
+  @inline(never)
+  private func measure(_ progress: UInt32, _ now: UInt64) {
+    cost.end(progress: progress, now: now)
+    cost.begin(progress: progress, now: now)
+  }
+
+  /// The worker has found nothing to do: searching does not count.
+  func runDry(progress: UInt32, now: @autoclosure () -> UInt64 = Clock.uptime()) {
+    settle()
+    // ORDERING: relaxed; see above.
+    guard isMeasuring.load(ordering: .relaxed) else { return }
+    isMeasuring.store(false, ordering: .relaxed)
+    cost.end(progress: progress, now: now())
+  }
+
+  /// The worker has taken an entry from a root, or has found the roots empty.
+  @inline(__always)
+  func settle() {
+    // ORDERING: relaxed; see above.
+    if isOwing.load(ordering: .relaxed) { isOwing.store(false, ordering: .relaxed) }
+  }
+
+  /// Whether the worker has deferred entries lately, and its entries are short still. A hint for other workers.
+  func isRecent(progress: UInt32) -> Bool {
+    // ORDERING: relaxed; see above.
+    cost.isBelow(Self.short) && progress &- last.load(ordering: .relaxed) <= Self.memory
+  }
+}

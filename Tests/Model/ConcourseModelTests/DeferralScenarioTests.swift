@@ -1,0 +1,150 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// Entries that a worker pushes without waking another, and workers that leave such entries to it. The model's clock
+/// stands still while anybody can run, so all entries are short here.
+extension ModelSuite {
+  @Suite struct Deferring {
+    private func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
+      #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
+    }
+
+    @Test func aShortItemWakesNoOne() {
+      expectComplete(
+        Model.explore("an item submits another", bound: 2) {
+          Model.setProcessors(2)
+          let log = Model.Log<String>()
+          let queue = DispatchQueue.global()
+          Model.thread("client") {
+            queue.async {
+              queue.async { log.append("second") }
+              log.append("first")
+            }
+          }
+          Model.run()
+          Model.check(log.entries == ["first", "second"], "\(log.entries)")
+          Model.check(Runtime.shared.bands[0].counters.snapshot.threads == 1, "another worker was made")
+        })
+    }
+
+    @Test func twoItemsAreWorkForTwoWorkers() {
+      expectComplete(
+        Model.explore("an item submits two that need each other", bound: 1) {
+          Model.setProcessors(2)
+          let (first, second) = (Box(false), Box(false))
+          let queue = DispatchQueue.global()
+          Model.thread("client") {
+            queue.async {
+              for (mine, other) in [(first, second), (second, first)] {
+                queue.async {
+                  // ORDERING: sequentially consistent; each announces itself before it looks for the other.
+                  mine.word.store(true, ordering: .sequentiallyConsistent)
+                  while !other.word.load(ordering: .sequentiallyConsistent) { Processor.pause() }
+                }
+              }
+            }
+          }
+          Model.run()
+          // ORDERING: relaxed; everybody has come to rest.
+          Model.check(
+            first.word.load(ordering: .relaxed) && second.word.load(ordering: .relaxed), "one never began")
+        })
+    }
+
+    /// Two items that each submit another, and a third: two workers each take the other for the one that goes on.
+    private static func twoLeaveToEachOther() {
+      Model.setProcessors(2)
+      let log = Model.Log<String>()
+      let queue = DispatchQueue.global()
+      Model.thread("client") {
+        for _ in 0..<2 {
+          queue.async {
+            log.append("first")
+            queue.async { log.append("next") }
+          }
+        }
+        queue.async { log.append("last") }
+      }
+      Model.run()
+      Model.check(log.entries.count == 5, "only \(log.entries) ran")
+    }
+
+    @Test func nothingIsLeftToAParkedWorker() {
+      expectComplete(Model.explore("two workers, deferring", bound: 1) { Self.twoLeaveToEachOther() })
+    }
+
+    @Test func leavingToAParkedWorkerIsFound() throws {
+      let result = Model.random("two workers, one thought active", runs: 20_000) {
+        // The other worker's status is what it was at an earlier look.
+        ModelFaults.staleLoadsIn = "leavesWork(_:)"
+        Self.twoLeaveToEachOther()
+      }
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .check && failure.message.contains("ran"), "\(failure)")
+    }
+
+    /// Items that wait, in a call that the pool does not know, for an item that they have submitted; the monitor has
+    /// gone to sleep before the second.
+    private static func waitForDeferred() {
+      Model.setProcessors(2)
+      let (submitted, done, never) = (Gate(), Gate(), Gate())
+      let queue = DispatchQueue.global()
+      Model.thread("client") {
+        for round in UInt32(1)...2 {
+          queue.async {
+            queue.async { submitted.reach(round) }
+            submitted.wait(for: round)
+            done.reach(round)
+          }
+          done.wait(for: round)
+          never.wait(milliseconds: 50)
+        }
+      }
+      Model.run()
+    }
+
+    @Test func theMonitorPostsWhatADeferringWorkerDoesNotComeTo() {
+      expectComplete(
+        Model.explore("an item waits for what it has deferred", bound: 0, allowTime: true) {
+          Self.waitForDeferred()
+        })
+    }
+
+    @Test func aMissingWatchIsFound() throws {
+      let result = Model.random(
+        "an item waits for what it has deferred, unwatched", runs: 2_000, allowTime: true
+      ) {
+        // The monitor is taken to be awake still.
+        ModelFaults.staleLoadsIn = "watch()"
+        Self.waitForDeferred()
+      }
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .deadlock, "\(failure)")
+    }
+  }
+}
+
+/// A number that rises; waiting for it is no wait of the engine's.
+private final class Gate: Sendable {
+  private let word = ConcourseModel.Atomic<UInt32>(0)
+
+  func reach(_ number: UInt32) {
+    // ORDERING: sequentially consistent, as everything in the model.
+    word.store(number, ordering: .sequentiallyConsistent)
+    Futex.wake(word, count: .max)
+  }
+
+  func wait(for number: UInt32) {
+    while true {
+      // ORDERING: as above.
+      let seen = word.load(ordering: .sequentiallyConsistent)
+      if seen >= number { return }
+      _ = Futex.wait(word, expected: seen)
+    }
+  }
+
+  func wait(milliseconds: UInt64) {
+    _ = Futex.wait(word, expected: 0, deadline: .uptime(Clock.uptime() + milliseconds * 1_000_000))
+  }
+}
