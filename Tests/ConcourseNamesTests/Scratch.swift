@@ -35,9 +35,11 @@ struct Scratch: ~Copyable {
     let (source, names, report) = (path + "/source.swift", path + "/names.swift", path + "/report")
     try Data(text.utf8).write(to: URL(filePath: source))
     try Data(NamesFile.text.utf8).write(to: URL(filePath: names))
-    // The shell, since `run` has no other way to keep what a program says.
+    // The shell, since `run` has no other way to keep what a program says. Not an empty file: Foundation loses the
+    // memory that it reads one into.
+    let script = "echo >'\(report)'; exec \"$@\" 2>>'\(report)'"
     _ = try run(
-      ["/bin/sh", "-c", "exec \"$@\" 2>'\(report)'", "sh", "/usr/bin/env", "swiftc", "-typecheck"]
+      ["/bin/sh", "-c", script, "sh", "/usr/bin/env", "swiftc", "-typecheck"]
         + ["-swift-version", "6", "-diagnostic-style", "llvm", source] + (withNames ? [names] : [])
         + searchPaths)
     let said = try String(decoding: Data(contentsOf: URL(filePath: report)), as: UTF8.self)

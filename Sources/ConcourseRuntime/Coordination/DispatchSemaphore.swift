@@ -86,12 +86,12 @@ public class DispatchSemaphore: DispatchObject {
     deliver()
   }
 
-  /// Adds a grant, and wakes whom it is for.
+  /// Adds a grant, and wakes the waiters that may go on.
   private final func deliver() {
     // ORDERING: sequentially consistent; releases what the signaller did, and stands before its look at
     // the sleepers. The waiter announces its sleep before it looks at `grants` for the last time.
     let granted = Int32(bitPattern: grants.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue)
-    // Below zero there is still nothing for anybody; at zero, all that took in advance may go.
+    // Below zero no waiter may go on yet. At zero all late waiters may.
     guard granted >= 0 else { return }
     // ORDERING: sequentially consistent; the other half of that race.
     guard sleepers.load(ordering: .sequentiallyConsistent) > 0 else { return }
@@ -142,7 +142,7 @@ public class DispatchSemaphore: DispatchObject {
 
   /// A signal has counted this waiter in: takes its grant, in advance if need be, and sleeps until it has come. Until
   /// then the signaller still uses the semaphore; taken in advance, no other waiter gets it.
-  /// - Returns: false when another waiter had got it before, and this one has withdrawn in its place.
+  /// - Returns: false when another waiter had taken that grant; this one has withdrawn instead.
   private final func takeOwedGrant() -> Bool {
     // ORDERING: sequentially consistent; as in `takeGrant`, and before the look at `value`.
     var seen = grants.wrappingSubtract(1, ordering: .sequentiallyConsistent).newValue

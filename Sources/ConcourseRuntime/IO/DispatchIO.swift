@@ -93,10 +93,10 @@ public class DispatchIO: DispatchObject {
   ///   - oflag: the flags for `open`; the descriptor is closed on exec in any case.
   ///   - mode: the mode for `open`.
   ///   - queue: where the cleanup handler and the channel's barriers run.
-  ///   - cleanupHandler: called once: with 0 when the channel has closed and every handler of its operations
-  ///     has returned, also if opening the file failed, which the operations are told; or at once with the
-  ///     errno if the path names a directory, or nothing, or if the directory of a file to be made is
-  ///     missing.
+  ///   - cleanupHandler: called once: with 0 when the channel has closed and all handlers of its operations
+  ///     have returned, even if opening the file failed (the operations get that errno); or at once with an
+  ///     errno if the path names a directory or a missing file, or, with O_CREAT, a file in a missing
+  ///     directory.
   @available(swift 4)
   public convenience init?(
     type: DispatchIO.StreamType, path: UnsafePointer<Int8>, oflag: Int32, mode: mode_t,

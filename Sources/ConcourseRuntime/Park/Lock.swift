@@ -59,6 +59,6 @@ struct Lock: ~Copyable {
     }
   }
 
-  /// A second: what holds a lock for so long is gone.
+  /// A second. A lock is held for some instructions, so its holder does not exist in the child.
   private static var patienceInChild: UInt64 { 1_000_000_000 }
 }

@@ -84,6 +84,7 @@ enum Spin {
     // ORDERING: relaxed, all; see above.
     let cost = penalty.load(ordering: .relaxed)
     if yield >= longYield {
+      // ORDERING: relaxed, both; see above.
       debt.store(cost, ordering: .relaxed)
       penalty.store(min(cost * 2, mostPenalty), ordering: .relaxed)
     } else if cost != leastPenalty {

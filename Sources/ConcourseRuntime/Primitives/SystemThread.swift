@@ -8,8 +8,9 @@ enum SystemThread {
     _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
     _ argument: UnsafeMutableRawPointer?
   ) -> Int32 {
-    _ = Process.watchesForks
+    // First, since the child's fork handler uses the stock.
     settleLazies()
+    _ = Process.watchesForks
     Process.noteThread()
     return concourse_spawn(entry, argument)
   }
@@ -35,15 +36,14 @@ enum SystemThread {
     concourse_set_thread_name(UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
   }
 
-  /// The nice value that the process was started with.
+  /// The nice value of the process's first thread.
   static var processNice: Int32 { concourse_process_nice() }
 
   /// Whether threads may take this nice value.
   static func mayTake(nice: Int32) -> Bool { concourse_may_take_nice(nice) }
 
-  /// Gives a thread of this process a nice value; 0 stands for the calling thread. A system that refuses leaves it
-  /// as it is, which is only less polite, or less urgent.
-  static func setNice(_ nice: Int32, of thread: UInt32 = 0) { _ = concourse_set_nice(thread, nice) }
+  /// Gives the calling thread a nice value. If the system refuses, the thread keeps the one it has.
+  static func setNice(_ nice: Int32) { _ = concourse_set_nice(nice) }
 
   /// Asks for time slices of so many nanoseconds for the calling thread, where the kernel grants that.
   static func setSlice(_ nanoseconds: UInt64) { _ = concourse_set_slice(nanoseconds) }

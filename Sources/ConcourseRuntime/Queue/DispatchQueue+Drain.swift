@@ -1,5 +1,5 @@
 extension DispatchQueue {
-  /// Items that a drain runs before it lets other queues have the worker, if any wait: each time anew.
+  /// After every so many items a drain yields its worker, if other queues wait for it.
   private static let budget = 256
 
   /// Takes this queue's entries in order and runs them, or sends them on, until none is left, the queue

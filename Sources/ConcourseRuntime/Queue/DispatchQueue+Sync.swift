@@ -197,7 +197,7 @@ extension DispatchQueue {
       if wasEmpty, case .own = state.noteWaiter(id) {
         handOn()
       } else if level > self.level && wasEmpty == isWorkloop {
-        // What is ahead of this thread, or on a workloop the first entry of its class.
+        // Lifts the entries ahead of this thread, or a workloop for the first entry of a class.
         carryOut(state.raise(to: level))
       }
       waiter.pointee.event.wait()

@@ -1,4 +1,4 @@
-// SAFETY: see `EntriesByClass`.
+// SAFETY: the lists are lock-free; `firsts` is OWNED BY the queue's owner.
 /// A queue that runs one item at a time, always one of the highest quality-of-service class that waits.
 ///
 /// Items of one class keep their order, and so do the items of each serial queue that targets the workloop.
@@ -104,7 +104,7 @@ extension DispatchQueue {
     unsafeDowncast(self, to: DispatchWorkloop.self)
   }
 
-  /// Whether nothing of this thread's waits in the queue, and nothing that others have noted.
+  /// Whether the queue has no entries that this thread has pushed or seen noted in the state.
   final var hasNoEntries: Bool {
     @inline(__always) get { kind == .workloop ? asWorkloop.isEmpty : list.isEmpty }
   }

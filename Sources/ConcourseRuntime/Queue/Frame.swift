@@ -102,12 +102,12 @@ extension concourse_thread {
 
 /// What is due when a thread exits.
 ///
-/// An item that ends its thread (`pthread_exit`, `pthread_cancel`) never returns: the queue it holds, the group it
-/// belongs to, and who waits for it would hang. The C library unwinds the stack and then runs this hook, on memory
+/// An item that ends its thread (`pthread_exit`, `pthread_cancel`) never returns: its queue stays owned, its group never
+/// empties, and threads that wait for it hang. The C library unwinds the stack and then runs this hook, on memory
 /// where the frames were, so the innermost queue is kept beside the frame.
 enum ThreadExit {
-  /// Watches the calling thread, before its first item. A worker does it when it learns its id, as do others.
-  /// - Returns: false when the exit will not be noticed (any more).
+  /// Arms the hook on the calling thread; every thread does so when it learns its id.
+  /// - Returns: false when the hook has run already, or the system refuses it.
   static func watch() -> Bool { CurrentThread.watchExit { ThreadExit.run() } }
 
   private static func run() {
@@ -121,7 +121,7 @@ enum ThreadExit {
     }
     if thread.pointee.once_depth > 0 {
       Trap.clientBug(
-        "a body that runs once ended its thread (pthread_exit or pthread_cancel): who waits for it would wait for ever"
+        "a body that runs once ended its thread (pthread_exit or pthread_cancel): threads that wait for it would wait for ever"
       )
     }
     if thread.pointee.worker != nil {

@@ -11,7 +11,7 @@ final class QueueExtras: ObjectExtras {
   var specifics: [ObjectIdentifier: (key: AnyObject, value: Any)] = [:]
   /// Values that C programs have attached, by the address of their key.
   let contextValues = ContextValues()
-  /// The target that was asked for last and the requests that lie in the list. GUARDED BY `Runtime.targetLock`.
+  /// The target requested last, and how many requests lie in the list. GUARDED BY `Runtime.targetLock`.
   private(set) var requestedTarget: DispatchQueue?
   private var requests = 0
   /// The label as a C string, and whether it is ours to free.
@@ -34,13 +34,14 @@ final class QueueExtras: ObjectExtras {
   /// The former label, if it was ours, stays: somebody may have asked for it.
   func setLabel(_ label: UnsafePointer<CChar>) { lock.withLock { (cLabel, ownsLabel) = (label, false) } }
 
-  /// - Returns: what is to be released outside of the lock, as below.
+  /// - Returns: the target requested before, for the caller to release after unlocking.
   func beginRequest(_ target: DispatchQueue) -> DispatchQueue? {
     requests += 1
     defer { requestedTarget = target }
     return requestedTarget
   }
 
+  /// - Returns: the target requested, for the caller to release after unlocking.
   func endRequest() -> DispatchQueue? {
     requests -= 1
     guard requests == 0 else { return nil }

@@ -161,8 +161,8 @@ extension Band {
     }
   }
 
-  /// Whether what is runnable is left to another worker, which makes one short entry runnable after the other as this
-  /// one has: taking turns with it would cost more than the entries.
+  /// Whether this worker leaves what is runnable to another, active one. Both have lately made one short entry runnable
+  /// after the other; taking turns would cost more than the entries.
   private func leavesWork(_ worker: WorkerPointer) -> Bool {
     guard isDeferring(worker) else { return false }
     for other in workers where other != worker && isDeferring(other) {

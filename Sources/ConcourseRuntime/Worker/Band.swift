@@ -103,10 +103,11 @@ final class Band {
   @inline(__always)
   func noteItem() {
     if let worker = WorkerThread.current,
-      worker.pointee.band.toOpaque() == Unmanaged.passUnretained(self).toOpaque()
+      worker.pointee.band.toOpaque() == Unmanaged.passUnretained(self).toOpaque(),
+      monitor._withUnsafeGuaranteedRef({ $0.hasThread })
     {
       // ORDERING: relaxed; the worker's own.
-      if worker.pointee.deferral.admits(progress: worker.pointee.progress.load(ordering: .relaxed)) {
+      if worker.pointee.deferral.defers(progress: worker.pointee.progress.load(ordering: .relaxed)) {
         return monitor._withUnsafeGuaranteedRef { $0.watch() }
       }
     }

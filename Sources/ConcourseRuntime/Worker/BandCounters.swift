@@ -8,8 +8,8 @@
 /// | 32–47 | parked    | idle workers that can be woken |
 /// | 48–63 | threads   | all workers there are, the waiting and the stuck included |
 struct BandCounters: ~Copyable {
-  /// So many threads fit, and some more: a worker that the monitor gives up while it comes back is counted twice for
-  /// a moment.
+  /// The most threads of a band. Less than 16 bits hold: a worker that the monitor gives up while it comes back is
+  /// counted twice for a moment.
   static let mostThreads = 65_000
 
   private let word = Atomic<UInt64>(0)

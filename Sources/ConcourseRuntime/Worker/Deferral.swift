@@ -56,14 +56,14 @@ struct Deferral: ~Copyable {
   /// Whether the clock runs: from the first push after a search to the next search.
   private let isMeasuring = Atomic<Bool>(false)
   /// Whether the worker has deferred an entry and taken none from a root since.
-  private let isOwing = Atomic<Bool>(false)
+  private let hasDeferred = Atomic<Bool>(false)
   /// The worker's progress when it last deferred an entry.
   private let last = Atomic<UInt32>(0)
 
   /// The worker has pushed an entry.
-  /// - Returns: whether it will take the entry itself: nobody need be woken.
+  /// - Returns: whether the worker will take the entry itself, so that no other needs to be woken.
   @inline(__always)
-  func admits(progress: UInt32, now: @autoclosure () -> UInt64 = Clock.uptime()) -> Bool {
+  func defers(progress: UInt32, now: @autoclosure () -> UInt64 = Clock.uptime()) -> Bool {
     // ORDERING: relaxed; see above.
     if !isMeasuring.load(ordering: .relaxed) {
       isMeasuring.store(true, ordering: .relaxed)
@@ -72,9 +72,9 @@ struct Deferral: ~Copyable {
     }
     if cost.entries(at: progress) >= Spin.measuredEntries { measure(progress, now()) }
     // ORDERING: relaxed; see above. Two entries are work for two workers.
-    guard cost.isBelow(Self.short) && !isOwing.load(ordering: .relaxed) else { return false }
+    guard cost.isBelow(Self.short) && !hasDeferred.load(ordering: .relaxed) else { return false }
     // ORDERING: relaxed; see above.
-    isOwing.store(true, ordering: .relaxed)
+    hasDeferred.store(true, ordering: .relaxed)
     last.store(progress, ordering: .relaxed)
     return true
   }
@@ -98,7 +98,7 @@ struct Deferral: ~Copyable {
   @inline(__always)
   func settle() {
     // ORDERING: relaxed; see above.
-    if isOwing.load(ordering: .relaxed) { isOwing.store(false, ordering: .relaxed) }
+    if hasDeferred.load(ordering: .relaxed) { hasDeferred.store(false, ordering: .relaxed) }
   }
 
   /// Whether the worker has deferred entries lately, and its entries are short still. A hint for other workers.

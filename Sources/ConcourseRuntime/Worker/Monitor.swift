@@ -26,12 +26,20 @@ final class Monitor {
   private let wantsEventLoop = Atomic<Bool>(false)
   /// The system has refused the thread: then even a lowered thread's is better than none.
   private let wasRefused = Atomic<Bool>(false)
+  private let runs = Atomic<Bool>(false)
   private var looks = 0
 
   /// Whether its thread has yet to be made. A hint.
   var isAbsent: Bool {
     // ORDERING: relaxed; a hint.
     state.load(ordering: .relaxed) == State.absent
+  }
+
+  /// Whether its thread runs, as it then always will. The system may have refused the thread, and then what is left to
+  /// the monitor stays where it is.
+  var hasThread: Bool {
+    // ORDERING: relaxed; a thread that reads false wakes a worker instead.
+    runs.load(ordering: .relaxed)
   }
 
   /// Asks for a look soon. One load when the monitor is awake already.
@@ -110,6 +118,8 @@ final class Monitor {
   // MARK: The monitor's thread
 
   private func run() {
+    // ORDERING: relaxed; as in `hasThread`.
+    runs.store(true, ordering: .relaxed)
     while true {
       // ORDERING: acquiring; pairs with `wake`.
       while state.load(ordering: .acquiring) == State.dormant {

@@ -2,8 +2,7 @@
 ///
 /// Every thread may lower itself, few may climb back. So utility and background have bands of their own, and
 /// the classes above default share the default band. Where the process may raise threads, found out once, a
-/// worker takes the nice value of each entry that it begins (a system call, but only when the value changes),
-/// and a lowered worker that somebody waits for is raised until its next entry.
+/// worker takes the nice value of each entry that it begins: a system call, but only when the value changes.
 ///
 /// A nice value decides which share of a busy processor a thread gets. How soon it gets it is decided by its
 /// slice: the kernel (6.12 and later) lets the thread run whose slice would end first, a lowered thread's
@@ -40,9 +39,10 @@ struct Priority {
     mayRaise = granted.userInteractive < 0 || granted.userInitiated < 0 || mayTake(base - 1)
   }
 
-  /// The setting, or nil when there is none or it has no meaning.
+  /// The setting. Nil when the variable is not set, or is invalid; that is reported.
   static func parse(_ text: String?) -> Differences? {
     guard let text else { return nil }
+    // 20 is out of range.
     let numbers = text.split(separator: ",", omittingEmptySubsequences: false).map { Int32($0) ?? 20 }
     let inOrder = numbers.count == 4 && zip(numbers, numbers.dropFirst()).allSatisfy(<=)
     guard inOrder, numbers[0] >= -20, numbers[1] <= 0, numbers[2] >= 0, numbers[3] <= 19 else {
@@ -103,14 +103,12 @@ extension Band {
     if let slice = Priority.slice(at: level) { SystemThread.setSlice(slice) }
   }
 
-  /// The calling worker takes the nice value at which it is to serve an entry, and gives up one that it was
-  /// raised to.
+  /// The calling worker takes the nice value at which it serves an entry.
   @inline(__always)
   func follow(_ entry: QoSLevel, _ worker: WorkerPointer) {
     guard priority.mayRaise else { return }
     let nice = priority.nice(at: isLowered ? level : entry)
-    // ORDERING: relaxed; the worker stores before it sets its value, a thread that raises it sets before it
-    // stores. So where both meet, what is stored differs from `nice`, and the next entry sets it again.
+    // ORDERING: relaxed; only this worker writes it.
     if worker.pointee.nice.load(ordering: .relaxed) != nice { change(worker, to: nice) }
   }
 

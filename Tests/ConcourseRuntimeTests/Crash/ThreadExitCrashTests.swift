@@ -7,7 +7,7 @@ extension Crash {
   /// An item that ends its thread never returns, and what it holds would be held for ever.
   @Suite("Threads that end inside an item", .enabled(if: !Sanitizer.isOn))
   struct ThreadExitCrashTests {
-    @Test("an asynchronous item, serial, concurrent and global")
+    @Test("S147 an asynchronous item, serial, concurrent and global")
     func asynchronousItem() async {
       let serial = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         DispatchQueue(label: "serial").async { endThread() }
@@ -28,7 +28,7 @@ extension Crash {
       global.says("an item of queue \"com.apple.root.utility-qos\" ended its thread")
     }
 
-    @Test("a synchronous item on a thread of the program's, the first thing it does")
+    @Test("S147 a synchronous item on a thread of the program's, the first thing it does")
     func synchronousItem() async {
       let first = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         #expect(onThreads(1) { _ in DispatchQueue(label: "sync").sync { endThread() } })
@@ -45,7 +45,7 @@ extension Crash {
       waiting.says("an item of queue \"waiting\" ended its thread")
     }
 
-    @Test("the innermost of nested items has the blame, and one that has returned has none")
+    @Test("S147 the innermost of nested items has the blame, and one that has returned has none")
     func nestedItems() async {
       let inner = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         DispatchQueue(label: "outer").async { DispatchQueue(label: "inner").sync { endThread() } }
@@ -62,7 +62,7 @@ extension Crash {
       outer.says("an item of queue \"outer\" ended its thread")
     }
 
-    @Test("a cancelled thread")
+    @Test("S147 a cancelled thread")
     func cancellation() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         DispatchQueue(label: "cancelled").async {
@@ -74,7 +74,7 @@ extension Crash {
       end.says("an item of queue \"cancelled\" ended its thread")
     }
 
-    @Test("an item of the main queue", .enabled(if: MainThreadLoan.isPossible))
+    @Test("S147 an item of the main queue", .enabled(if: MainThreadLoan.isPossible))
     func mainQueue() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         MainThreadLoan.run {
@@ -86,7 +86,7 @@ extension Crash {
       end.says("an item of queue \"com.apple.main-thread\" ended its thread")
     }
 
-    @Test("an iteration of a parallel loop, and a body that runs once")
+    @Test("S147 an iteration of a parallel loop, and a body that runs once")
     func loopsAndOnce() async {
       let loop = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         #expect(onThreads(1) { _ in DispatchQueue.concurrentPerform(iterations: 1) { _ in endThread() } })
@@ -96,11 +96,11 @@ extension Crash {
         #expect(onThreads(1) { _ in DispatchOnce().perform { endThread() } })
       }
       once.says(
-        "a body that runs once ended its thread (pthread_exit or pthread_cancel): who waits for it would wait for ever"
+        "a body that runs once ended its thread (pthread_exit or pthread_cancel): threads that wait for it would wait for ever"
       )
     }
 
-    @Test("outside of items a thread that has run some may end as it likes")
+    @Test("S147 outside of items a thread that has run some may end as it likes")
     func outsideOfItems() async {
       await #expect(processExitsWith: .success) {
         var thread = pthread_t()

@@ -81,7 +81,10 @@ extension Engine {
       }
     }
 
-    @Test("a thread that submits after its exit hook has run, however often, keeps no nodes")
+    // The thread sanitizer forgets a thread in the last round of destructors, and the test uses every round.
+    @Test(
+      "a thread that submits after its exit hook has run, however often, keeps no nodes",
+      .enabled(if: !Sanitizer.isThread))
     func useAfterExitHook() async {
       await #expect(processExitsWith: .success) {
         _ = take(1)

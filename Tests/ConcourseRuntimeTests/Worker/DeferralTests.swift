@@ -22,7 +22,7 @@ import Testing
       return isDeferred
     }
 
-    func submit() -> Bool { deferral.admits(progress: progress, now: now) }
+    func submit() -> Bool { deferral.defers(progress: progress, now: now) }
 
     func sleep(_ nanoseconds: UInt64) {
       deferral.runDry(progress: progress, now: now)

@@ -72,21 +72,20 @@ struct StarvationTests {
 
   @Test("no band grows beyond what its counters hold")
   func counters() {
-    let before = PoolSize.threadCount
     #expect(!PoolSize.mayGrow(band: BandCounters.mostThreads, starvationLimit: .max))
-    #expect(PoolSize.threadCount == before)
     let most = BandCounters.mostThreads
     let counters = BandCounters()
     let full = counters.apply(.init(active: most + 1, searching: most, threads: most))
     #expect([full.active, full.searching, full.parked, full.threads] == [most + 1, most, 0, most])
   }
 
-  @Test("an item of any class runs beside classes that never run dry and queues that hand an item to and fro")
+  @Test(
+    "S51 an item of any class runs beside classes that never run dry and queues that hand an item to and fro")
   func classes() async {
     await #expect(processExitsWith: .success) { everyClassRuns() }
   }
 
-  @Test("an item of any class runs beside all others on one processor")
+  @Test("S51 an item of any class runs beside all others on one processor")
   func classesOnOneProcessor() async {
     await #expect(processExitsWith: .success) {
       useOneProcessor()

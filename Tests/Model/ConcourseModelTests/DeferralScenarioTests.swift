@@ -6,6 +6,13 @@ import Testing
 /// stands still while anybody can run, so all entries are short here.
 extension ModelSuite {
   @Suite struct Deferring {
+    /// Two processors, and the monitor asleep: without its thread nothing is deferred.
+    private static func begin() {
+      Model.setProcessors(2)
+      Runtime.shared.monitor.ensureStarted()
+      Model.run()
+    }
+
     private func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
       #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
     }
@@ -13,7 +20,7 @@ extension ModelSuite {
     @Test func aShortItemWakesNoOne() {
       expectComplete(
         Model.explore("an item submits another", bound: 2) {
-          Model.setProcessors(2)
+          Self.begin()
           let log = Model.Log<String>()
           let queue = DispatchQueue.global()
           Model.thread("client") {
@@ -31,7 +38,7 @@ extension ModelSuite {
     @Test func twoItemsAreWorkForTwoWorkers() {
       expectComplete(
         Model.explore("an item submits two that need each other", bound: 1) {
-          Model.setProcessors(2)
+          Self.begin()
           let (first, second) = (Box(false), Box(false))
           let queue = DispatchQueue.global()
           Model.thread("client") {
@@ -54,7 +61,7 @@ extension ModelSuite {
 
     /// Two items that each submit another, and a third: two workers each take the other for the one that goes on.
     private static func twoLeaveToEachOther() {
-      Model.setProcessors(2)
+      Self.begin()
       let log = Model.Log<String>()
       let queue = DispatchQueue.global()
       Model.thread("client") {
@@ -75,7 +82,7 @@ extension ModelSuite {
     }
 
     @Test func leavingToAParkedWorkerIsFound() throws {
-      let result = Model.random("two workers, one thought active", runs: 20_000) {
+      let result = Model.random("two workers, one thought active", seed: 42, runs: 20_000) {
         // The other worker's status is what it was at an earlier look.
         ModelFaults.staleLoadsIn = "leavesWork(_:)"
         Self.twoLeaveToEachOther()
@@ -87,13 +94,15 @@ extension ModelSuite {
     /// Items that wait, in a call that the pool does not know, for an item that they have submitted; the monitor has
     /// gone to sleep before the second.
     private static func waitForDeferred() {
-      Model.setProcessors(2)
+      Self.begin()
       let (submitted, done, never) = (Gate(), Gate(), Gate())
       let queue = DispatchQueue.global()
       Model.thread("client") {
         for round in UInt32(1)...2 {
           queue.async {
             queue.async { submitted.reach(round) }
+            // The worker sees the monitor awake.
+            if round == 1 { Runtime.shared.monitor.watch() }
             submitted.wait(for: round)
             done.reach(round)
           }
@@ -113,7 +122,7 @@ extension ModelSuite {
 
     @Test func aMissingWatchIsFound() throws {
       let result = Model.random(
-        "an item waits for what it has deferred, unwatched", runs: 2_000, allowTime: true
+        "an item waits for what it has deferred, unwatched", seed: 42, runs: 2_000, allowTime: true
       ) {
         // The monitor is taken to be awake still.
         ModelFaults.staleLoadsIn = "watch()"

@@ -85,7 +85,7 @@ extension ModelSuite {
 
     /// A searcher takes over what a busy worker keeps, while the monitor goes to sleep. Both workers then block in
     /// calls that the engine does not know of, until the queue has been run.
-    private static func stealAgainstDormancy() {
+    private static func stealAgainstDormancy(_ steals: Count) {
       Model.setProcessors(2)
       let band = Runtime.shared.bands[0]
       let queue = DispatchQueue(label: "kept")
@@ -114,16 +114,25 @@ extension ModelSuite {
       }
       // At that look.
       worker("thief", at: 16_000_000) { worker in
-        if let overdue = band.overdueCandidate(besides: worker) { _ = band.steal(overdue, for: worker) }
+        if let overdue = band.overdueCandidate(besides: worker), band.steal(overdue, for: worker) {
+          steals.value += 1
+        }
       }
       Model.run()
     }
 
     @Test func stealAgainstDormancy() {
+      let steals = Count()
       let result = Model.explore("steal while the monitor goes to sleep", bound: 1, allowTime: true) {
-        Self.stealAgainstDormancy()
+        Self.stealAgainstDormancy(steals)
       }
       #expect(result.failure == nil && result.isComplete, "\(result)")
+      #expect(steals.value > 0, "no execution stole the queue")
     }
   }
+}
+
+/// Counts over all executions of an exploration.
+private final class Count: @unchecked Sendable {  // SAFETY: the coroutines take turns on one thread.
+  var value = 0
 }

@@ -25,7 +25,7 @@ enum SystemThread {
   /// The model has no priorities.
   static var processNice: Int32 { 0 }
   static func mayTake(nice: Int32) -> Bool { false }
-  static func setNice(_ nice: Int32, of thread: UInt32 = 0) {}
+  static func setNice(_ nice: Int32) {}
   static func setSlice(_ nanoseconds: UInt64) {}
 
   /// Whether a coroutine sleeps on a word; nil when there is none of that id.
