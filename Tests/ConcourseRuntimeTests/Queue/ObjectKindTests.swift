@@ -29,10 +29,12 @@ struct ObjectKindTests {
 
   @Test("a queue takes 96 bytes of malloc's, its own eight included")
   func size() {
-    let queue = DispatchQueue(label: "queue")
+    let queues = (0..<64).map { DispatchQueue(label: "queue \($0)") }
     // SAFETY: the function's type in C; Swift's module has none of it.
     let usableSize = unsafeBitCast(
       dlsym(nil, "malloc_usable_size"), to: (@convention(c) (UnsafeMutableRawPointer) -> Int).self)
-    #expect(usableSize(Unmanaged.passUnretained(queue).toOpaque()) <= 88)
+    // malloc adds a rest of a free chunk that is too small to be a chunk itself: to some objects, not to all.
+    let smallest = queues.map { usableSize(Unmanaged.passUnretained($0).toOpaque()) }.min()
+    #expect(smallest == 88)
   }
 }
