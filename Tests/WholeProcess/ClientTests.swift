@@ -21,7 +21,7 @@ struct ClientTests {
     return (process.terminationStatus, said)
   }
 
-  @Test("Foundation, actors, tasks, timers and our queues work together on one runtime")
+  @Test("S41 Foundation, actors, tasks, timers and our queues work together on one runtime")
   func client() throws {
     let (status, said) = try Self.run()
     #expect(status == 0)

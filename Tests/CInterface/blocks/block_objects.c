@@ -1,4 +1,5 @@
 // Block objects: creation, waiting, notification, cancellation, and the type-generic names for them.
+// Statements: S17, S52-S55, S58-S60.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Data objects and input and output, with blocks.
+// Statements: S115, S116, S118-S120, S122, S124, S129, S132, S133.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // What has a context may use it in all handlers: the finalizer waits for them, also when they are blocks.
+// Statements: S102, S135.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Groups, sources and the type-generic names, with blocks.
+// Statements: S64-S67, S98, S99, S106.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Submitting blocks: captures, order, barriers, loops, later items.
+// Statements: S1, S2, S5, S6, S11, S15, S76, S81.
 
 #include "check.h"
 

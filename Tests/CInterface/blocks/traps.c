@@ -1,4 +1,5 @@
 // Misuse of blocks that ends the process.
+// Statements: S8, S12, S53, S56-S58, S61, S75.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Sources that watch files.
+// Statements: S114.
 
 #include "check.h"
 

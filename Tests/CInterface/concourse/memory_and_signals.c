@@ -1,4 +1,5 @@
 // Memory pressure can be watched, though a test cannot bring it about; and worker threads can be sent signals.
+// Statements: S114.
 
 #include "check.h"
 

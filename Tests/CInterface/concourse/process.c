@@ -1,4 +1,5 @@
 // Sources that watch other processes.
+// Statements: S114.
 
 #include "check.h"
 

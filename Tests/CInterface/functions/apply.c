@@ -1,4 +1,5 @@
 // Loops that run side by side.
+// Statements: S76-S79.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Attributes of queues, the classes that queues report, and the global queues.
+// Statements: S44-S48, S51.
 
 #include "check.h"
 

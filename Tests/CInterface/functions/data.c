@@ -1,4 +1,5 @@
 // Data objects made and visited without blocks.
+// Statements: S115-S120.
 
 #include "check.h"
 

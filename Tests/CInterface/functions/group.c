@@ -1,4 +1,5 @@
 // Groups.
+// Statements: S64-S67, S69.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Input and output with functions: single operations and channels, on pipes and on a file.
+// Statements: S122-S126, S128-S134.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Labels, and which queue is the current one.
+// Statements: S13.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // The main queue under dispatch_main.
+// Statements: S7, S36, S38, S139.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // References, contexts and finalizers of all kinds of objects.
+// Statements: S5, S12, S24, S34, S101, S135.
 
 #include "check.h"
 

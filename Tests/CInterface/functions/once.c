@@ -1,4 +1,5 @@
 // What is done once, with the inline fast path and without it.
+// Statements: S74.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Semaphores.
+// Statements: S70-S73.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Sources whose events are the program's own, and the life of a source: creation, handlers, cancellation.
+// Statements: S94-S100, S102, S103, S106, S107.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Sources of descriptors: reading and writing, on pipes and sockets.
+// Statements: S108-S110.
 
 #include "check.h"
 

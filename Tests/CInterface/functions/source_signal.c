@@ -1,4 +1,5 @@
 // Sources of signals.
+// Statements: S102, S112, S113.
 
 #include "check.h"
 

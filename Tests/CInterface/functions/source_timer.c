@@ -1,4 +1,5 @@
 // Timers.
+// Statements: S85-S91.
 
 #include "check.h"
 

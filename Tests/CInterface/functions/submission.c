@@ -1,4 +1,5 @@
 // Order, exclusion, barriers, the thread of synchronous items, and items that come later.
+// Statements: S1, S2, S4-S6, S9, S11, S15, S81, S82, S84.
 
 #include "check.h"
 

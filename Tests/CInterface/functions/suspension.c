@@ -1,4 +1,5 @@
 // Suspending, resuming and activating.
+// Statements: S27, S28, S30-S32, S34, S35.
 
 #include "check.h"
 

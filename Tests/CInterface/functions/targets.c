@@ -1,4 +1,5 @@
 // Hierarchies of queues: exclusion, changes of target, values of queues, assertions.
+// Statements: S3, S20, S22-S25, S136-S141.
 
 #include "check.h"
 

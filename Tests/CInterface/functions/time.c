@@ -1,4 +1,5 @@
 // Arithmetic of times, on both clocks.
+// Statements: S149, S150.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // Misuse that ends the process.
+// Statements: S8, S12, S23, S29, S33, S37, S47, S51, S63, S73, S75, S91, S107, S138-S141.
 
 #include "check.h"
 

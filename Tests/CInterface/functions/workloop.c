@@ -1,4 +1,5 @@
 // Workloops, and waiting for asynchronous items.
+// Statements: S11, S20.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // The process, forks, blocks with vouchers, measurement, and objects beneath the objects.
+// Statements: S148.
 
 #include "check.h"
 

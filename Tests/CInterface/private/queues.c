@@ -1,4 +1,5 @@
 // Queues and workloops: what is exported and in no public header.
+// Statements: S14, S46.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // The hooks by which a run loop serves the main queue, and a queue of its own.
+// Statements: S39, S40, S42.
 
 #include "check.h"
 

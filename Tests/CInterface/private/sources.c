@@ -1,4 +1,5 @@
 // Sources: mandatory cancel handlers, cancelling and waiting, interval timers.
+// Statements: S105.
 
 #include "check.h"
 

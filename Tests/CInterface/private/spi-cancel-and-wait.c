@@ -1,4 +1,5 @@
 // Cancelling and waiting: what ran has ended, and the descriptor may be closed.
+// Statements: S105.
 
 #include "check.h"
 

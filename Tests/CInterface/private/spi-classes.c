@@ -1,4 +1,5 @@
 // Classes of service of objects that are still inactive.
+// Statements: S46, S51.
 
 #include "check.h"
 

@@ -1,4 +1,5 @@
 // More misuse of what is in no public header.
+// Statements: S51, S105.
 
 #include "check.h"
 

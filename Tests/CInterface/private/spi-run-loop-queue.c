@@ -1,4 +1,5 @@
 // Queues that are served item by item: who waits for them, what targets them, and what is left in them.
+// Statements: S42.
 
 #include "check.h"
 

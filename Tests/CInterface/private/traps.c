@@ -1,4 +1,5 @@
 // Misuse of what is in no public header.
+// Statements: S14, S105.
 
 #include "check.h"
 
