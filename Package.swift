@@ -24,12 +24,18 @@ let package = Package(
   ],
   targets: [
     .target(name: "CConcourse"),
-    .target(name: "ConcourseRuntime", dependencies: ["CConcourse"], exclude: ["Park/README.md"]),
+    .target(
+      name: "ConcourseRuntime", dependencies: ["CConcourse"],
+      exclude: [
+        "Coordination/README.md", "Data/README.md", "EventLoop/README.md", "IO/README.md", "Park/README.md",
+        "Primitives/README.md", "Queue/README.md", "RootQueue/README.md", "Source/README.md",
+        "Submit/README.md", "Worker/README.md", "Worker/MONITOR.md",
+      ]),
     .target(
       name: "Concourse",
       dependencies: [
         "ConcourseRuntime", .target(name: "ConcourseABI", condition: .when(traits: ["WholeProcess"])),
-      ]),
+      ], exclude: ["README.md"]),
 
     // `DispatchData` as Foundation's `DataProtocol`: apart, so that the rest stays free of Foundation.
     .target(name: "ConcourseFoundation", dependencies: ["ConcourseRuntime"]),
@@ -37,7 +43,7 @@ let package = Package(
     // The C interface: `@c` functions over the same engine, and its data symbols.
     .target(name: "CConcourseABI"),
     .target(
-      name: "ConcourseABI", dependencies: ["ConcourseRuntime", "CConcourseABI"],
+      name: "ConcourseABI", dependencies: ["ConcourseRuntime", "CConcourseABI"], exclude: ["README.md"],
       linkerSettings: [.linkedLibrary("BlocksRuntime")]),
 
     // Only for the shared library: it takes itself out of LD_PRELOAD.
@@ -48,6 +54,7 @@ let package = Package(
     // The `concourse` command. The modules that every file imports unasked for would be linked, too.
     .executableTarget(
       name: "ConcourseTool", dependencies: ["CExtendedAttributes"], path: "Sources/concourse-tool",
+      exclude: ["README.md"],
       swiftSettings: [
         .unsafeFlags([
           "-Xfrontend", "-disable-implicit-concurrency-module-import",
@@ -82,7 +89,9 @@ let package = Package(
       name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"],
       path: "Tests/Model/ConcourseModel",
       exclude: [
-        "Park/README.md", "Park/Spin.swift", "Worker/CPUQuota.swift", "Worker/CgroupTree.swift",
+        "Coordination/README.md", "Park/README.md", "Queue/README.md", "RootQueue/README.md",
+        "Submit/README.md", "Worker/README.md", "Worker/MONITOR.md",
+        "Park/Spin.swift", "Worker/CPUQuota.swift", "Worker/CgroupTree.swift",
         "Worker/CgroupTree+Files.swift", "Worker/Fairness.swift",
       ]),
     .testTarget(
