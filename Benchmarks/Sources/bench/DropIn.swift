@@ -32,6 +32,29 @@ struct DropIn {
   }
 
   func run() throws(Failure) -> Result {
+    var result = Result()
+    for (suite, part) in try measure() {
+      let report = Report(
+        results: part.rows, summary: part.summary, limits: suite.limits, options: options, rivals: [],
+        heading: part.heading)
+      result.parts.append(report.text)
+      result.missed += part.summary.missed.map { "\(part.heading) \($0)" }
+      result.failed = result.failed || !part.summary.failures.isEmpty
+    }
+    let startUp = try measureStartUp()
+    if !startUp.isEmpty {
+      let head = ["start-up", "incumbent", "Concourse", "difference", "expected", ""]
+      result.parts.append(table([head] + startUp.map(\.cells)))
+      result.missed += startUp.filter { !$0.holds }.map { "start-up \($0.program)" }
+    }
+    guard !result.parts.isEmpty else { throw Failure("no row has such a name") }
+    return result
+  }
+
+  /// The parts that have wanted rows, measured.
+  func parts() throws(Failure) -> [Results.Part] { try measure().map(\.1) }
+
+  private func measure() throws(Failure) -> [(Suite, Results.Part)] {
     let suites = [
       try Suite("bench-c", "C", PackageResources.limits_c_tsv, "limits-c.tsv"),
       try Suite(
@@ -41,38 +64,27 @@ struct DropIn {
     for program in suites.map(\.program) + StartUp.programs {
       for library in [incumbent, concourse] { try library.verifyMapped(by: path(program)) }
     }
-    var result = Result()
-    for suite in suites { try measure(suite, into: &result) }
-    if options.wants(row: "start-up") { try measureStartUp(into: &result) }
-    guard !result.parts.isEmpty else { throw Failure("no row has such a name") }
-    return result
-  }
-
-  private func measure(_ suite: Suite, into result: inout Result) throws(Failure) {
-    let contestants = [(Contestant.incumbentName, incumbent), (Contestant.concourseName, concourse)]
-      .map { name, library in
-        Contestant(name: name, program: path(suite.program), library: library)
-      }
-    guard try contestants[0].rows().contains(where: { options.wants(row: $0.name) }) else { return }
-    let rows = try Comparison(contestants: contestants, limits: suite.limits, options: options).run()
-    let summary = Summary(rows, suite.limits, complete: options.rows.isEmpty)
-    let report = Report(
-      results: rows, summary: summary, limits: suite.limits, options: options, rivals: [],
-      heading: suite.heading)
-    result.parts.append(report.text)
-    result.missed += summary.missed.map { "\(suite.heading) \($0)" }
-    result.failed = result.failed || !summary.failures.isEmpty
-  }
-
-  private func measureStartUp(into result: inout Result) throws(Failure) {
-    let startUp = StartUp(incumbent: incumbent, concourse: concourse, runs: options.quick ? 21 : 151)
-    var lines = [["start-up", "incumbent", "Concourse", "difference", "expected", ""]]
-    for program in StartUp.programs {
-      let times = try startUp.measure(program, at: path(program))
-      lines.append(times.cells)
-      if !times.holds { result.missed.append("start-up \(program)") }
+    var parts: [(Suite, Results.Part)] = []
+    for suite in suites {
+      let contestants = [(Contestant.incumbentName, incumbent), (Contestant.concourseName, concourse)]
+        .map { name, library in
+          Contestant(name: name, program: path(suite.program), library: library)
+        }
+      guard try contestants[0].rows().contains(where: { options.wants(row: $0.name) }) else { continue }
+      let rows = try Comparison(contestants: contestants, limits: suite.limits, options: options).run()
+      let summary = Summary(rows, suite.limits, complete: options.rows.isEmpty)
+      parts.append((suite, Results.Part(heading: suite.heading, rows: rows, summary: summary)))
     }
-    result.parts.append(table(lines))
+    return parts
+  }
+
+  /// Nothing when it is not wanted.
+  func measureStartUp() throws(Failure) -> [StartUp.Result] {
+    guard options.wants(row: "start-up") else { return [] }
+    let startUp = StartUp(incumbent: incumbent, concourse: concourse, runs: options.quick ? 21 : 151)
+    return try StartUp.programs.map { program throws(Failure) in
+      try startUp.measure(program, at: path(program))
+    }
   }
 
   private func path(_ program: String) -> String { "\(programs)/\(program)" }

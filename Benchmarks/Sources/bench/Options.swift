@@ -18,6 +18,10 @@ struct Options {
   /// of the Swift rows.
   var dropIn: String?
   var incumbentLibrary: String?
+  /// With `dropIn`: the checkout whose published results are to be written; then all rows are measured.
+  var results: String?
+  /// What the measured code was built with, for the published results.
+  var about = ""
   /// With `dropIn`: its waits beside busy processes, instead of the rows about speed.
   var oversubscribed = false
 
@@ -26,6 +30,7 @@ struct Options {
                  [--rivals] [--rivals-script PATH] [--check] [--json]
            bench --drop-in LIBRARY --incumbent-library LIBRARY
                  [--rounds N] [--rows WORD[,WORD...]] [--quick] [--check] [--oversubscribed]
+                 [--results CHECKOUT [--about TEXT] [--rivals]]
 
       --rounds N   measure each row N times on each runtime, in turn, and keep the minimum (5)
       --rows       only rows whose name contains one of these words, or words-in-a-row
@@ -37,6 +42,7 @@ struct Options {
       --drop-in    the same programs on two libraries: this libdispatch.so and the incumbent's
       --oversubscribed  how long waits take on either beside 0, 2 and 8 busy processes, with and without
                    the right to raise threads
+      --results    all rows of both kinds in one run, written to RESULTS.md, results.svg and README.md of CHECKOUT
 
     Exit status: 0; 1 a limit is missed (with --check); 2 something could not be measured.
     """
@@ -70,6 +76,12 @@ struct Options {
       case "--incumbent-library":
         guard let path = arguments.popFirst() else { throw Failure("--incumbent-library needs a path") }
         incumbentLibrary = path
+      case "--results":
+        guard let path = arguments.popFirst() else { throw Failure("--results needs a folder") }
+        results = path
+      case "--about":
+        guard let text = arguments.popFirst() else { throw Failure("--about needs a text") }
+        about = text
       case "--oversubscribed": oversubscribed = true
       case "--rivals": wantsRivals = true
       case "--quick": quick = true
@@ -84,8 +96,11 @@ struct Options {
     if (dropIn == nil) != (incumbentLibrary == nil) {
       throw Failure("--drop-in and --incumbent-library need each other")
     }
-    if dropIn != nil && (json || only != nil || rivals != nil) {
+    if dropIn != nil && (json || only != nil || rivals != nil && results == nil) {
       throw Failure("--json, --only and --rivals do not go with --drop-in")
+    }
+    if results != nil && (dropIn == nil || oversubscribed || !rows.isEmpty) {
+      throw Failure("--results needs --drop-in, and goes with neither --oversubscribed nor --rows")
     }
     if oversubscribed && dropIn == nil { throw Failure("--oversubscribed needs --drop-in") }
     if check && only != nil { throw Failure("--check compares two runtimes; --only leaves one") }

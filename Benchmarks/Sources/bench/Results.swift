@@ -1,0 +1,162 @@
+import Glibc
+
+/// What one run measured, as it is published: `Benchmarks/RESULTS.md`, the chart of ten rows beside it, and the table of
+/// the same rows in `README.md`. All three are written from the same numbers or not at all.
+struct Results {
+  /// The rows of one program and what they are headed with.
+  struct Part {
+    let heading: String
+    let rows: [RowResult]
+    let summary: Summary
+  }
+
+  /// The ten rows of README and the chart, in words.
+  private static let chosen = [
+    ("serial-async-one-producer", "`async` onto a serial queue"),
+    ("sync-uncontended", "`sync` on an idle queue"),
+    ("barrier-sync-uncontended", "barrier `sync` on an idle queue"),
+    ("hop-between-serial-queues", "a hop between two queues"),
+    ("global-async-group-wait", "fan-out with a group"),
+    ("round-trip-without-pause", "a round trip to a queue"),
+    ("async-after-many-timers", "`asyncAfter`, 200,000 at once"),
+    ("pipe-event-round-trip", "a byte through a pipe to a handler"),
+    ("echo-64-connections", "a round trip of 64 TCP connections"),
+    ("read-cached-file", "reading a cached file of 1 GiB"),
+  ]
+  private static let (beginning, end) = ("<!-- results -->", "<!-- end of results -->")
+
+  let parts: [Part]
+  let startUp: [StartUp.Result]
+  /// Names of the rivals that took part.
+  let rivals: [String]
+  let options: Options
+
+  /// Writes the three files into the checkout at `root`.
+  func write(into root: String) throws(Failure) {
+    let readme = "\(root)/README.md"
+    let old = try readText(readme)
+    let lines = old.split(separator: "\n", omittingEmptySubsequences: false)
+    guard let begin = lines.firstIndex(where: { $0 == Self.beginning }),
+      let end = lines.firstIndex(where: { $0 == Self.end }), begin < end
+    else { throw Failure("\(readme) has no \(Self.beginning) before \(Self.end)") }
+    let ten = try chosenRows()
+    let new = lines[...begin] + [section(ten)[...]] + lines[end...]
+    try writeText(page, to: "\(root)/Benchmarks/RESULTS.md")
+    try writeText(Chart(bars: ten.map { ($0.words, $0.row) }).text, to: "\(root)/Benchmarks/results.svg")
+    try writeText(new.joined(separator: "\n"), to: readme)
+  }
+
+  // MARK: README
+
+  private func chosenRows() throws(Failure) -> [(row: RowResult, words: String)] {
+    let rows = parts.flatMap(\.rows)
+    return try Self.chosen.map { name, words throws(Failure) in
+      guard let row = rows.first(where: { $0.row.name == name && $0.ratio != nil }) else {
+        throw Failure("there is no row \(name) for the chart")
+      }
+      return (row, words)
+    }
+  }
+
+  private func section(_ ten: [(row: RowResult, words: String)]) -> String {
+    let means = parts.compactMap { part in
+      part.summary.geometricMean.map { "\(fixed($0, 2)) (\(part.heading))" }
+    }
+    return """
+
+      ![Time of Concourse and of the toolchain's Dispatch for ten pieces of work](Benchmarks/results.svg)
+
+      | | toolchain | Concourse | ratio |
+      |---|---|---|---|
+      \(ten.map { cells([$0.words] + comparison($0.row)) }.joined(separator: "\n"))
+
+      \(conditions)
+      Geometric means of the ratios: \(means.joined(separator: ", ")). All rows:
+      [Benchmarks/RESULTS.md](Benchmarks/RESULTS.md).
+
+      """
+  }
+
+  // MARK: RESULTS.md
+
+  private var page: String {
+    """
+    # Results
+
+    Written by `Benchmarks/run --results` from one run:
+    \(conditions)
+
+    *Ratio* is the toolchain's value divided by that of Concourse: above 1, Concourse needs less.
+    [README.md](README.md) says what each row does, and how it is measured.
+
+    \((parts.map(text) + [startUpText]).joined(separator: "\n\n"))
+
+    """
+  }
+
+  private func text(_ part: Part) -> String {
+    let names = rivals.filter { name in part.rows.contains { $0.least[name] != nil } }
+    let head = ["row", "toolchain", "Concourse", "ratio"] + names.map { "\($0) / Concourse" }
+    let rows = part.rows.map { result in
+      cells(["`\(result.row.name)`"] + comparison(result) + names.map { ratio(result.ratio(to: $0)) })
+    }
+    let mean = part.summary.geometricMean.map { "\nGeometric mean of the rows about speed: \(fixed($0, 2))." }
+    return (["## \(part.heading)\n", cells(head), cells(head.map { _ in "---" })] + rows + [mean ?? ""])
+      .joined(separator: "\n")
+  }
+
+  private var startUpText: String {
+    let head = [
+      "## Start-up\n\nMedian time from the start of a program to its end.\n",
+      cells(["program", "toolchain", "Concourse", "difference"]), cells(["---", "---", "---", "---"]),
+    ]
+    return (head + startUp.map { cells(["`\($0.program)`"] + $0.cells[1...3]) }).joined(separator: "\n")
+  }
+
+  private func comparison(_ result: RowResult) -> [String] {
+    let unit = result.row.unit
+    return [
+      result.incumbent.map { amount($0, unit) } ?? "–", result.concourse.map { amount($0, unit) } ?? "–",
+      ratio(result.ratio),
+    ]
+  }
+
+  private func ratio(_ value: Double?) -> String { value.map { fixed($0, 2) } ?? "–" }
+
+  private func cells(_ texts: [String]) -> String { "| " + texts.joined(separator: " | ") + " |" }
+
+  /// When, where and how it was measured.
+  private var conditions: String {
+    var time = time(nil)
+    var parts = tm()
+    gmtime_r(&time, &parts)
+    var date = [CChar](repeating: 0, count: 16)
+    strftime(&date, date.count, "%Y-%m-%d", &parts)
+    let model = (try? readText("/proc/cpuinfo"))?.split(separator: "\n").first { $0.hasPrefix("model name") }?
+      .split(separator: ":").last.map { $0.drop { $0 == " " } }
+    let quick = options.quick ? "**A quick run: too short to judge by.** " : ""
+    let rounds = options.rounds == 1 ? "one round" : "the least of \(options.rounds) rounds"
+    return """
+      \(quick)\(text(date)), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) processors (\(model ?? "unknown")),
+      \(options.about); \(rounds) of each in turn.
+      """
+  }
+
+  private func text(_ characters: [CChar]) -> String {
+    String(decoding: characters.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+func readText(_ path: String) throws(Failure) -> String {
+  guard let file = fopen(path, "r") else { throw Failure("\(path): \(errorText())") }
+  defer { fclose(file) }
+  var bytes: [UInt8] = []
+  while case let byte = fgetc(file), byte != EOF { bytes.append(UInt8(byte)) }
+  return String(decoding: bytes, as: UTF8.self)
+}
+
+func writeText(_ text: String, to path: String) throws(Failure) {
+  guard let file = fopen(path, "w") else { throw Failure("\(path): \(errorText())") }
+  let written = fwrite(text, 1, text.utf8.count, file)
+  guard fclose(file) == 0, written == text.utf8.count else { throw Failure("\(path): \(errorText())") }
+}
