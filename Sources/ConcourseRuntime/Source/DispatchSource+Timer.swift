@@ -213,3 +213,127 @@ private struct TimerInterval {
 }
 
 extension DispatchSource: DispatchSourceTimer {}
+
+/// What a timer source has been programmed to do. Pure: times come in as arguments.
+struct TimerSchedule: Equatable {
+  /// The next time to fire.
+  private(set) var next: UInt64
+  /// Between two times; 0 for a timer that fires once.
+  private let period: UInt64
+  /// How late the first and the later calls may be.
+  private var leeway: UInt64
+  private let laterLeeway: UInt64
+  let clock: TimerWindow.Clock
+  private var hasEnded = false
+
+  /// Never fires.
+  static var disarmed: TimerSchedule { TimerSchedule(start: .never, now: 0, interval: nil, leeway: 0) }
+
+  /// - Parameters:
+  ///   - now: the present uptime, asked for a start that is immediate.
+  ///   - interval: in nanoseconds; 0 counts as 1.
+  init(start: Deadline, now: @autoclosure () -> UInt64, interval: UInt64?, leeway: UInt64) {
+    switch start {
+    case .never: (clock, next) = (.never, .max)
+    case .immediate: (clock, next) = (.uptime, now())
+    case .uptime(let time): (clock, next) = (.uptime, time)
+    case .wall(let time): (clock, next) = (.wall, time)
+    }
+    period = interval.map { max($0, 1) } ?? 0
+    self.leeway = leeway
+    laterLeeway = period > 0 ? min(leeway, period / 2) : leeway
+  }
+
+  /// When the loop is to look, or never.
+  var window: TimerWindow {
+    guard clock != .never, !hasEnded else { return TimerWindow(.never) }
+    let (latest, overflow) = next.addingReportingOverflow(leeway)
+    return TimerWindow(clock: clock, earliest: next, latest: overflow ? .max : latest)
+  }
+
+  /// Counts the times that have passed and moves on to the next to come, without drift.
+  mutating func elapse(now: UInt64) -> UInt {
+    guard clock != .never, !hasEnded, now >= next else { return 0 }
+    guard period > 0 else {
+      hasEnded = true
+      return 1
+    }
+    let missed = (now - next) / period
+    let (moved, overflow) = next.addingReportingOverflow(
+      (missed + 1).multipliedReportingOverflow(by: period).partialValue)
+    next = moved
+    hasEnded = overflow
+    leeway = laterLeeway
+    return UInt(missed + 1)
+  }
+}
+
+/// A timer source's part of the event loop: the loop's timer itself.
+// SAFETY: what changes is GUARDED BY `lock`, which keeps accesses apart without checks.
+final class TimerBackend: LoopTimer, SourceBackend, @unchecked Sendable {
+  private let lock = Lock()
+  @exclusivity(unchecked) private var schedule = TimerSchedule.disarmed
+  /// From `install` to `remove`; the timer is set only then.
+  @exclusivity(unchecked) private var source: SourceCore?
+
+  /// Whether the source has been told of a time, and not asked for the count yet: it lets the timer be set then.
+  @exclusivity(unchecked) private var hasTold = false
+
+  init() { super.init(owner: nil) }
+
+  /// Programs the timer anew; what has accumulated is void.
+  func program(_ schedule: TimerSchedule) {
+    let isDue = lock.withLock { () -> Bool in
+      self.schedule = schedule
+      guard let source else { return false }
+      source.discardEvents()
+      hasTold = false
+      return !setUnlessDue(schedule.window)
+    }
+    if isDue { fire() }
+  }
+
+  func install(for source: SourceCore) {
+    let isDue = lock.withLock { () -> Bool in
+      self.source = source
+      return !setUnlessDue(schedule.window)
+    }
+    if isDue { fire() }
+  }
+
+  override func fire() {
+    let source = lock.withLock { () -> SourceCore? in
+      hasTold = true
+      return self.source
+    }
+    source?.raise(1)
+  }
+
+  /// The count is taken now, not when the timer fired: what elapsed while the source or its queue was
+  /// suspended, or waited for a thread, is in it.
+  func collect(_ pending: UInt) -> UInt? {
+    lock.withLock {
+      hasTold = false
+      let now = schedule.clock == .wall ? Clock.wall() : Clock.uptime()
+      let count = schedule.elapse(now: now)
+      return count > 0 ? count : nil
+    }
+  }
+
+  func rearm() { lock.withLock { if source != nil && !hasTold { set(schedule.window) } } }
+
+  func restart() {
+    _ = collect(0)
+    rearm()
+  }
+
+  func remove() {
+    // Released outside the lock.
+    let last = lock.withLock { () -> SourceCore? in
+      cancel()
+      defer { source = nil }
+      return source
+    }
+    withExtendedLifetime(last) {}
+  }
+}

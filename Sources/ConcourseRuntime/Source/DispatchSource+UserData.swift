@@ -79,3 +79,9 @@ extension SourceCore {
 
 extension DispatchSource: DispatchSourceUserDataAdd, DispatchSourceUserDataOr, DispatchSourceUserDataReplace {
 }
+
+/// The part of a source that nothing outside feeds: only `add`, `or` and `replace` raise its events.
+final class UserDataBackend: SourceBackend {
+  func install(for source: SourceCore) {}
+  func remove() {}
+}

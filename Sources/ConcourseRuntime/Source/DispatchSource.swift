@@ -65,3 +65,155 @@ extension DispatchSource: @unchecked Sendable {}
 
 /// `DispatchSourceProtocol.DispatchSourceHandler` under the name that the toolchain's Dispatch has for it.
 public typealias DispatchSourceHandler = DispatchSource.DispatchSourceHandler
+
+/// What all sources have in common. Only `DispatchSource` conforms: members called on a type of another
+/// kind trap.
+public protocol DispatchSourceProtocol {
+  /// A handler of a source. It runs on the source's target queue.
+  typealias DispatchSourceHandler = () -> Void
+
+  /// See the extension's member of the same name; so with all requirements.
+  func setEventHandler(qos: DispatchQoS, flags: DispatchWorkItemFlags, handler: DispatchSourceHandler?)
+  /// See the extension.
+  func setEventHandler(handler: DispatchWorkItem)
+  /// See the extension.
+  func setCancelHandler(qos: DispatchQoS, flags: DispatchWorkItemFlags, handler: DispatchSourceHandler?)
+  /// See the extension.
+  func setCancelHandler(handler: DispatchWorkItem)
+  /// See the extension.
+  func setRegistrationHandler(qos: DispatchQoS, flags: DispatchWorkItemFlags, handler: DispatchSourceHandler?)
+  /// See the extension.
+  func setRegistrationHandler(handler: DispatchWorkItem)
+  /// See the extension.
+  func cancel()
+  /// See the extension.
+  func resume()
+  /// See the extension.
+  func suspend()
+  /// See the extension.
+  var handle: UInt { get }
+  /// See the extension.
+  var mask: UInt { get }
+  /// See the extension.
+  var data: UInt { get }
+  /// See the extension.
+  var isCancelled: Bool { get }
+}
+
+extension DispatchSourceProtocol {
+  /// Sets what to call for events; nil removes the handler.
+  ///
+  /// Runs on the target queue, one call at a time. May be changed at any time; a call that has begun keeps
+  /// the old one. Without a handler events are consumed and not replayed. Released by cancellation.
+  /// - Parameters:
+  ///   - qos: the class to serve the handler at; `.unspecified` means that of the target queue.
+  ///   - flags: QoS rules; `.barrier` makes the calls barriers on a concurrent target queue.
+  ///   - handler: the closure.
+  /// Matching C function: `dispatch_source_set_event_handler`.
+  public func setEventHandler(
+    qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
+  ) {
+    core.setEventHandler(handler.map { SourceHandler($0, qos: qos, flags: flags) })
+  }
+
+  /// Sets a work item to execute for events; a cancelled item is skipped. Matching C function:
+  /// `dispatch_source_set_event_handler`.
+  public func setEventHandler(handler: DispatchWorkItem) { core.setEventHandler(SourceHandler(handler)) }
+
+  /// Sets what to call once after `cancel()`; nil removes it. The place to close the descriptor.
+  ///
+  /// Runs on the target queue, after the last event handler has returned and the kernel has let go.
+  /// Matching C function: `dispatch_source_set_cancel_handler`.
+  public func setCancelHandler(
+    qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
+  ) {
+    core.setCancelHandler(handler.map { SourceHandler($0, qos: qos, flags: flags) })
+  }
+
+  /// As `setCancelHandler(qos:flags:handler:)`, with a work item. Matching C function:
+  /// `dispatch_source_set_cancel_handler`.
+  public func setCancelHandler(handler: DispatchWorkItem) { core.setCancelHandler(SourceHandler(handler)) }
+
+  /// Sets what to call once when the source is registered, before any event handler; at once if it is.
+  /// Never called if the source is cancelled first. Matching C function:
+  /// `dispatch_source_set_registration_handler`.
+  public func setRegistrationHandler(
+    qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
+  ) {
+    core.setRegistrationHandler(handler.map { SourceHandler($0, qos: qos, flags: flags) })
+  }
+
+  /// As `setRegistrationHandler(qos:flags:handler:)`, with a work item. Matching C function:
+  /// `dispatch_source_set_registration_handler`.
+  public func setRegistrationHandler(handler: DispatchWorkItem) {
+    core.setRegistrationHandler(SourceHandler(handler))
+  }
+
+  /// Lets the source start; no effect on an active one. Matching C function: `dispatch_activate`.
+  public func activate() { source.activate() }
+
+  /// Stops the source for good: no event handler begins after this call, and the cancel handler runs once
+  /// when the one that may run now has returned. A second call does nothing. On a suspended source the
+  /// cancel handler waits for the resume, on an inactive one for the activation. Matching C function:
+  /// `dispatch_source_cancel`.
+  public func cancel() { core.cancel() }
+
+  /// Takes one from the suspension count; activates a source that was never activated. Matching C
+  /// function: `dispatch_resume`.
+  public func resume() { source.resume() }
+
+  /// Adds one to the suspension count: events are merged until every suspension is resumed. Matching C
+  /// function: `dispatch_suspend`.
+  public func suspend() { source.suspend() }
+
+  /// See `DispatchSource.handle`.
+  public var handle: UInt { source.handle }
+
+  /// See `DispatchSource.mask`.
+  public var mask: UInt { source.mask }
+
+  /// See `DispatchSource.data`.
+  public var data: UInt { source.data }
+
+  /// Whether `cancel()` has been called. Matching C function: `dispatch_source_testcancel`.
+  public var isCancelled: Bool { core.isCancelled }
+
+  var source: DispatchSource {
+    // Asked first, since a cast of an unknown type takes longer than most of what is done with the source.
+    if Self.self == DispatchSource.self {
+      // SAFETY: the types are the same.
+      return withUnsafePointer(to: self) { UnsafeRawPointer($0).load(as: DispatchSource.self) }
+    }
+    guard let source = self as? DispatchSource else {
+      Trap.clientBug(
+        "\(type(of: self)) conforms to DispatchSourceProtocol by itself; only DispatchSource can")
+    }
+    return source
+  }
+
+  var core: SourceCore { source.core }
+}
+
+/// The conformances of all kinds: which protocol a factory returns says what a source is.
+///
+/// The protocols of file-system, process and memory pressure sources require `data`, `mask` and `handle` with types of
+/// their own. Members of the class win over those, so that the class has one type for each.
+extension DispatchSource: DispatchSourceProtocol {
+  /// What the source observes: a descriptor, a signal's number, a process id; 0 for kinds that have none.
+  /// Matching C function: `dispatch_source_get_handle`.
+  public var handle: UInt { core.handle }
+
+  /// The events asked for; 0 for kinds that have no choice, and after cancellation. Matching C function:
+  /// `dispatch_source_get_mask`.
+  public var mask: UInt { core.isCancelled ? 0 : core.mask }
+
+  /// What has happened since the last call of the event handler; defined only inside it. For a read source
+  /// an estimate of the bytes to read, 0 at the end of the file; for a timer the intervals that have
+  /// elapsed; for a signal the deliveries. Matching C function: `dispatch_source_get_data`.
+  public var data: UInt { core.data }
+}
+
+extension DispatchSourceProtocol {
+  /// Calls `observer` once when the source has been cancelled, before its cancel handler; at once if it has.
+  package func whenCancelled(_ observer: @escaping () -> Void) { core.setEndObserver(observer) }
+}

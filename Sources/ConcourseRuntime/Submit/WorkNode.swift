@@ -48,7 +48,7 @@ struct WorkTraits: OptionSet {
   static let waiter = WorkTraits(rawValue: 2)
   /// The work is `.drain`, likewise.
   static let queue = WorkTraits(rawValue: 4)
-  /// Stands for the item of a resumed queue that is overdue longest (Queue/HeldBackItems.swift).
+  /// Stands for the item of a resumed queue that is overdue longest (Queue/DispatchQueue+Suspension.swift).
   static let ticket = WorkTraits(rawValue: 8)
   /// The work is `.retarget`.
   static let retarget = WorkTraits(rawValue: 16)

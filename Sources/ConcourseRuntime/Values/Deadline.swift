@@ -37,3 +37,100 @@ package enum Deadline: Sendable, Equatable {
     }
   }
 }
+
+// The C encoding of an instant, one word for all clocks: 0 is now, all ones is never, and the two highest bits
+// name the clock of the rest. 0x: nanoseconds of uptime. 11: minus the nanoseconds since 1970, the least of which
+// also reads as "now". 10: nanoseconds since the machine was started, its sleep included.
+
+extension Deadline {
+  /// Reads an instant in the C encoding.
+  package init(encoded time: UInt64) {
+    switch EncodedTime(time) {
+    case .never: self = .never
+    case .uptime(let nanoseconds): self = nanoseconds == 0 ? .immediate : .uptime(nanoseconds)
+    case .wall(let nanoseconds): self = nanoseconds <= 2 ? .immediate : .wall(nanoseconds)
+    case .sinceStart(let nanoseconds):
+      let now = Clock.sinceStart()
+      self =
+        nanoseconds <= now ? .immediate : .uptime(Clock.uptime().addingSaturated(nanoseconds - now))
+    }
+  }
+}
+
+/// A time word taken apart.
+package enum EncodedTime {
+  case never
+  case uptime(UInt64)
+  case wall(UInt64)
+  case sinceStart(UInt64)
+
+  private static let startClock: UInt64 = 1 << 63
+
+  package init(_ word: UInt64) {
+    if word == .max {
+      self = .never
+    } else if word >> 63 == 0 {
+      self = .uptime(word)
+    } else if word >> 62 == 0b11 {
+      self = .wall(0 &- word)
+    } else {
+      self = .sinceStart(word & ~Self.startClock)
+    }
+  }
+
+  /// The word; times beyond what a clock can say are never, those before its beginning its first.
+  private static func word(uptime: UInt64?, least: UInt64 = 1) -> UInt64 {
+    guard let uptime, uptime <= UInt64(Int64.max) else { return .max }
+    return max(uptime, least)
+  }
+
+  private static func word(wall: UInt64?) -> UInt64 {
+    guard let wall, wall <= 1 << 62 else { return .max }
+    return 0 &- max(wall, 2)
+  }
+
+  private static func word(sinceStart: UInt64?) -> UInt64 {
+    guard let sinceStart, sinceStart < 1 << 62 else { return .max }
+    return startClock | max(sinceStart, 1)
+  }
+
+  /// The instant `delta` nanoseconds after `word`, on its clock. Matching C function: `dispatch_time`.
+  package static func adding(_ delta: Int64, to word: UInt64) -> UInt64 {
+    switch EncodedTime(word) {
+    case .never: .max
+    case .uptime(let time): Self.word(uptime: moved(time == 0 ? Clock.uptime() : time, by: delta))
+    case .wall(let time): Self.word(wall: moved(time <= 2 ? Clock.wall() : time, by: delta))
+    case .sinceStart(let time):
+      Self.word(sinceStart: moved(time == 0 ? Clock.sinceStart() : time, by: delta))
+    }
+  }
+
+  /// The instant `delta` nanoseconds after a wall clock's seconds and nanoseconds, nil standing for now. Matching C
+  /// function: `dispatch_walltime`.
+  package static func wall(_ when: (seconds: Int, nanoseconds: Int)?, adding delta: Int64) -> UInt64 {
+    guard let when else { return word(wall: moved(Clock.wall(), by: delta)) }
+    let (seconds, tooFar) = when.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (time, tooFarStill) = seconds.addingReportingOverflow(when.nanoseconds)
+    if tooFar || tooFarStill { return when.seconds > 0 ? .max : word(wall: 0) }
+    let (sum, overflow) = time.addingReportingOverflow(Int(delta))
+    if overflow { return delta > 0 ? .max : word(wall: 0) }
+    return word(wall: sum < 0 ? 0 : UInt64(sum))
+  }
+
+  /// nil when there is no such number.
+  private static func moved(_ time: UInt64, by delta: Int64) -> UInt64? {
+    if delta >= 0 {
+      let (sum, overflow) = time.addingReportingOverflow(UInt64(delta))
+      return overflow ? nil : sum
+    }
+    let (difference, overflow) = time.subtractingReportingOverflow(delta.magnitude)
+    return overflow ? 0 : difference
+  }
+}
+
+extension UInt64 {
+  fileprivate func addingSaturated(_ other: UInt64) -> UInt64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? .max : sum
+  }
+}

@@ -118,3 +118,94 @@ extension DispatchQoS.QoSClass: RawRepresentable {
     }
   }
 }
+
+// How a work item is to be run.
+
+/// Options of a work item or of one submission. Bits other than those named here are not allowed.
+@frozen
+public struct DispatchWorkItemFlags: OptionSet, Sendable {
+  /// The bits; those of C's `dispatch_block_flags_t`.
+  public let rawValue: UInt
+
+  /// Makes a set from its bits.
+  ///
+  /// - Parameter rawValue: The bits. Unknown ones are kept, and refused by whoever is handed them.
+  @inlinable
+  public init(rawValue: UInt) {
+    self.rawValue = rawValue
+  }
+
+  /// Submitted to a concurrent queue one created, the item runs alone, after every earlier item and
+  /// before every later one. Means nothing on other queues and when the item is performed directly.
+  @inlinable
+  public static var barrier: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x1) }
+
+  /// The item takes on neither the quality of service nor the context of its submitter.
+  @inlinable
+  public static var detached: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x2) }
+
+  /// The item takes on the context of the moment of its creation instead of that of submission.
+  @inlinable
+  public static var assignCurrentContext: DispatchWorkItemFlags {
+    DispatchWorkItemFlags(rawValue: 0x4)
+  }
+
+  /// The item carries no quality of service.
+  @inlinable
+  public static var noQoS: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x8) }
+
+  /// The queue's quality of service goes before the item's, unless that lowers it. The rule for
+  /// asynchronous submission.
+  @inlinable
+  public static var inheritQoS: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x10) }
+
+  /// The item's quality of service goes before the queue's, unless that lowers it. The rule for
+  /// synchronous execution, and the stronger of the two if both are given.
+  @inlinable
+  public static var enforceQoS: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x20) }
+}
+
+/// A quality-of-service class as the engine orders it: higher raw value, earlier service.
+@usableFromInline
+enum QoSLevel: UInt8, Comparable {
+  case unspecified = 0
+  case background = 1
+  case utility = 2
+  case `default` = 3
+  case userInitiated = 4
+  case userInteractive = 5
+
+  @usableFromInline
+  static func < (a: QoSLevel, b: QoSLevel) -> Bool { a.rawValue < b.rawValue }
+
+  init(_ qosClass: DispatchQoS.QoSClass) {
+    switch qosClass {
+    case .background: self = .background
+    case .utility: self = .utility
+    case .default: self = .default
+    case .userInitiated: self = .userInitiated
+    case .userInteractive: self = .userInteractive
+    case .unspecified: self = .unspecified
+    }
+  }
+
+  var qosClass: DispatchQoS.QoSClass {
+    switch self {
+    case .background: .background
+    case .utility: .utility
+    case .default: .default
+    case .userInitiated: .userInitiated
+    case .userInteractive: .userInteractive
+    case .unspecified: .unspecified
+    }
+  }
+
+  /// The level whose root queue serves work of this level.
+  var served: QoSLevel { self == .unspecified ? .default : self }
+
+  /// What an asynchronous submission inherits from a submitter at this level: user-interactive is
+  /// reserved for the thread that talks to the user and travels one class lower.
+  var propagated: QoSLevel { self == .userInteractive ? .userInitiated : self }
+}
+
+extension QoSLevel: AtomicRepresentable {}

@@ -26,7 +26,7 @@ enum Model {
 
   /// Files (as `#fileID` has them) whose atomics belong to one thread at a time.
   static let privateFiles: [StaticString] = [
-    "ConcourseModel/NodeMagazine.swift", "ConcourseModel/NodeDepot.swift", "ConcourseModel/NodeSlab.swift",
+    "ConcourseModel/NodeMagazine.swift", "ConcourseModel/NodeSlab.swift",
   ]
 
   /// The model's state is global: one exploration at a time in the whole process.
