@@ -1,7 +1,7 @@
 internal import CConcourse
 internal import Glibc
 
-// Sources for the C interface: made from numbers, refused with nil, with functions for handlers.
+// Sources for the C interface: created from numbers, with nil for a refusal, and with functions as handlers.
 
 /// A source type of the C interface.
 package enum SourceType {
@@ -10,12 +10,13 @@ package enum SourceType {
 }
 
 extension DispatchSource {
-  /// A source, or nil for a handle or mask that the type refuses. Matching C function: `dispatch_source_create`.
+  /// Creates a source, or returns nil for a handle or mask that the type does not accept.
+  /// Matching C function: `dispatch_source_create`.
   package static func make(
     _ type: SourceType, handle: UInt, mask: UInt, queue: DispatchQueue?
   ) -> DispatchSource? {
     let number = Int32(exactly: handle)
-    // What `make` builds directly differs from the factories for Swift in what it refuses, and in not being cast.
+    // Kinds built here differ from those of the Swift factories: they accept other arguments, and need no cast.
     func source(
       _ kind: SourceKind, mask: UInt = 0, merging: SourceCore.Merging, _ backend: SourceBackend
     ) -> DispatchSource {
@@ -60,7 +61,7 @@ extension DispatchSource {
     }
   }
 
-  /// A timer of a fixed interval, whose times are multiples of it: those of one interval fire together.
+  /// A timer that fires at multiples of its interval, so timers with equal intervals fire together.
   private static func interval(milliseconds: UInt, _ queue: DispatchQueue?) -> DispatchSource? {
     let year: UInt = 366 * 86400 * 1000
     guard milliseconds > 0, milliseconds <= year else { return nil }
@@ -75,15 +76,16 @@ extension DispatchSource {
 
   // MARK: Handlers
 
-  /// Sets a function to call with the context that the source has now, or when it is activated if that comes later;
-  /// nil removes the handler. Matching C function: `dispatch_source_set_event_handler_f`.
+  /// Sets a function to call for events; nil removes the handler. The function receives the context that the source
+  /// has at this call, or at activation if that comes later.
+  /// Matching C function: `dispatch_source_set_event_handler_f`.
   package final func setEventHandler(_ function: ContextFunction?) {
     if function != nil { uncountedExtras._withUnsafeGuaranteedRef { $0.settleEventContext() } }
     core.setEventHandler(function.map { SourceHandler($0, objectExtras, settled: true) })
   }
 
-  /// Sets a function to call with the context that the source has then; nil removes the handler. Matching C
-  /// function: `dispatch_source_set_cancel_handler_f`.
+  /// Sets a function to call after cancellation, with the context that the source has then; nil removes the handler.
+  /// Matching C function: `dispatch_source_set_cancel_handler_f`.
   package final func setCancelHandler(_ function: ContextFunction?) {
     core.setCancelHandler(handler(function))
   }
@@ -97,13 +99,14 @@ extension DispatchSource {
     function.map { SourceHandler($0, objectExtras, settled: false) }
   }
 
-  /// A cancel handler that makes cancelling a duty: released uncancelled, the source traps, and from its activation
-  /// on its handlers and its target stay. Matching C function: `dispatch_source_set_mandatory_cancel_handler`.
+  /// Sets a cancel handler and makes cancellation mandatory: releasing the last reference to an uncancelled source
+  /// traps. From activation on, the handlers and the target queue cannot be changed.
+  /// Matching C function: `dispatch_source_set_mandatory_cancel_handler`.
   package final func setMandatoryCancelHandler(_ handler: @escaping () -> Void) {
     core.setMandatoryCancelHandler(SourceHandler(handler, qos: .unspecified, flags: []))
   }
 
-  /// As above, with a work item.
+  /// As `setMandatoryCancelHandler(_:)` with a closure, with a work item instead.
   package final func setMandatoryCancelHandler(_ item: DispatchWorkItem) {
     core.setMandatoryCancelHandler(SourceHandler(item))
   }
@@ -113,43 +116,43 @@ extension DispatchSource {
     core.setMandatoryCancelHandler(handler(function)!)
   }
 
-  /// As `cancel()`, of a source for certain. Matching C function: `dispatch_source_cancel`.
+  /// Cancels the source, as `cancel()` does without the cast. Matching C function: `dispatch_source_cancel`.
   ///
-  /// The cancel handler may release the last reference before this returns: from when the visit is submitted nothing
-  /// of the source is touched here.
+  /// The cancel handler may release the last reference before this call returns, so nothing of the source is touched
+  /// here once the visit has been submitted.
   package final func stop() { core.cancel() }
 
   /// Matching C function: `dispatch_source_cancel_and_wait`.
   package final func cancelAndWait() { core.cancelAndWait() }
 
-  /// Lifts its handlers to at least this class, before it is activated. Matching C function:
-  /// `dispatch_set_qos_class_floor`.
+  /// Raises the handlers' QoS to at least this class. Traps on an active source.
+  /// Matching C function: `dispatch_set_qos_class_floor`.
   package final func setFloor(_ qosClass: DispatchQoS.QoSClass, _ function: StaticString) {
     core.setFloor(QoSLevel(qosClass), function)
   }
 
   // MARK: Timers and data
 
-  /// What all kinds have, as numbers; `DispatchSourceProtocol` says what they mean.
+  /// The properties of all kinds, as numbers; `DispatchSourceProtocol` documents them.
   package final var rawHandle: UInt { core.handle }
   package final var rawMask: UInt { core.isCancelled ? 0 : core.mask }
   package final var rawData: UInt { core.data }
   package final var wasCancelled: Bool { core.isCancelled }
 
-  /// Programs a timer; an interval of at least 292 years means none. Traps on any other source. Matching C function:
-  /// `dispatch_source_set_timer`.
+  /// Programs a timer. An interval beyond `Int64.max` ns (292 years) fires once. Traps on any other source.
+  /// Matching C function: `dispatch_source_set_timer`.
   package final func program(start: Deadline, interval: UInt64, leeway: UInt64, _ function: StaticString) {
     guard core.kind == .timer else {
-      Trap.clientBug("\(function) on \(core.description), which is no timer")
+      Trap.clientBug("\(function) on \(core.description), which is not a timer")
     }
-    // SAFETY: timer sources are made with such a backend. After `cancel` it ignores the call.
+    // SAFETY: every timer source has a `TimerBackend`. The backend ignores the call after `cancel`.
     unsafeDowncast(core.backend, to: TimerBackend.self).program(
       TimerSchedule(
         start: start, now: Clock.uptime(), interval: interval > UInt64(Int64.max) ? nil : interval,
         leeway: min(leeway, 60_000_000_000)))
   }
 
-  /// Merges a value into a source of user data; a result of zero calls no handler. Traps on any other source.
+  /// Merges a value into a user data source. A merged value of zero calls no handler. Traps on any other source.
   /// Matching C function: `dispatch_source_merge_data`.
   package final func merge(_ value: UInt) {
     switch core.kind {
@@ -161,23 +164,23 @@ extension DispatchSource {
   }
 }
 
-// What only the C interface asks of sources: that cancelling is waited for, or that it is a duty.
+// What only the C interface offers: synchronous cancellation and mandatory cancel handlers.
 
-/// A thread that waits for the end of a source; lives on its stack.
-struct SourceEnder: ~Copyable {
+/// A thread in `cancelAndWait`. Lives on that thread's stack.
+struct CancelWaiter: ~Copyable {
   let event = ThreadEvent()
-  var next: UnsafeMutablePointer<SourceEnder>?
+  var next: UnsafeMutablePointer<CancelWaiter>?
 }
 
 extension SourceCore {
-  /// As `setCancelHandler`, for good: see `isStrict`.
+  /// Sets the cancel handler and requires cancellation: see `hasMandatoryCancel`.
   func setMandatoryCancelHandler(_ handler: SourceHandler) {
     var other: SourceHandler? = handler
     lock.withLock {
       if state.isActive {
         Trap.clientBug("a mandatory cancel handler was set on \(description), which is active")
       }
-      isStrict = true
+      hasMandatoryCancel = true
       swap(&cancelHandler, &other)
     }
     withExtendedLifetime(other) {}
@@ -185,7 +188,7 @@ extension SourceCore {
 
   /// Call under the lock.
   func requireChangeable(_ part: StaticString, _ state: SourceState) {
-    if isStrict && state.isActive {
+    if hasMandatoryCancel && state.isActive {
       Trap.clientBug(
         "\(part) was set on \(description), which has a mandatory cancel handler and is active: it cannot change"
       )
@@ -201,23 +204,23 @@ extension SourceCore {
     }
   }
 
-  /// Cancels, and returns when no handler runs any more and the kernel has let go.
+  /// Cancels the source, and returns when no handler is running and the backend is removed.
   func cancelAndWait() {
     lock.lock()
     requireWaitable()
     let isActive = state.isActive
     lock.unlock()
     cancel()
-    // What was never activated ends here as well, and may then be released.
+    // Activation ends a source that was never active, so that it may be released.
     if !isActive { activate() }
     lock.lock()
     requireWaitable()
-    if caller == 0 && state.isOver { return lock.unlock() }
-    var ender = SourceEnder(next: enders)
-    withUnsafeMutablePointer(to: &ender) { ender in
-      enders = ender
+    if handlerThread == 0 && state.isOver { return lock.unlock() }
+    var waiter = CancelWaiter(next: cancelWaiters)
+    withUnsafeMutablePointer(to: &waiter) { waiter in
+      cancelWaiters = waiter
       lock.unlock()
-      ender.pointee.event.wait()
+      waiter.pointee.event.wait()
     }
   }
 
@@ -225,31 +228,31 @@ extension SourceCore {
   private func requireWaitable() {
     if cancelHandler != nil {
       Trap.clientBug(
-        "cancelling and waiting for \(description), which has a cancel handler to tell of its end")
+        "cancelling and waiting for \(description), which has a cancel handler to report its end")
     }
     if state.suspensions > 0 {
       Trap.clientBug("cancelling and waiting for \(description), which is suspended")
     }
-    if caller == CurrentThread.id {
-      Trap.clientBug("cancelling and waiting for \(description) in its own handler, whose end is waited for")
+    if handlerThread == CurrentThread.id {
+      Trap.clientBug("cancelling and waiting for \(description) in its own handler, which it would wait for")
     }
   }
 
-  /// A handler has returned. Call under the lock.
+  /// Notes that a handler has returned. Call under the lock.
   func endCall() {
-    caller = 0
-    if enders != nil { releaseEnders() }
+    handlerThread = 0
+    if cancelWaiters != nil { signalCancelWaiters() }
   }
 
   /// Call under the lock.
-  func releaseEnders() {
-    guard caller == 0 && state.isOver else { return }
-    var link = enders
-    enders = nil
-    while let ender = link {
-      // Read first: the waiter may be gone as soon as it is told.
-      link = ender.pointee.next
-      ender.pointee.event.signal()
+  func signalCancelWaiters() {
+    guard handlerThread == 0 && state.isOver else { return }
+    var link = cancelWaiters
+    cancelWaiters = nil
+    while let waiter = link {
+      // Read `next` first: the waiter may return, and free its stack frame, as soon as it is signalled.
+      link = waiter.pointee.next
+      waiter.pointee.event.signal()
     }
   }
 }

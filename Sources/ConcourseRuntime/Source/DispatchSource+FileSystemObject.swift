@@ -9,7 +9,7 @@ extension DispatchSource {
     /// The events with these bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// The last name of the file, or the directory, has been removed.
+    /// The last name of the file or directory has been removed.
     public static let delete = FileSystemEvent(rawValue: 0x1)
     /// The content has changed; for a directory, the entries.
     public static let write = FileSystemEvent(rawValue: 0x2)
@@ -17,18 +17,18 @@ extension DispatchSource {
     public static let extend = FileSystemEvent(rawValue: 0x4)
     /// Mode, owner, times or extended attributes have changed.
     public static let attrib = FileSystemEvent(rawValue: 0x8)
-    /// The number of names has changed; for a directory, that of its subdirectories.
+    /// The link count has changed; for a directory, the number of subdirectories.
     public static let link = FileSystemEvent(rawValue: 0x10)
     /// The file has been renamed or moved.
     public static let rename = FileSystemEvent(rawValue: 0x20)
-    /// The file system has gone.
+    /// The file system has been unmounted.
     public static let revoke = FileSystemEvent(rawValue: 0x40)
-    /// The file was unlocked. Linux tells nobody: a source cannot be made for it.
+    /// The file was unlocked. Linux does not report this: creating a source for it traps.
     public static let funlock = FileSystemEvent(rawValue: 0x100)
-    /// All of them but `.funlock`.
+    /// All events except `.funlock`.
     public static let all: FileSystemEvent = [.delete, .write, .extend, .attrib, .link, .rename, .revoke]
 
-    /// What can be observed here: `.all`. Code for several systems intersects its mask with this.
+    /// The events that can be observed on this system: `.all`. Portable code intersects its mask with this.
     public static var observable: FileSystemEvent { .all }
 
     static let names: [(UInt, String)] = [
@@ -40,17 +40,17 @@ extension DispatchSource {
 
   /// Creates a source that calls its handler when something happens to an open file or directory.
   ///
-  /// The file is observed, not a name of it: what happens through other descriptors and other names is
-  /// reported too. Writes through memory maps are not, and neither is what other machines do on a network
-  /// file system. Where the kernel has no watches left, or there is no /proc, the file is looked at four
-  /// times a second instead.
+  /// The source observes the file itself, not its name: changes through other descriptors and other names are
+  /// reported too. Writes through memory maps are not reported, and neither are changes that other machines make on a
+  /// network file system. If the kernel has no inotify watches left, or /proc is missing, the source polls the file
+  /// four times a second.
   ///
   /// Traps on a negative descriptor, on an empty mask, and on `.funlock`.
   /// - Parameters:
-  ///   - fileDescriptor: of the file; it must stay open until the cancel handler has run. The kernel lets
-  ///     nobody observe a file that he may not read: such a file is looked at, see above.
-  ///   - eventMask: what to report.
-  ///   - queue: where the handlers run; nil means the default global queue.
+  ///   - fileDescriptor: the file; it must stay open until the cancel handler has run. The kernel grants a watch only
+  ///     on a file that the process may read; other files are polled.
+  ///   - eventMask: the events to report.
+  ///   - queue: the queue on which the handlers run; nil means the default global queue.
   /// Matching C function: `dispatch_source_create` with `DISPATCH_SOURCE_TYPE_VNODE`.
   public class func makeFileSystemObjectSource(
     fileDescriptor: Int32, eventMask: FileSystemEvent, queue: DispatchQueue? = nil
@@ -58,7 +58,7 @@ extension DispatchSource {
     makeFileSystemObject(fileDescriptor, eventMask, queue).orTrap()
   }
 
-  /// As `makeFileSystemObjectSource`, for callers that must not die of a refusal.
+  /// As `makeFileSystemObjectSource`, but returns a refusal instead of trapping.
   static func makeFileSystemObject(
     _ descriptor: Int32, _ mask: FileSystemEvent, _ queue: DispatchQueue?
   ) -> Result<DispatchSource, SourceRefusal> {
@@ -73,19 +73,20 @@ extension DispatchSource {
 
 /// A source that reports what happens to a file or directory.
 public protocol DispatchSourceFileSystemObject: DispatchSourceProtocol {
-  /// The descriptor. Matching C function: `dispatch_source_get_handle`.
+  /// The observed descriptor. Matching C function: `dispatch_source_get_handle`.
   var handle: Int32 { get }
 
-  /// The events asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
+  /// The requested events; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
   var mask: DispatchSource.FileSystemEvent { get }
 
-  /// What has happened since the last call of the event handler; defined only inside it. Matching C
-  /// function: `dispatch_source_get_data`.
+  /// The events since the last call of the event handler; defined only inside the handler.
+  /// Matching C function: `dispatch_source_get_data`.
   var data: DispatchSource.FileSystemEvent { get }
 }
 
 extension DispatchSourceFileSystemObject {
-  /// `handle`. Named apart from that of process sources, which has the same type: `DispatchSource` has both.
+  /// Implements `handle`. The name differs from that of process sources because `DispatchSource` conforms to both
+  /// protocols.
   @_implements(DispatchSourceFileSystemObject,handle)
   public var _fileDescriptor: Int32 { Int32(truncatingIfNeeded: source.handle) }
 
@@ -98,17 +99,16 @@ extension DispatchSourceFileSystemObject {
 
 extension DispatchSource: DispatchSourceFileSystemObject {}
 
-/// Listens to the file behind an open descriptor, through the hub; where the kernel has no watches left,
-/// or no /proc through which to name the file, by looking at it four times a second.
+/// Observes the file behind an open descriptor through `InotifyHub`. Without a free inotify watch, or without a /proc
+/// through which to name the file, it polls the file four times a second.
 ///
-/// What nobody can see is not reported: writes through memory maps, and, when looking, what was undone
-/// between two looks.
+/// Not reported: writes through memory maps, and, while polling, changes that are undone between two polls.
 final class FileSystemBackend {
   /// How the file is observed.
-  private enum Road {
+  private enum Mechanism {
     case none
-    case noticed(InotifyWatch)
-    case sampled(LoopTimer)
+    case inotify(InotifyWatch)
+    case polling(LoopTimer)
   }
 
   private let descriptor: Int32
@@ -117,31 +117,32 @@ final class FileSystemBackend {
   private let lock = Lock()
   // GUARDED BY `lock`.
   private var source: SourceCore?
-  private var road = Road.none
+  private var mechanism = Mechanism.none
   private var observation = FileObservation(FileStatus())
   private var isDirectory = false
-  /// A directory's own watch is not told that the directory was removed while it is open: its parent's is.
+  /// The watch of the directory that contains ours. While a removed directory is open, only the parent's watch
+  /// reports the removal.
   private var parent: InotifyWatch?
 
-  /// Between two looks; a tenth of it they may be late, so that several share a wake-up.
+  /// The time between two polls, in nanoseconds. A poll may be a tenth of it late, so that several share a wake-up.
   private let pause: UInt64
 
-  /// A backend, or why there can be none.
+  /// Makes a backend, or says why the arguments do not allow one.
   /// - Parameters:
-  ///   - hub: another than the process's in tests.
-  ///   - pause: between two looks at a file that nobody gives notice of.
+  ///   - hub: the process's hub; tests pass their own.
+  ///   - pause: the time between two polls, in nanoseconds.
   static func make(
     descriptor: Int32, mask: DispatchSource.FileSystemEvent, hub: InotifyHub = .shared,
     pause: UInt64 = 250_000_000
   ) -> Result<FileSystemBackend, SourceRefusal> {
     let factory = "makeFileSystemObjectSource(fileDescriptor: \(descriptor))"
     guard descriptor >= 0 else {
-      return .failure(SourceRefusal("\(factory): a descriptor is not below 0"))
+      return .failure(SourceRefusal("\(factory): a descriptor must not be negative"))
     }
     let refusal = SourceMask.refusal(
       of: mask.rawValue, observable: DispatchSource.FileSystemEvent.observable.rawValue,
       names: DispatchSource.FileSystemEvent.names, in: factory,
-      because: "Linux tells nobody when a file is unlocked")
+      because: "Linux does not report when a file is unlocked")
     if let refusal { return .failure(refusal) }
     return .success(FileSystemBackend(descriptor, mask, hub, pause))
   }
@@ -155,7 +156,7 @@ final class FileSystemBackend {
     self.pause = pause
   }
 
-  /// Updates the observation and raises what follows from it.
+  /// Updates the observation and raises the resulting events that are in the mask.
   private func report(
     alsoRaising extra: DispatchSource.FileSystemEvent = [],
     _ change: (inout FileObservation) -> DispatchSource.FileSystemEvent
@@ -179,63 +180,63 @@ extension FileSystemBackend: SourceBackend {
       self.source = source
       observation = FileObservation(status)
       isDirectory = status.isDirectory
-      road = .noticed(own)
+      mechanism = .inotify(own)
     }
-    guard join(own), observeParent() else { return observeBySampling() }
-    // What happened between the first look and the watch.
+    guard join(own), observeParent() else { return startPolling() }
+    // Catch changes made between the first `fstat` and the watch.
     if let status = FileStatus(of: descriptor) { report { $0.compare(status) } }
   }
 
   func remove() {
-    let last = lock.withLock { () -> (Road, InotifyWatch?, SourceCore?) in
-      defer { (road, parent, source) = (.none, nil, nil) }
-      return (road, parent, source)
+    let last = lock.withLock { () -> (Mechanism, InotifyWatch?, SourceCore?) in
+      defer { (mechanism, parent, source) = (.none, nil, nil) }
+      return (mechanism, parent, source)
     }
     leave(last.0, parent: last.1)
-    // The source is released here, outside the lock.
+    // `last` releases the source here, outside the lock.
   }
 
-  private func leave(_ road: Road, parent: InotifyWatch?) {
-    switch road {
+  private func leave(_ mechanism: Mechanism, parent: InotifyWatch?) {
+    switch mechanism {
     case .none: break
-    case .noticed(let own): hub.remove(own)
-    case .sampled(let timer): timer.cancel()
+    case .inotify(let own): hub.remove(own)
+    case .polling(let timer): timer.cancel()
     }
     if let parent { hub.remove(parent) }
   }
 
-  /// The file itself, or the directory that it stands in.
-  private func part(of watch: InotifyWatch) -> Part? {
+  /// What `watch` observes; nil once it has been replaced or removed.
+  private func role(of watch: InotifyWatch) -> WatchRole? {
     lock.withLock {
       if watch === parent { return .parent }
-      guard case .noticed(let own) = road, own === watch else { return nil }
+      guard case .inotify(let own) = mechanism, own === watch else { return nil }
       return .own
     }
   }
 
-  private enum Part {
+  private enum WatchRole {
     case own, parent
   }
 
-  /// Lets the hub tell us through `watch`, which is already noted.
-  /// - Returns: whether the kernel will.
+  /// Registers `watch`, which is already stored, with the hub.
+  /// - Returns: false if the kernel refuses the watch.
   private func join(_ watch: InotifyWatch) -> Bool {
-    guard let part = part(of: watch) else { return true }
-    // Not /proc/self: that one is the main thread's, which may have ended while others go on.
+    guard let role = role(of: watch) else { return true }
+    // Not /proc/self: that names the main thread, which may have exited while others run.
     let path = "/proc/thread-self/fd/\(descriptor)"
     let failure =
-      switch part {
+      switch role {
       case .own:
         hub.add(watch, path: path, interest: InotifyHub.interest(isDirectory: lock.withLock { isDirectory }))
       case .parent: hub.add(watch, path: path + "/..", interest: InotifyHub.interestInParent)
       }
-    // `remove` may have come between, and found nothing to take back.
-    if self.part(of: watch) == nil { hub.remove(watch) }
+    // `remove` may have run in between and found nothing to undo.
+    if self.role(of: watch) == nil { hub.remove(watch) }
     // A directory that has been removed has no parent.
-    return failure == 0 || part == .parent && failure == ENOENT
+    return failure == 0 || role == .parent && failure == ENOENT
   }
 
-  /// Observes the directory that ours stands in now.
+  /// Observes the directory that contains ours now.
   private func observeParent() -> Bool {
     let fresh = InotifyWatch(listener: self)
     let (isNeeded, former) = lock.withLock { () -> (Bool, InotifyWatch?) in
@@ -247,12 +248,12 @@ extension FileSystemBackend: SourceBackend {
     return isNeeded ? join(fresh) : true
   }
 
-  private func observeBySampling() {
+  private func startPolling() {
     let timer = LoopTimer(owner: self)
-    let former = lock.withLock { () -> (Road, InotifyWatch?) in
+    let former = lock.withLock { () -> (Mechanism, InotifyWatch?) in
       guard source != nil else { return (.none, nil) }
-      defer { (road, parent) = (.sampled(timer), nil) }
-      return (road, parent)
+      defer { (mechanism, parent) = (.polling(timer), nil) }
+      return (mechanism, parent)
     }
     leave(former.0, parent: former.1)
     setTimer(timer)
@@ -261,7 +262,7 @@ extension FileSystemBackend: SourceBackend {
   private func setTimer(_ timer: LoopTimer) {
     let next = Clock.uptime() &+ pause
     timer.set(TimerWindow(clock: .uptime, earliest: next, latest: next &+ pause / 10))
-    // `remove` may have come between, and found the timer not yet set.
+    // `remove` may have run in between and found the timer not yet set.
     if lock.withLock({ source == nil }) { timer.cancel() }
   }
 }
@@ -270,10 +271,10 @@ extension FileSystemBackend: SourceBackend {
 
 extension FileSystemBackend: InotifyListener, TimerOwner {
   func fileNoticed(_ notice: InotifyWatch.Notice, by watch: InotifyWatch) {
-    guard let part = part(of: watch) else { return }
-    // After the client has closed the descriptor there is no status, only the notice.
+    guard let role = role(of: watch) else { return }
+    // Once the client has closed the descriptor there is a notice but no status.
     let status = FileStatus(of: descriptor)
-    switch part {
+    switch role {
     case .parent:
       guard notice.concernsEntry, notice.contains(Int32(IN_DELETE)), let status else { return }
       report { $0.linksChanged(status) }
@@ -283,7 +284,7 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
   }
 
   private func entryNoticed(_ notice: InotifyWatch.Notice, _ status: FileStatus?) {
-    // A change inside of an entry is none of the directory.
+    // Ignore changes inside an entry: the directory itself is unchanged.
     guard notice.contains(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO), let status else { return }
     let isDirectory = notice.contains(Int32(IN_ISDIR)) && notice.contains(IN_CREATE | IN_DELETE)
     report { $0.entriesChanged(status, isDirectory: isDirectory) }
@@ -299,16 +300,17 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
       if notice.contains(Int32(IN_UNMOUNT)) { events.insert(.revoke) }
       return events
     }
-    // The kernel drops its watch with the last name, though the file can still be written to.
+    // The kernel drops its watch when the last name is removed, though the file can still be written through
+    // descriptors.
     let isDropped = notice.contains(Int32(IN_IGNORED)) && status != nil
-    if notice.contains(IN_MOVE_SELF) || isDropped { observeAnew(own: isDropped ? watch : nil) }
+    if notice.contains(IN_MOVE_SELF) || isDropped { renewWatches(own: isDropped ? watch : nil) }
   }
 
-  /// The directory has moved, or the kernel has dropped the watch `own`.
-  private func observeAnew(own: InotifyWatch?) {
-    guard own.map(join) ?? true, observeParent() else { return observeBySampling() }
-    // What happened before the new watch was there.
-    if let status = FileStatus(of: descriptor) { report { $0.overlooked(status) } }
+  /// Renews the watches after the directory has moved, or after the kernel has dropped the watch `own`.
+  private func renewWatches(own: InotifyWatch?) {
+    guard own.map(join) ?? true, observeParent() else { return startPolling() }
+    // Catch changes made before the new watch.
+    if let status = FileStatus(of: descriptor) { report { $0.compareContent(status) } }
   }
 
   func noticesLost() {
@@ -324,5 +326,5 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
   }
 }
 
-// SAFETY: the guards above; the rest is constant.
+// SAFETY: mutable fields are guarded as noted above; the rest is constant.
 extension FileSystemBackend: @unchecked Sendable {}

@@ -10,14 +10,14 @@ extension DispatchSource {
 
     /// There is enough memory again.
     public static let normal = MemoryPressureEvent(rawValue: 0x1)
-    /// Memory runs short: give back what can easily be made again.
+    /// Memory is running short: free what is cheap to rebuild.
     public static let warning = MemoryPressureEvent(rawValue: 0x2)
-    /// Memory is so short that the kernel may soon end processes: give back what can be missed.
+    /// Memory is so short that the kernel may soon kill processes: free everything that is not essential.
     public static let critical = MemoryPressureEvent(rawValue: 0x4)
-    /// All of them.
+    /// All levels.
     public static let all: MemoryPressureEvent = [.normal, .warning, .critical]
 
-    /// What can be observed here: `.all`. Code for several systems intersects its mask with this.
+    /// The levels that can be observed on this system: `.all`. Portable code intersects its mask with this.
     public static var observable: MemoryPressureEvent { .all }
 
     static let names: [(UInt, String)] = [
@@ -27,19 +27,19 @@ extension DispatchSource {
 
   /// Creates a source that calls its handler when memory becomes short, shorter, or sufficient again.
   ///
-  /// Changes are reported; the level is taken to be normal at first. `data` is the one level that has been
-  /// reached last. It is that of the control group of this process if the kernel tells, else the machine's:
+  /// The source reports changes of level, starting from normal. `data` is the single level that was reached last. It
+  /// describes the control group of this process if the kernel reports on it, otherwise the machine:
   ///
-  /// - where the kernel reports stalls (PSI): a warning when tasks have waited for memory for 300 of
-  ///   2,000 ms, critical when all did at once for 200; each ends 5 s after its last stall;
-  /// - where it does not, memory is read every second: a warning when less than 10 % can be used without
-  ///   swapping, or the control group had to give memory back; critical below 5 %, or when the group ran
-  ///   out of it; they end at 15 % and 8 %.
+  /// - With kernel stall notices (PSI): a warning when some tasks have stalled on memory for 300 ms within 2,000 ms;
+  ///   critical when all tasks have stalled at once for 200 ms. Each level ends 5 s after its last notice.
+  /// - Without them the source reads memory every second: a warning when less than 10 % can be used without swapping,
+  ///   or when the kernel had to reclaim memory from the control group; critical below 5 %, or when the group ran out
+  ///   of memory. The levels end at 15 % and 8 %.
   ///
-  /// Traps on an empty mask, and on bits that have no meaning.
+  /// Traps on an empty mask, and on undefined bits.
   /// - Parameters:
   ///   - eventMask: the levels to report.
-  ///   - queue: where the handlers run; nil means the default global queue.
+  ///   - queue: the queue on which the handlers run; nil means the default global queue.
   /// Matching C function: `dispatch_source_create` with `DISPATCH_SOURCE_TYPE_MEMORYPRESSURE`.
   public class func makeMemoryPressureSource(
     eventMask: MemoryPressureEvent, queue: DispatchQueue? = nil
@@ -47,7 +47,7 @@ extension DispatchSource {
     makeMemoryPressure(eventMask, queue).orTrap()
   }
 
-  /// As `makeMemoryPressureSource`, for callers that must not die of a refusal.
+  /// As `makeMemoryPressureSource`, but returns a refusal instead of trapping.
   static func makeMemoryPressure(
     _ mask: MemoryPressureEvent, _ queue: DispatchQueue?
   ) -> Result<DispatchSource, SourceRefusal> {
@@ -59,7 +59,7 @@ extension DispatchSource {
   convenience init(
     memoryPressure backend: MemoryPressureBackend, _ mask: MemoryPressureEvent, _ queue: DispatchQueue?
   ) {
-    // The last level counts: one that has passed needs no action any more.
+    // Only the last level counts: an earlier one needs no action any more.
     self.init(
       SourceCore(
         kind: .memoryPressure, handle: 0, mask: mask.rawValue, merging: .replace, target: queue,
@@ -69,11 +69,11 @@ extension DispatchSource {
 
 /// A source that reports how short memory is.
 public protocol DispatchSourceMemoryPressure: DispatchSourceProtocol {
-  /// The levels asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
+  /// The requested levels; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
   var mask: DispatchSource.MemoryPressureEvent { get }
 
-  /// The level that was reached last; defined only inside the event handler. Matching C function:
-  /// `dispatch_source_get_data`.
+  /// The level that was reached last; defined only inside the event handler.
+  /// Matching C function: `dispatch_source_get_data`.
   var data: DispatchSource.MemoryPressureEvent { get }
 }
 
@@ -87,17 +87,17 @@ extension DispatchSourceMemoryPressure {
 
 extension DispatchSource: DispatchSourceMemoryPressure {}
 
-/// Listens to how short memory is: through the kernel's notices of stalls in our control group, or else on
-/// the machine; where both are closed to us, by reading every second how much is left.
+/// Observes memory pressure through the kernel's stall notices (PSI): those of our control group, else those of the
+/// machine. If the system grants neither, it reads every second how much memory is left.
 ///
-/// With notices nothing happens while there is enough memory. `PressureLevel` decides what follows.
+/// With notices, nothing runs while there is enough memory. `PressureLevel` decides the level.
 final class MemoryPressureBackend {
-  /// A trigger and the watch on it.
-  private struct Post {
+  /// A PSI trigger and the watch of its descriptor.
+  private struct ArmedTrigger {
     let trigger: PressureTrigger
     let watch: FileWatch
-    /// Has told, and is armed again by the next tick: a stall is told once a second at most.
-    var hasTold = false
+    /// Has fired. The next tick re-arms it, so that a stall is reported once a second at most.
+    var hasFired = false
   }
 
   private let mask: DispatchSource.MemoryPressureEvent
@@ -107,14 +107,15 @@ final class MemoryPressureBackend {
   // GUARDED BY `lock`.
   private var source: SourceCore?
   private var level: PressureLevel
-  /// Empty when memory is read every second.
-  private var posts: [Post] = []
+  /// Empty while memory is read every second.
+  private var armed: [ArmedTrigger] = []
   private var timer: LoopTimer?
 
-  /// Between two looks; a tenth of it they may be late, so that several share a wake-up.
+  /// The time between two ticks, in nanoseconds. A tick may be a tenth of it late, so that several timers share a
+  /// wake-up.
   private let pause: UInt64
 
-  /// A backend, or why there can be none.
+  /// Makes a backend, or says why the mask does not allow one.
   static func make(
     mask: DispatchSource.MemoryPressureEvent
   ) -> Result<MemoryPressureBackend, SourceRefusal> {
@@ -126,7 +127,7 @@ final class MemoryPressureBackend {
     return .success(MemoryPressureBackend(mask: mask, gauge: gauge) { triggers(of: gauge) })
   }
 
-  /// For tests, which bring files, triggers and times of their own.
+  /// Tests pass their own files, triggers and times.
   init(
     mask: DispatchSource.MemoryPressureEvent, gauge: MemoryGauge, level: PressureLevel = PressureLevel(),
     pause: UInt64 = 1_000_000_000, openTriggers: @escaping @Sendable () -> [PressureTrigger]?
@@ -138,13 +139,13 @@ final class MemoryPressureBackend {
     self.openTriggers = openTriggers
   }
 
-  /// The best triggers that the system grants.
+  /// The triggers of our control group, else those of the machine; nil if the system grants neither.
   static func triggers(of gauge: MemoryGauge) -> [PressureTrigger]? {
     gauge.groupPressureFile.flatMap(PressureTrigger.open) ?? PressureTrigger.open(gauge.machinePressureFile)
   }
 
-  /// Whether the kernel's notices are used, rather than readings.
-  var isNotified: Bool { lock.withLock { !posts.isEmpty } }
+  /// Whether the backend uses the kernel's notices rather than readings.
+  var isNotified: Bool { lock.withLock { !armed.isEmpty } }
 
   private func report(_ change: (inout PressureLevel) -> PressureLevel.Level?) {
     let (source, entered) = lock.withLock { (self.source, change(&level)) }
@@ -159,14 +160,14 @@ extension MemoryPressureBackend: SourceBackend {
   func install(for source: SourceCore) {
     let timer = LoopTimer(owner: self)
     let opened = (openTriggers() ?? []).map { trigger in
-      Post(
+      ArmedTrigger(
         trigger: trigger, watch: FileWatch(descriptor: trigger.descriptor, interest: .priority, owner: self))
     }
-    lock.withLock { (self.source, self.timer, posts) = (source, timer, opened) }
-    for post in opened { _ = post.watch.install() }
-    if lock.withLock({ posts.isEmpty }) {
-      // None were granted, or they turned out to be useless while the next ones were being installed.
-      for post in opened { post.watch.remove() }
+    lock.withLock { (self.source, self.timer, armed) = (source, timer, opened) }
+    for entry in opened { _ = entry.watch.install() }
+    if lock.withLock({ armed.isEmpty }) {
+      // The system granted no triggers, or `fileIsReady` found one useless while the next ones were being installed.
+      for entry in opened { entry.watch.remove() }
       startReading()
     }
   }
@@ -178,25 +179,25 @@ extension MemoryPressureBackend: SourceBackend {
     }
     timer?.cancel()
     dropTriggers()
-    // Released here, outside the lock.
+    // Release the source here, outside the lock.
     withExtendedLifetime(last) {}
   }
 
   private func dropTriggers() {
-    let dropped = lock.withLock { () -> [Post] in
-      defer { posts = [] }
-      return posts
+    let dropped = lock.withLock { () -> [ArmedTrigger] in
+      defer { armed = [] }
+      return armed
     }
-    for post in dropped {
-      post.watch.remove()
-      post.trigger.close()
+    for entry in dropped {
+      entry.watch.remove()
+      entry.trigger.close()
     }
   }
 
   private func startReading() {
     guard readOnce() else {
       return Trap.warn(
-        "nothing tells how much memory is left (no /proc); a memory pressure source stays silent")
+        "cannot read how much memory is left (no /proc); a memory pressure source stays silent")
     }
     setTimer()
   }
@@ -213,7 +214,7 @@ extension MemoryPressureBackend: SourceBackend {
     guard let timer = lock.withLock({ timer }) else { return }
     let next = Clock.uptime() &+ pause
     timer.set(TimerWindow(clock: .uptime, earliest: next, latest: next &+ pause / 10))
-    // `remove` may have come between, and found the timer not yet set.
+    // `remove` may have run in between and found the timer not yet set.
     if lock.withLock({ self.timer == nil }) { timer.cancel() }
   }
 }
@@ -222,38 +223,38 @@ extension MemoryPressureBackend: SourceBackend {
 
 extension MemoryPressureBackend: FileWatchOwner, TimerOwner {
   func fileIsReady(_ watch: FileWatch) {
-    let told = lock.withLock { () -> PressureTrigger? in
-      guard let place = posts.firstIndex(where: { $0.watch === watch }) else { return nil }
-      posts[place].hasTold = true
-      return posts[place].trigger
+    let fired = lock.withLock { () -> PressureTrigger? in
+      guard let place = armed.firstIndex(where: { $0.watch === watch }) else { return nil }
+      armed[place].hasFired = true
+      return armed[place].trigger
     }
-    guard let told else { return }
-    // A file that can never be waited for took the condition, but is none of the kernel's.
-    if told.isBroken || watch.isAlwaysReady {
+    guard let fired else { return }
+    // A trigger of a removed control group, or a file that accepted the trigger but is not a PSI file.
+    if fired.isBroken || watch.isAlwaysReady {
       dropTriggers()
       return startReading()
     }
     let now = Clock.uptime()
-    report { $0.stalled(told.level, at: now) }
+    report { $0.stalled(fired.level, at: now) }
     setTimer()
   }
 
   func timerIsDue(_ timer: LoopTimer) {
     guard isNotified else {
-      // What cannot be read now may be readable later.
+      // A reading that fails now may succeed later.
       _ = readOnce()
       return setTimer()
     }
     let now = Clock.uptime()
-    report { $0.look(at: now) }
-    let (quiet, isOver) = lock.withLock { () -> ([FileWatch], Bool) in
-      defer { for place in posts.indices { posts[place].hasTold = false } }
-      return (posts.filter(\.hasTold).map(\.watch), level.level == .normal)
+    report { $0.update(at: now) }
+    let (fired, isNormal) = lock.withLock { () -> ([FileWatch], Bool) in
+      defer { for place in armed.indices { armed[place].hasFired = false } }
+      return (armed.filter(\.hasFired).map(\.watch), level.level == .normal)
     }
-    for watch in quiet { watch.rearm() }
-    if !isOver { setTimer() }
+    for watch in fired { watch.rearm() }
+    if !isNormal { setTimer() }
   }
 }
 
-// SAFETY: the guards above; the rest is constant.
+// SAFETY: mutable fields are guarded as noted above; the rest is constant.
 extension MemoryPressureBackend: @unchecked Sendable {}

@@ -11,19 +11,19 @@ extension DispatchSource {
 
     /// The process has ended; if it is a child, it can be reaped now.
     public static let exit = ProcessEvent(rawValue: 0x8000_0000)
-    /// The process has made another by `fork`, `vfork`, `posix_spawn` or their like.
+    /// The process has created a child by `fork`, `vfork`, `posix_spawn` or similar.
     public static let fork = ProcessEvent(rawValue: 0x4000_0000)
-    /// The process has become another program by `exec`.
+    /// The process has replaced its program by `exec`.
     public static let exec = ProcessEvent(rawValue: 0x2000_0000)
-    /// A signal was delivered to the process. Linux tells nobody: a source cannot be made for it.
+    /// A signal was delivered to the process. Linux does not report this: creating a source for it traps.
     public static let signal = ProcessEvent(rawValue: 0x0800_0000)
-    /// All of them; more than Linux can observe, so intersect it with `observable`.
+    /// All events. Linux cannot observe all of them, so intersect this with `observable`.
     public static let all: ProcessEvent = [.exit, .fork, .exec, .signal]
 
-    /// What can be observed here and now: always `.exit`; `.fork` and `.exec` too where the kernel grants
-    /// its process events to this process, mostly to privileged ones outside of containers.
+    /// The events that this process can observe now: always `.exit`; `.fork` and `.exec` if the kernel grants it
+    /// process events, which it mostly does to privileged processes outside containers.
     ///
-    /// Asking takes some system calls. Code for several systems intersects its mask with this.
+    /// Reading the property takes some system calls. Portable code intersects its mask with it.
     public static var observable: ProcessEvent {
       ProcessConnector.isPermitted ? [.exit, .fork, .exec] : .exit
     }
@@ -35,24 +35,23 @@ extension DispatchSource {
 
   /// Creates a source that calls its handler when something happens to a process.
   ///
-  /// The exit is reported once, when the process has ended and, if it is a child of this one, can be
-  /// reaped; also if that was so before. A process that does not exist counts as one that has ended. The
-  /// source never reaps. The process is held from this call on: should its number be used again later,
-  /// the source does not mistake the new process for it. For other processes than children, the end is
-  /// that of their last thread.
+  /// The exit is reported once, when the process has ended and, if it is a child of this one, can be reaped. An exit
+  /// before this call is reported too, and a process that does not exist counts as one that has ended. The source
+  /// never reaps. The source holds the process from this call on, so a later process with the same number is not
+  /// mistaken for it. The end of a process that is not a child is the end of its last thread.
   ///
-  /// `.fork` and `.exec` are reported for any process, where the kernel permits it; under a flood of
-  /// processes some announcements can be lost, and then both are reported to be on the safe side.
+  /// `.fork` and `.exec` are reported for any process, if the kernel permits it. Under a flood of processes the
+  /// kernel may drop announcements; the source then reports both events.
   ///
-  /// Where the kernel has no descriptor for a process (before 5.3, or none left), it is looked at up to
-  /// fifty times a second instead.
+  /// If the kernel grants no descriptor for the process (before 5.3, or none left), the source polls the
+  /// process: first after 1 ms, then less and less often, down to fifty times a second.
   ///
-  /// Traps on an identifier below 1, on an empty mask, and on events that cannot be observed here, see
+  /// Traps on an identifier below 1, on an empty mask, and on events that cannot be observed, see
   /// `ProcessEvent.observable`.
   /// - Parameters:
   ///   - identifier: the process.
-  ///   - eventMask: what to report.
-  ///   - queue: where the handlers run; nil means the default global queue.
+  ///   - eventMask: the events to report.
+  ///   - queue: the queue on which the handlers run; nil means the default global queue.
   /// Matching C function: `dispatch_source_create` with `DISPATCH_SOURCE_TYPE_PROC`.
   public class func makeProcessSource(
     identifier: pid_t, eventMask: ProcessEvent, queue: DispatchQueue? = nil
@@ -60,7 +59,7 @@ extension DispatchSource {
     makeProcess(identifier, eventMask, queue).orTrap()
   }
 
-  /// As `makeProcessSource`, for callers that must not die of a refusal.
+  /// As `makeProcessSource`, but returns a refusal instead of trapping.
   static func makeProcess(
     _ identifier: pid_t, _ mask: ProcessEvent, _ queue: DispatchQueue?
   ) -> Result<DispatchSource, SourceRefusal> {
@@ -75,20 +74,20 @@ extension DispatchSource {
 
 /// A source that reports what happens to a process.
 public protocol DispatchSourceProcess: DispatchSourceProtocol {
-  /// The process. Matching C function: `dispatch_source_get_handle`.
+  /// The observed process. Matching C function: `dispatch_source_get_handle`.
   var handle: pid_t { get }
 
-  /// The events asked for; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
+  /// The requested events; empty after cancellation. Matching C function: `dispatch_source_get_mask`.
   var mask: DispatchSource.ProcessEvent { get }
 
-  /// What has happened since the last call of the event handler; defined only inside it. Matching C
-  /// function: `dispatch_source_get_data`.
+  /// The events since the last call of the event handler; defined only inside the handler.
+  /// Matching C function: `dispatch_source_get_data`.
   var data: DispatchSource.ProcessEvent { get }
 }
 
 extension DispatchSourceProcess {
-  /// `handle`, see `DispatchSourceFileSystemObject._fileDescriptor`. Disfavored, so that an `Int32` asked of the class
-  /// is not ambiguous: the two are the same number.
+  /// Implements `handle`, see `DispatchSourceFileSystemObject._fileDescriptor`. Disfavored, so that reading an
+  /// `Int32` handle of the class is not ambiguous: both members return the same number.
   @_disfavoredOverload @_implements(DispatchSourceProcess,handle)
   public var _processIdentifier: pid_t { pid_t(truncatingIfNeeded: source.handle) }
 
@@ -101,7 +100,7 @@ extension DispatchSourceProcess {
 
 extension DispatchSource: DispatchSourceProcess {}
 
-/// Listens to one process: its exit through `ProcessExit`, its forks and execs through `ProcessConnector`.
+/// Observes one process: its exit through `ProcessExit`, its forks and execs through `ProcessConnector`.
 final class ProcessBackend {
   private let identifier: pid_t
   private let mask: DispatchSource.ProcessEvent
@@ -113,15 +112,15 @@ final class ProcessBackend {
 
   private static let announced: DispatchSource.ProcessEvent = [.fork, .exec]
 
-  /// A backend, or why there can be none.
+  /// Makes a backend, or says why the arguments or the kernel do not allow one.
   static func make(
     identifier: pid_t, mask: DispatchSource.ProcessEvent
   ) -> Result<ProcessBackend, SourceRefusal> {
     let factory = "makeProcessSource(identifier: \(identifier))"
     guard identifier > 0 else {
-      return .failure(SourceRefusal("\(factory): a process identifier is above 0"))
+      return .failure(SourceRefusal("\(factory): a process identifier must be positive"))
     }
-    // Asked only when needed: it takes some system calls.
+    // Acquire only when needed: it takes some system calls.
     var connector = Int32(0)
     if !mask.isDisjoint(with: announced) { connector = ProcessConnector.shared.acquire() }
     let observable: DispatchSource.ProcessEvent = connector == 0 ? [.exit, .fork, .exec] : .exit
@@ -129,7 +128,7 @@ final class ProcessBackend {
       of: mask.rawValue, observable: observable.rawValue, names: DispatchSource.ProcessEvent.names,
       in: factory,
       because: connector == 0
-        ? "Linux tells no process of the signals of another"
+        ? "Linux does not report the signals of another process"
         : "the kernel refuses its process events to this process (errno \(connector))")
     if let refusal {
       if connector == 0 && !mask.isDisjoint(with: announced) { ProcessConnector.shared.release() }
@@ -138,7 +137,7 @@ final class ProcessBackend {
     return .success(ProcessBackend(identifier: identifier, mask: mask))
   }
 
-  /// Call with the connector acquired, if the mask needs it.
+  /// Call with the connector acquired if the mask needs it.
   private init(identifier: pid_t, mask: DispatchSource.ProcessEvent) {
     self.identifier = identifier
     self.mask = mask
@@ -147,7 +146,7 @@ final class ProcessBackend {
   }
 
   deinit {
-    // Never installed, hence never removed.
+    // The backend was never installed, and so never removed.
     if holdsConnector { ProcessConnector.shared.release() }
   }
 }
@@ -156,7 +155,7 @@ extension ProcessBackend: SourceBackend {
   func install(for source: SourceCore) {
     lock.withLock { self.source = source }
     if lock.withLock({ holdsConnector }) { ProcessConnector.shared.add(self, for: identifier) }
-    // Until `end`, which lets go of the closure.
+    // The closure keeps this object alive until `end` releases it.
     exit?.begin { [self] in processChanged(.exit) }
   }
 
@@ -170,7 +169,7 @@ extension ProcessBackend: SourceBackend {
       ProcessConnector.shared.remove(self, for: identifier)
       ProcessConnector.shared.release()
     }
-    // Released outside the lock.
+    // Release the source outside the lock.
     let last = lock.withLock { () -> SourceCore? in
       defer { source = nil }
       return source
@@ -187,5 +186,5 @@ extension ProcessBackend: ProcessListener {
   }
 }
 
-// SAFETY: the guards above; the rest is constant.
+// SAFETY: mutable fields are guarded as noted above; the rest is constant.
 extension ProcessBackend: @unchecked Sendable {}

@@ -4,15 +4,15 @@ internal import Glibc
 extension DispatchSource {
   /// Creates a source that calls its handler when a signal has been delivered to the process.
   ///
-  /// `data` counts the deliveries since the last call; every source for the signal is called. Activation
-  /// replaces the signal's disposition, also the default one and an earlier ignore, by a handler that
-  /// counts and then calls the function that was installed before, if there was one; cancellation leaves
-  /// it. A disposition set afterwards silences the source.
+  /// `data` counts the deliveries since the last call; every source for the signal is called. Activation replaces the
+  /// signal's disposition, even the default one or an ignore, by a handler that counts and then calls the function
+  /// that was installed before, if any. Cancellation leaves this handler in place. A disposition set after activation
+  /// silences the source.
   ///
-  /// Traps on a number that is no signal, and on SIGKILL and SIGSTOP, which nothing can observe.
+  /// Traps on a number that is not a signal, and on SIGKILL and SIGSTOP, which cannot be observed.
   /// - Parameters:
-  ///   - signal: its number.
-  ///   - queue: where the handlers run; nil means the default global queue.
+  ///   - signal: the signal's number.
+  ///   - queue: the queue on which the handlers run; nil means the default global queue.
   /// Matching C function: `dispatch_source_create` with `DISPATCH_SOURCE_TYPE_SIGNAL`.
   public class func makeSignalSource(
     signal: Int32, queue: DispatchQueue? = nil
@@ -32,11 +32,11 @@ public protocol DispatchSourceSignal: DispatchSourceProtocol {}
 
 extension DispatchSource: DispatchSourceSignal {}
 
-/// All signal sources of the process: one handler counts, one descriptor tells.
+/// All signal sources of the process. One signal handler counts deliveries, and an eventfd reports them.
 ///
-/// A handler rather than a signalfd: that would need the signal blocked in every thread, also in those
-/// that the program makes. The handler calls the one that it took the place of. Where every thread of the
-/// program blocks the signal (many a daemon is started so), a thread of ours is there to take it.
+/// A handler rather than a signalfd: a signalfd needs the signal blocked in every thread, including those that the
+/// program creates. The handler calls the one that it replaced. If every thread of the program blocks the signal, as
+/// in many daemons, the thread `concourse-signal` receives it.
 final class SignalHub: FileWatchOwner, TimerOwner {
   static let shared = SignalHub()
 
@@ -44,12 +44,12 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   // GUARDED BY `lock`.
   private var sources: [Int32: [SignalBackend]] = [:]
   private var watch: FileWatch?
-  private var report: Int32 = -1
-  /// Looks at the counts again and again while there is no descriptor to tell.
+  private var eventDescriptor: Int32 = -1
+  /// Polls the counts while there is no eventfd.
   private var timer: LoopTimer?
-  /// All signals that ever had a source; what the taker lets in.
+  /// All signals that ever had a source: those that the receiving thread unblocks.
   private let mask = Atomic<UInt64>(0)
-  /// Grows with `mask`: what the taker sleeps on. 0 until it has been made.
+  /// The futex on which the receiving thread sleeps; incremented whenever `mask` changes. 0 until the thread exists.
   private let changes = Atomic<UInt32>(0)
 
   private static let samplingInterval: UInt64 = 10_000_000
@@ -60,7 +60,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
       let failure = System.call(.signalAction) { Int(concourse_signal_count(backend.signal)) }
       guard failure == 0 else { return Int32(-failure) }
       if sources[backend.signal, default: []].isEmpty {
-        // What came before there was a source is nobody's.
+        // Discard deliveries from before there was a source.
         _ = concourse_signal_take(backend.signal)
       }
       sources[backend.signal, default: []].append(backend)
@@ -68,7 +68,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
     }
     guard failure == 0 else { return failure }
     listen()
-    letIn(backend.signal)
+    unblock(backend.signal)
     return 0
   }
 
@@ -76,18 +76,18 @@ final class SignalHub: FileWatchOwner, TimerOwner {
     lock.withLock { sources[backend.signal]?.removeAll { $0 === backend } }
   }
 
-  /// Makes the descriptor that tells, or goes on without.
+  /// Creates and watches the eventfd. Polls the counts if the system refuses one.
   private func listen() {
     let (made, timer) = lock.withLock { () -> (FileWatch?, LoopTimer?) in
-      guard report < 0 else { return (nil, nil) }
-      report = Int32(System.call(.eventCreate) { System.result(concourse_eventfd()) })
-      guard report >= 0 else {
+      guard eventDescriptor < 0 else { return (nil, nil) }
+      eventDescriptor = Int32(System.call(.eventCreate) { System.result(concourse_eventfd()) })
+      guard eventDescriptor >= 0 else {
         let timer = self.timer ?? LoopTimer(owner: self)
         self.timer = timer
         return (nil, timer)
       }
-      concourse_signal_report_to(report)
-      watch = FileWatch(descriptor: report, interest: .read, owner: self)
+      concourse_signal_report_to(eventDescriptor)
+      watch = FileWatch(descriptor: eventDescriptor, interest: .read, owner: self)
       return (watch, nil)
     }
     made?.install()
@@ -96,17 +96,17 @@ final class SignalHub: FileWatchOwner, TimerOwner {
 
   func fileIsReady(_ watch: FileWatch) {
     concourse_eventfd_clear(watch.descriptor)
-    tell()
+    deliver()
     watch.rearm()
   }
 
   func timerIsDue(_ timer: LoopTimer) {
-    tell()
+    deliver()
     listen()
   }
 
-  /// Tells the sources what has been counted.
-  private func tell() {
+  /// Raises the counted deliveries in the sources.
+  private func deliver() {
     let arrived = lock.withLock { () -> [(SignalBackend, UInt)] in
       sources.flatMap { signal, backends -> [(SignalBackend, UInt)] in
         guard !backends.isEmpty else { return [] }
@@ -117,28 +117,29 @@ final class SignalHub: FileWatchOwner, TimerOwner {
     for (backend, count) in arrived { backend.raise(count) }
   }
 
-  // MARK: The taker
+  // MARK: The receiving thread
 
-  /// Lets a thread of ours take `signal`. The kernel prefers the main thread, then any that lets it in.
-  private func letIn(_ signal: Int32) {
-    // ORDERING: releasing; pairs with the acquiring load in `take`.
+  /// Unblocks `signal` in a thread of ours. The kernel prefers the main thread, then any thread that does not block
+  /// it.
+  private func unblock(_ signal: Int32) {
+    // ORDERING: releasing; pairs with the acquiring load of `mask` in `receiveSignals`; publishes the new bit.
     mask.bitwiseOr(1 << UInt64(signal - 1), ordering: .releasing)
-    // ORDERING: as above.
+    // ORDERING: releasing; pairs with the acquiring load of `changes` in `receiveSignals`; publishes `mask`.
     let before = changes.wrappingAdd(1, ordering: .releasing).oldValue
     guard before == 0 else { return Futex.wake(changes, count: 1) }
     let failure = SystemThread.spawn(
       { argument in
         SystemThread.setName("concourse-signal")
         // SAFETY: the shared hub is never destroyed.
-        Unmanaged<SignalHub>.fromOpaque(argument!).takeUnretainedValue().take()
+        Unmanaged<SignalHub>.fromOpaque(argument!).takeUnretainedValue().receiveSignals()
       }, Unmanaged.passUnretained(self).toOpaque())
-    // ORDERING: relaxed; refused: the next source tries again. Signals that some thread lets in are counted.
+    // ORDERING: relaxed; the system refused a thread, and the next source tries again. Nothing is published.
     if failure != 0 { changes.store(0, ordering: .relaxed) }
   }
 
-  private func take() -> Never {
+  private func receiveSignals() -> Never {
     while true {
-      // ORDERING: acquiring; pairs with `letIn`.
+      // ORDERING: acquiring, both; pair with the releasing operations in `unblock`.
       let seen = changes.load(ordering: .acquiring)
       concourse_signal_unblock(mask.load(ordering: .acquiring))
       _ = Futex.wait(changes, expected: seen)
@@ -146,10 +147,10 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   }
 }
 
-// SAFETY: the guards above.
+// SAFETY: mutable fields are guarded as noted above, or atomic.
 extension SignalHub: @unchecked Sendable {}
 
-/// A signal source's part of the hub.
+/// The backend of a signal source, registered with the hub.
 final class SignalBackend: SourceBackend {
   let signal: Int32
   private let lock = Lock()
@@ -171,7 +172,7 @@ final class SignalBackend: SourceBackend {
 
   func remove() {
     SignalHub.shared.remove(self)
-    // Released outside the lock.
+    // Release the source outside the lock.
     let last = lock.withLock { () -> SourceCore? in
       defer { source = nil }
       return source
@@ -180,5 +181,5 @@ final class SignalBackend: SourceBackend {
   }
 }
 
-// SAFETY: the guards above.
+// SAFETY: mutable fields are guarded as noted above.
 extension SignalBackend: @unchecked Sendable {}

@@ -5,17 +5,17 @@ extension DispatchSource {
     public let rawValue: UInt
     /// Makes flags from the C interface's bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
-    /// Honour the leeway, however small. Ours always is, but for 200 µs among dense timers; accepted for
-    /// what it says.
+    /// Honour the leeway, however small. Accepted for compatibility: timers always honour the leeway, apart from the
+    /// 200 µs that `DispatchSourceTimer` documents for dense timers.
     public static let strict = TimerFlags(rawValue: 1)
   }
 
-  /// Creates a timer. It never fires until `schedule` has programmed it.
+  /// Creates a timer. It fires only after `schedule` has programmed it.
   ///
   /// Traps on unknown flags.
   /// - Parameters:
   ///   - flags: see `TimerFlags`.
-  ///   - queue: where the handlers run; nil means the default global queue.
+  ///   - queue: the queue on which the handlers run; nil means the default global queue.
   /// Matching C function: `dispatch_source_create` with `DISPATCH_SOURCE_TYPE_TIMER`.
   public class func makeTimerSource(
     flags: TimerFlags = [], queue: DispatchQueue? = nil
@@ -29,19 +29,21 @@ extension DispatchSource {
   }
 }
 
-/// A source that calls its handler at one time or at regular times. Its `data` counts the intervals that
-/// have elapsed since the last call.
+/// A source that calls its handler at one time or at regular times. Its `data` counts the intervals that have elapsed
+/// since the last call.
 ///
-/// All `schedule` members discard what has accumulated, may be called at any time and from any thread, and
-/// are ignored after `cancel()`. A time that has passed fires at once; `.distantFuture` disarms the timer
-/// until it is scheduled again. A repeating timer fires at the start plus whole multiples of the interval,
-/// without drift. Never early; the first call is late by `leeway` at most and later ones by the smaller of
-/// `leeway` and half the interval, as far as a thread and a processor are free: within the leeway, timers
-/// fire together to spare wake-ups. Within 200 µs after other timers of its clock a timer may be late by the
-/// rest of that time. Calls on a source that is no timer trap. Matching C function:
-/// `dispatch_source_set_timer`.
+/// All `schedule` members discard the intervals that have accumulated, may be called at any time and from any thread,
+/// and have no effect after `cancel()`. A time in the past fires at once; `.distantFuture` disarms the timer until it
+/// is scheduled again. A repeating timer fires at the start plus whole multiples of the interval, without drift.
+///
+/// A timer never fires early. If a thread and a processor are free, the first call is late by at most `leeway`, and
+/// later calls by at most the smaller of `leeway` and half the interval; within the leeway, timers fire together to
+/// save wake-ups. A timer that is due within 200 µs after other timers of its clock may also be late by the rest of
+/// that time.
+///
+/// Calls on a source that is not a timer trap. Matching C function: `dispatch_source_set_timer`.
 public protocol DispatchSourceTimer: DispatchSourceProtocol {
-  /// See `schedule(deadline:repeating:leeway:)`; so with all requirements.
+  /// See `schedule(deadline:repeating:leeway:)`. Each requirement has a `schedule` member that replaces it.
   @available(swift, deprecated: 4)
   func scheduleOneshot(deadline: DispatchTime, leeway: DispatchTimeInterval)
   /// See `schedule(wallDeadline:repeating:leeway:)`.
@@ -112,8 +114,9 @@ extension DispatchSourceTimer {
   /// Programs the timer, on the uptime clock.
   /// - Parameters:
   ///   - deadline: the first time.
-  ///   - interval: between the times; `.never` for once. 0 counts as a nanosecond. Negative ones trap.
-  ///   - leeway: how late calls may be; more than a minute counts as a minute. Negative ones trap.
+  ///   - interval: the time between two calls; `.never` to fire once. 0 counts as a nanosecond. Negative intervals
+  ///     trap.
+  ///   - leeway: how late calls may be; more than a minute counts as a minute. Negative leeways trap.
   /// Matching C function: `dispatch_source_set_timer`.
   public func schedule(
     deadline: DispatchTime, repeating interval: DispatchTimeInterval = .never,
@@ -122,15 +125,15 @@ extension DispatchSourceTimer {
     program(Deadline(deadline), TimerInterval(interval), leeway)
   }
 
-  /// As `schedule(deadline:repeating:leeway:)`, the interval in seconds: infinity for once; NaN and
-  /// negative values trap.
+  /// As `schedule(deadline:repeating:leeway:)`, with the interval in seconds. Infinity fires once; NaN and negative
+  /// values trap.
   public func schedule(
     deadline: DispatchTime, repeating interval: Double, leeway: DispatchTimeInterval = .nanoseconds(0)
   ) {
     program(Deadline(deadline), TimerInterval(seconds: interval), leeway)
   }
 
-  /// As `schedule(deadline:repeating:leeway:)`, on the wall clock: the times move with it when it is set.
+  /// As `schedule(deadline:repeating:leeway:)`, on the wall clock: setting the clock moves the times.
   public func schedule(
     wallDeadline: DispatchWallTime, repeating interval: DispatchTimeInterval = .never,
     leeway: DispatchTimeInterval = .nanoseconds(0)
@@ -138,7 +141,7 @@ extension DispatchSourceTimer {
     program(Deadline(wallDeadline), TimerInterval(interval), leeway)
   }
 
-  /// As `schedule(wallDeadline:repeating:leeway:)`, the interval in seconds: infinity for once; NaN and
+  /// As `schedule(wallDeadline:repeating:leeway:)`, with the interval in seconds. Infinity fires once; NaN and
   /// negative values trap.
   public func schedule(
     wallDeadline: DispatchWallTime, repeating interval: Double, leeway: DispatchTimeInterval = .nanoseconds(0)
@@ -146,10 +149,10 @@ extension DispatchSourceTimer {
     program(Deadline(wallDeadline), TimerInterval(seconds: interval), leeway)
   }
 
-  /// Programs the timer with `Duration`s.
+  /// Programs the timer with `Duration`s, on the uptime clock.
   /// - Parameters:
-  ///   - delay: from now to the first time.
-  ///   - interval: between the times; nil for once.
+  ///   - delay: the time from now to the first call.
+  ///   - interval: the time between two calls; nil to fire once.
   ///   - leeway: how late calls may be.
   public func schedule(after delay: Duration, repeating interval: Duration? = nil, leeway: Duration = .zero) {
     program(
@@ -161,11 +164,11 @@ extension DispatchSourceTimer {
   private func program(_ start: Deadline, _ interval: TimerInterval, _ leeway: DispatchTimeInterval) {
     let core = self.core
     guard let backend = core.backend as? TimerBackend else {
-      Trap.clientBug("schedule(…) on \(core.description), which is no timer")
+      Trap.clientBug("schedule(…) on \(core.description), which is not a timer")
     }
     let slack = TimerInterval(leeway)
     guard let nanoseconds = interval.nanoseconds, let allowed = slack.nanoseconds else {
-      // Ignored after `cancel`, whatever it is; the backend ignores the rest.
+      // Invalid arguments are ignored after `cancel`; the backend ignores valid ones.
       if core.isCancelled { return }
       if interval.nanoseconds == nil {
         Trap.clientBug("schedule(…) with the interval \(interval.given): it must not be negative or NaN")
@@ -179,46 +182,46 @@ extension DispatchSourceTimer {
   }
 }
 
-/// An interval as clients give it, made one of nanoseconds.
+/// A client's interval, converted to nanoseconds.
 private struct TimerInterval {
-  /// nil if it makes no sense; `UInt64.max` for never.
+  /// nil if the interval is invalid; `UInt64.max` for never.
   let nanoseconds: UInt64?
-  private let asked: Asked
+  private let argument: Argument
 
-  private enum Asked {
+  private enum Argument {
     case interval(DispatchTimeInterval)
     case seconds(Double)
   }
 
-  /// What messages say.
+  /// The interval as the client gave it, for messages.
   var given: String {
-    switch asked {
+    switch argument {
     case .interval(let interval): "\(interval)"
     case .seconds(let seconds): "\(seconds) s"
     }
   }
 
   init(_ interval: DispatchTimeInterval) {
-    asked = .interval(interval)
+    argument = .interval(interval)
     let count = interval.saturatedNanoseconds
     nanoseconds = count == .max ? .max : UInt64(exactly: count)
   }
 
   init(seconds: Double) {
-    asked = .seconds(seconds)
+    argument = .seconds(seconds)
     let count = seconds * 1e9
-    // NaN compares with nothing.
+    // NaN fails every comparison.
     nanoseconds = count >= 0 ? (count < 9.2e18 ? UInt64(count) : .max) : nil
   }
 }
 
 extension DispatchSource: DispatchSourceTimer {}
 
-/// What a timer source has been programmed to do. Pure: times come in as arguments.
+/// The program of a timer source. Pure: the current time comes in as an argument.
 struct TimerSchedule: Equatable {
   /// The next time to fire.
   private(set) var next: UInt64
-  /// Between two times; 0 for a timer that fires once.
+  /// The time between two calls; 0 for a timer that fires once.
   private let period: UInt64
   /// How late the first and the later calls may be.
   private var leeway: UInt64
@@ -230,7 +233,7 @@ struct TimerSchedule: Equatable {
   static var disarmed: TimerSchedule { TimerSchedule(start: .never, now: 0, interval: nil, leeway: 0) }
 
   /// - Parameters:
-  ///   - now: the present uptime, asked for a start that is immediate.
+  ///   - now: the current uptime; evaluated only for an immediate start.
   ///   - interval: in nanoseconds; 0 counts as 1.
   init(start: Deadline, now: @autoclosure () -> UInt64, interval: UInt64?, leeway: UInt64) {
     switch start {
@@ -244,14 +247,14 @@ struct TimerSchedule: Equatable {
     laterLeeway = period > 0 ? min(leeway, period / 2) : leeway
   }
 
-  /// When the loop is to look, or never.
+  /// When the event loop should fire the timer, or never.
   var window: TimerWindow {
     guard clock != .never, !hasEnded else { return TimerWindow(.never) }
     let (latest, overflow) = next.addingReportingOverflow(leeway)
     return TimerWindow(clock: clock, earliest: next, latest: overflow ? .max : latest)
   }
 
-  /// Counts the times that have passed and moves on to the next to come, without drift.
+  /// Counts the times that have passed and advances to the next one, without drift.
   mutating func elapse(now: UInt64) -> UInt {
     guard clock != .never, !hasEnded, now >= next else { return 0 }
     guard period > 0 else {
@@ -268,26 +271,26 @@ struct TimerSchedule: Equatable {
   }
 }
 
-/// A timer source's part of the event loop: the loop's timer itself.
-// SAFETY: what changes is GUARDED BY `lock`, which keeps accesses apart without checks.
+/// The backend of a timer source: itself a timer of the event loop.
+// SAFETY: mutable fields are GUARDED BY `lock`, so accesses cannot overlap and need no dynamic exclusivity checks.
 final class TimerBackend: LoopTimer, SourceBackend, @unchecked Sendable {
   private let lock = Lock()
   @exclusivity(unchecked) private var schedule = TimerSchedule.disarmed
-  /// From `install` to `remove`; the timer is set only then.
+  /// Set from `install` to `remove`; the timer is armed only in that time.
   @exclusivity(unchecked) private var source: SourceCore?
 
-  /// Whether the source has been told of a time, and not asked for the count yet: it lets the timer be set then.
-  @exclusivity(unchecked) private var hasTold = false
+  /// Whether the timer has raised an event that `collect` has not taken yet. `rearm` skips the timer then.
+  @exclusivity(unchecked) private var hasRaised = false
 
   init() { super.init(owner: nil) }
 
-  /// Programs the timer anew; what has accumulated is void.
+  /// Programs the timer, and discards the intervals that have accumulated.
   func program(_ schedule: TimerSchedule) {
     let isDue = lock.withLock { () -> Bool in
       self.schedule = schedule
       guard let source else { return false }
       source.discardEvents()
-      hasTold = false
+      hasRaised = false
       return !setUnlessDue(schedule.window)
     }
     if isDue { fire() }
@@ -303,24 +306,24 @@ final class TimerBackend: LoopTimer, SourceBackend, @unchecked Sendable {
 
   override func fire() {
     let source = lock.withLock { () -> SourceCore? in
-      hasTold = true
+      hasRaised = true
       return self.source
     }
     source?.raise(1)
   }
 
-  /// The count is taken now, not when the timer fired: what elapsed while the source or its queue was
-  /// suspended, or waited for a thread, is in it.
+  /// Counts now rather than when the timer fired, to include the intervals that elapsed while the source or its queue
+  /// was suspended or waiting for a thread.
   func collect(_ pending: UInt) -> UInt? {
     lock.withLock {
-      hasTold = false
+      hasRaised = false
       let now = schedule.clock == .wall ? Clock.wall() : Clock.uptime()
       let count = schedule.elapse(now: now)
       return count > 0 ? count : nil
     }
   }
 
-  func rearm() { lock.withLock { if source != nil && !hasTold { set(schedule.window) } } }
+  func rearm() { lock.withLock { if source != nil && !hasRaised { set(schedule.window) } } }
 
   func restart() {
     _ = collect(0)
@@ -328,7 +331,7 @@ final class TimerBackend: LoopTimer, SourceBackend, @unchecked Sendable {
   }
 
   func remove() {
-    // Released outside the lock.
+    // Release the source outside the lock.
     let last = lock.withLock { () -> SourceCore? in
       cancel()
       defer { source = nil }

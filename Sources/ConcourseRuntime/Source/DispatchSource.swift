@@ -1,13 +1,11 @@
-/// Calls its handlers on a queue when something happens outside: a descriptor becomes readable or
-/// writable, a time comes, a signal arrives, data is merged in, a process ends, a file changes, memory
-/// runs short.
+/// Calls handlers on a queue when an event occurs: a descriptor becomes readable or writable, a time is reached, a
+/// signal arrives, data is merged in, a process ends, a file changes, memory runs short.
 ///
-/// A source is born inactive: set its handlers, then call `activate()`. Handlers of one source never
-/// overlap, on any kind of queue; events that come while a handler runs, or while the source or its queue
-/// is suspended, are merged into one later call. Keep a reference: dropping the last one stops an active
-/// source without calling its cancel handler. After `cancel()` the cancel handler runs exactly once, when
-/// the last event handler has returned and the kernel has let go of the descriptor: close it there. All
-/// calls may be made from any thread.
+/// A new source is inactive: set its handlers, then call `activate()`. Handlers of one source never overlap, on any
+/// kind of queue. Events that occur while a handler runs, or while the source or its queue is suspended, are merged
+/// into one later call. Keep a reference: releasing the last one stops an active source without calling its cancel
+/// handler. After `cancel()` the cancel handler runs exactly once, when the last event handler has returned and the
+/// kernel no longer watches the descriptor: close the descriptor there. All calls may be made from any thread.
 ///
 /// Matching C type: `dispatch_source_t`.
 public class DispatchSource: DispatchObject {
@@ -22,8 +20,8 @@ public class DispatchSource: DispatchObject {
     uncountedExtrasIfAny?._withUnsafeGuaranteedRef {
       guard $0.hasFinalizer else { return }
       $0.setLastQueue(core.currentTarget)
-      // A handler that runs, or is still to be called, may use the context.
-      core.keep($0)
+      // A running or pending handler may still use the context.
+      core.retainExtras($0)
     }
     core.abandon()
   }
@@ -32,26 +30,26 @@ public class DispatchSource: DispatchObject {
   /// Matching C function: `dispatch_set_target_queue`.
   public override func setTarget(queue: DispatchQueue?) { core.setTarget(queue) }
 
-  /// Lets the source start; no effect on an active one. Registration with the kernel happens during the
-  /// call. Matching C function: `dispatch_activate`.
+  /// Starts the source; no effect on an active one. The source registers with the kernel during the call.
+  /// Matching C function: `dispatch_activate`.
   public override func activate() {
     settleContext()
     core.activate()
   }
 
-  /// Adds one to the suspension count: no further handler starts until every suspension is resumed.
+  /// Increments the suspension count: no further handler starts until every suspension is resumed.
   /// Matching C function: `dispatch_suspend`.
   public override func suspend() { core.suspend() }
 
-  /// Takes one from the suspension count; on a source that was never activated, activates it.
+  /// Decrements the suspension count; activates a source that was never activated.
   ///
-  /// Traps when there is no suspension to resume. Matching C function: `dispatch_resume`.
+  /// Traps if there is no suspension to resume. Matching C function: `dispatch_resume`.
   public override func resume() {
     settleContext()
     core.resume()
   }
 
-  /// A function for events gets the context of the moment at which the source starts.
+  /// An event handler function receives the context that the source has when it is activated.
   private final func settleContext() {
     uncountedExtrasIfAny?._withUnsafeGuaranteedRef { if core.isInactive { $0.settleEventContext() } }
   }
@@ -60,19 +58,18 @@ public class DispatchSource: DispatchObject {
   public override var description: String { "<\(type(of: self)): \(core.description)>" }
 }
 
-// SAFETY: the core is constant and guards itself.
+// SAFETY: the core is constant and synchronizes itself.
 extension DispatchSource: @unchecked Sendable {}
 
-/// `DispatchSourceProtocol.DispatchSourceHandler` under the name that the toolchain's Dispatch has for it.
+/// `DispatchSourceProtocol.DispatchSourceHandler`, under the name that the toolchain's Dispatch uses.
 public typealias DispatchSourceHandler = DispatchSource.DispatchSourceHandler
 
-/// What all sources have in common. Only `DispatchSource` conforms: members called on a type of another
-/// kind trap.
+/// The interface of all sources. Only `DispatchSource` can conform: the members trap when called on another type.
 public protocol DispatchSourceProtocol {
   /// A handler of a source. It runs on the source's target queue.
   typealias DispatchSourceHandler = () -> Void
 
-  /// See the extension's member of the same name; so with all requirements.
+  /// See the extension's member of the same name. This applies to all requirements.
   func setEventHandler(qos: DispatchQoS, flags: DispatchWorkItemFlags, handler: DispatchSourceHandler?)
   /// See the extension.
   func setEventHandler(handler: DispatchWorkItem)
@@ -101,12 +98,12 @@ public protocol DispatchSourceProtocol {
 }
 
 extension DispatchSourceProtocol {
-  /// Sets what to call for events; nil removes the handler.
+  /// Sets the handler to call for events; nil removes it.
   ///
-  /// Runs on the target queue, one call at a time. May be changed at any time; a call that has begun keeps
-  /// the old one. Without a handler events are consumed and not replayed. Released by cancellation.
+  /// The handler runs on the target queue, one call at a time. It may be changed at any time; a call that has begun
+  /// keeps the old handler. Without a handler, events are discarded. Cancellation releases the handler.
   /// - Parameters:
-  ///   - qos: the class to serve the handler at; `.unspecified` means that of the target queue.
+  ///   - qos: the class at which the handler runs; `.unspecified` means that of the target queue.
   ///   - flags: QoS rules; `.barrier` makes the calls barriers on a concurrent target queue.
   ///   - handler: the closure.
   /// Matching C function: `dispatch_source_set_event_handler`.
@@ -116,54 +113,53 @@ extension DispatchSourceProtocol {
     core.setEventHandler(handler.map { SourceHandler($0, qos: qos, flags: flags) })
   }
 
-  /// Sets a work item to execute for events; a cancelled item is skipped. Matching C function:
-  /// `dispatch_source_set_event_handler`.
+  /// Sets a work item to execute for events; a cancelled item is skipped.
+  /// Matching C function: `dispatch_source_set_event_handler`.
   public func setEventHandler(handler: DispatchWorkItem) { core.setEventHandler(SourceHandler(handler)) }
 
-  /// Sets what to call once after `cancel()`; nil removes it. The place to close the descriptor.
+  /// Sets the handler to call once after `cancel()`; nil removes it. Close the descriptor there.
   ///
-  /// Runs on the target queue, after the last event handler has returned and the kernel has let go.
-  /// Matching C function: `dispatch_source_set_cancel_handler`.
+  /// The handler runs on the target queue, after the last event handler has returned and the kernel has stopped
+  /// watching the descriptor. Matching C function: `dispatch_source_set_cancel_handler`.
   public func setCancelHandler(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
   ) {
     core.setCancelHandler(handler.map { SourceHandler($0, qos: qos, flags: flags) })
   }
 
-  /// As `setCancelHandler(qos:flags:handler:)`, with a work item. Matching C function:
-  /// `dispatch_source_set_cancel_handler`.
+  /// As `setCancelHandler(qos:flags:handler:)`, with a work item.
+  /// Matching C function: `dispatch_source_set_cancel_handler`.
   public func setCancelHandler(handler: DispatchWorkItem) { core.setCancelHandler(SourceHandler(handler)) }
 
-  /// Sets what to call once when the source is registered, before any event handler; at once if it is.
-  /// Never called if the source is cancelled first. Matching C function:
-  /// `dispatch_source_set_registration_handler`.
+  /// Sets the handler to call once when the source is registered, before any event handler. On a source that is
+  /// already registered the handler is called at once. It is never called if the source is cancelled first.
+  /// Matching C function: `dispatch_source_set_registration_handler`.
   public func setRegistrationHandler(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
   ) {
     core.setRegistrationHandler(handler.map { SourceHandler($0, qos: qos, flags: flags) })
   }
 
-  /// As `setRegistrationHandler(qos:flags:handler:)`, with a work item. Matching C function:
-  /// `dispatch_source_set_registration_handler`.
+  /// As `setRegistrationHandler(qos:flags:handler:)`, with a work item.
+  /// Matching C function: `dispatch_source_set_registration_handler`.
   public func setRegistrationHandler(handler: DispatchWorkItem) {
     core.setRegistrationHandler(SourceHandler(handler))
   }
 
-  /// Lets the source start; no effect on an active one. Matching C function: `dispatch_activate`.
+  /// Starts the source; no effect on an active one. Matching C function: `dispatch_activate`.
   public func activate() { source.activate() }
 
-  /// Stops the source for good: no event handler begins after this call, and the cancel handler runs once
-  /// when the one that may run now has returned. A second call does nothing. On a suspended source the
-  /// cancel handler waits for the resume, on an inactive one for the activation. Matching C function:
-  /// `dispatch_source_cancel`.
+  /// Stops the source for good. No event handler begins after this call, and the cancel handler runs once when a
+  /// running event handler has returned. A second call has no effect. On a suspended source the cancel handler waits
+  /// for the resume, on an inactive one for the activation. Matching C function: `dispatch_source_cancel`.
   public func cancel() { core.cancel() }
 
-  /// Takes one from the suspension count; activates a source that was never activated. Matching C
-  /// function: `dispatch_resume`.
+  /// Decrements the suspension count; activates a source that was never activated.
+  /// Matching C function: `dispatch_resume`.
   public func resume() { source.resume() }
 
-  /// Adds one to the suspension count: events are merged until every suspension is resumed. Matching C
-  /// function: `dispatch_suspend`.
+  /// Increments the suspension count: events are merged until every suspension is resumed.
+  /// Matching C function: `dispatch_suspend`.
   public func suspend() { source.suspend() }
 
   /// See `DispatchSource.handle`.
@@ -179,14 +175,14 @@ extension DispatchSourceProtocol {
   public var isCancelled: Bool { core.isCancelled }
 
   var source: DispatchSource {
-    // Asked first, since a cast of an unknown type takes longer than most of what is done with the source.
+    // Test this case first: a cast of an unknown type costs more than most operations of a source.
     if Self.self == DispatchSource.self {
       // SAFETY: the types are the same.
       return withUnsafePointer(to: self) { UnsafeRawPointer($0).load(as: DispatchSource.self) }
     }
     guard let source = self as? DispatchSource else {
       Trap.clientBug(
-        "\(type(of: self)) conforms to DispatchSourceProtocol by itself; only DispatchSource can")
+        "\(type(of: self)) conforms to DispatchSourceProtocol; only DispatchSource can")
     }
     return source
   }
@@ -194,26 +190,28 @@ extension DispatchSourceProtocol {
   var core: SourceCore { source.core }
 }
 
-/// The conformances of all kinds: which protocol a factory returns says what a source is.
+/// `DispatchSource` conforms to the protocols of all kinds; the protocol that a factory returns states the kind.
 ///
-/// The protocols of file-system, process and memory pressure sources require `data`, `mask` and `handle` with types of
-/// their own. Members of the class win over those, so that the class has one type for each.
+/// The protocols of file-system, process and memory pressure sources require `data`, `mask` and `handle` with their
+/// own types. Members of the class win over those, so that the class has one type for each.
 extension DispatchSource: DispatchSourceProtocol {
-  /// What the source observes: a descriptor, a signal's number, a process id; 0 for kinds that have none.
+  /// The object that the source observes: a descriptor, a signal number, a process id; 0 for kinds that have none.
   /// Matching C function: `dispatch_source_get_handle`.
   public var handle: UInt { core.handle }
 
-  /// The events asked for; 0 for kinds that have no choice, and after cancellation. Matching C function:
-  /// `dispatch_source_get_mask`.
+  /// The requested events; 0 for kinds without a choice, and after cancellation.
+  /// Matching C function: `dispatch_source_get_mask`.
   public var mask: UInt { core.isCancelled ? 0 : core.mask }
 
-  /// What has happened since the last call of the event handler; defined only inside it. For a read source
-  /// an estimate of the bytes to read, 0 at the end of the file; for a timer the intervals that have
-  /// elapsed; for a signal the deliveries. Matching C function: `dispatch_source_get_data`.
+  /// The events since the last call of the event handler; defined only inside the handler. For a read source an
+  /// estimate of the bytes to read, 0 at the end of the file; for a timer the elapsed intervals; for a signal the
+  /// deliveries.
+  /// Matching C function: `dispatch_source_get_data`.
   public var data: UInt { core.data }
 }
 
 extension DispatchSourceProtocol {
-  /// Calls `observer` once when the source has been cancelled, before its cancel handler; at once if it has.
+  /// Calls `observer` once when the source has been cancelled, before its cancel handler. Calls it at once if the
+  /// source was cancelled before.
   package func whenCancelled(_ observer: @escaping () -> Void) { core.setEndObserver(observer) }
 }

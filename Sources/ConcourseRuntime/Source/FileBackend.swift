@@ -1,13 +1,13 @@
 internal import CConcourse
 internal import Glibc
 
-/// What read and write sources have in common: a watch of their descriptor.
-// SAFETY: `source` and `watch` are GUARDED BY `lock`, the rest is constant.
+/// The backend of read and write sources: a watch of their descriptor.
+// SAFETY: `source` and `watch` are GUARDED BY `lock`; the rest is constant.
 class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
   let descriptor: Int32
   private let interest: FileWatch.Interest
   private let lock = Lock()
-  /// From `install` to `remove`, as `watch`, which holds this object.
+  /// Set from `install` to `remove`, as is `watch`, which retains this object.
   private var source: SourceCore?
   private var watch: FileWatch?
 
@@ -24,7 +24,7 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
 
   final func fileIsReady(_ watch: FileWatch) { raise() }
 
-  /// Asks for a visit, which looks at the descriptor.
+  /// Requests a visit, which checks the descriptor.
   final func raise() { lock.withLock { source }?.raise(1) }
 
   func collect(_ pending: UInt) -> UInt? { 1 }
@@ -33,11 +33,11 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
 
   func restart() { rearm() }
 
-  /// As `rearm`, for changes only.
+  /// As `rearm`, but reports only changes.
   final func rearmForChange() { lock.withLock { watch }?.rearmForChange() }
 
   final func remove() {
-    // Released outside the lock.
+    // Release the source outside the lock.
     let (watch, last) = lock.withLock { () -> (FileWatch?, SourceCore?) in
       defer { (self.watch, source) = (nil, nil) }
       return (self.watch, source)
@@ -49,22 +49,22 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
   final var isAlwaysReady: Bool { lock.withLock { watch }?.isAlwaysReady ?? false }
 }
 
-/// A write source's part: space is a yes or no.
-// SAFETY: adds nothing to the inherited state.
+/// The backend of a write source. It reports only whether there is space.
+// SAFETY: adds no state to that of the superclass.
 final class WriteBackend: FileBackend, @unchecked Sendable {
   init(_ descriptor: Int32) { super.init(descriptor, .write) }
 }
 
-/// A read source's part: how much there is, and that its end is told without spinning.
-// SAFETY: `next` is OWNED BY the visit that runs; visits follow one another.
+/// The backend of a read source. It counts the readable bytes, and reports end of file without spinning.
+// SAFETY: `next` is OWNED BY the running visit; visits never overlap.
 final class ReadBackend: FileBackend, @unchecked Sendable {
-  /// What to ask for when the handler has returned.
+  /// What `rearm` requests after the handler has returned.
   private enum Next {
-    /// To be told as long as there is something.
+    /// An event as long as there is something to read.
     case more
-    /// The end has been told and stays: to be told of a change, a new writer say.
+    /// The end of file has been reported and persists: an event only on a change, such as a new writer.
     case change
-    /// That has been asked for.
+    /// Nothing: `change` has been requested already.
     case nothing
   }
 
@@ -79,14 +79,14 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
       return UInt(waiting)
     }
     if isAlwaysReady { return collectFromFile(waiting) }
-    // Nothing to read, or a kind that cannot count: is it ready all the same?
+    // No bytes, or a descriptor that cannot count them: it may be readable all the same.
     let found = System.call(.poll) {
       Int(concourse_poll_now(descriptor, Readiness.readable.rawValue))
     }
     guard found > 0 else { return nil }
     if waiting < 0 { return 1 }
-    // The end of the file. What is hung up stays there, whoever reads: once is enough to say so. A socket
-    // whose other end has only shut down writing is told again, as long as the client keeps its source.
+    // End of file. A hung-up descriptor stays so for every reader: report it once. A socket whose peer has only shut
+    // down writing is reported until the client cancels its source.
     guard Readiness(rawValue: UInt32(found)).contains(.hangUp) else {
       next = .more
       return 0
@@ -96,11 +96,11 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     return 0
   }
 
-  /// Regular files and devices that cannot be polled.
+  /// Handles regular files, and devices that cannot be polled.
   private func collectFromFile(_ waiting: Int) -> UInt? {
     var status = stat()
     guard System.call(.status, { System.result(fstat(descriptor, &status)) }) == 0 else { return nil }
-    // FIONREAD counts from the position to the end in a regular file: none, or past it.
+    // In a regular file FIONREAD counts from the position to the end; here the position is at or past the end.
     let isAtEnd = status.st_mode & S_IFMT == S_IFREG || isNull(status)
     next = isAtEnd ? .nothing : .more
     return isAtEnd ? 0 : 1
@@ -116,8 +116,8 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     }
   }
 
-  /// What came while nobody listened may have been a change that is not told again: the visit looks by itself,
-  /// and asks for what is to be asked for.
+  /// A change that came while there was no handler may not be reported again: the visit checks the descriptor, and
+  /// requests the next event.
   override func restart() { raise() }
 
   private func isNull(_ status: stat) -> Bool {

@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// What has happened to a file, concluded from what was known of it and what is found now. Pure.
+/// Derives the events of a file from its last known status and its current one. Pure.
 ///
-/// The kernel's notices say which side of the file to look at, no more: one and the same notice stands for
-/// a change of the mode and of the number of links. What a notice does not concern stays as it was known,
-/// so that the notice that does, and that may wait behind it, still finds the difference.
+/// An inotify notice says only which part of the status to compare: one notice stands for a change of the mode and
+/// for one of the number of links. The parts that a notice does not concern stay as known, so that the notice that
+/// concerns them, which may be queued behind it, still finds the difference.
 struct FileObservation {
   private var known: FileStatus
 
@@ -18,18 +18,18 @@ struct FileObservation {
     return now.size > known.size && !now.isDirectory ? [.write, .extend] : .write
   }
 
-  /// Something about the file has changed: mode, owner, times, number of links.
+  /// The mode, owner, times or number of links have changed.
   mutating func attributesChanged(_ now: FileStatus) -> DispatchSource.FileSystemEvent {
     let ofLinks = linksChanged(now)
     defer { noteAttributes(now) }
-    // What cannot be seen, an extended attribute perhaps, has changed if nothing that can has.
+    // If no visible attribute has changed, an invisible one has, such as an extended attribute.
     return ofLinks.isEmpty || attributesDiffer(now) ? ofLinks.union(.attrib) : ofLinks
   }
 
-  /// An entry of the directory has come or gone.
-  /// - Parameter isDirectory: the entry was a directory, made or removed, not moved.
+  /// An entry of the directory was added or removed.
+  /// - Parameter isDirectory: whether the entry is a directory that was created or deleted rather than moved.
   mutating func entriesChanged(_ now: FileStatus, isDirectory: Bool) -> DispatchSource.FileSystemEvent {
-    // Some file systems do not count subdirectories among the links.
+    // Some file systems do not count subdirectories as links.
     let ofLinks = linksChanged(now).union(isDirectory ? .link : [])
     (known.size, known.modified) = (now.size, now.modified)
     return ofLinks.union(.write)
@@ -42,30 +42,30 @@ struct FileObservation {
     return now.links == 0 ? [.link, .delete] : .link
   }
 
-  /// The last name has gone; said once, if the number of links did not say it before.
+  /// The last name was removed. Reported here unless the number of links has reported it already.
   mutating func deleted() -> DispatchSource.FileSystemEvent {
     guard known.links != 0 else { return [] }
     known.links = 0
     return [.link, .delete]
   }
 
-  /// For a moment nobody would have given notice of the content and the links.
-  mutating func overlooked(_ now: FileStatus) -> DispatchSource.FileSystemEvent {
+  /// Content and links may have changed while there was no watch.
+  mutating func compareContent(_ now: FileStatus) -> DispatchSource.FileSystemEvent {
     let ofLinks = linksChanged(now)
     guard now.size != known.size || now.modified != known.modified else { return ofLinks }
     return ofLinks.union(contentChanged(now))
   }
 
-  /// Anything may have changed: nobody gave notice.
+  /// Anything may have changed, without notice.
   mutating func compare(_ now: FileStatus) -> DispatchSource.FileSystemEvent {
-    var events = overlooked(now)
+    var events = compareContent(now)
     if attributesDiffer(now) { events.insert(.attrib) }
     if let path = now.path {
-      // A name that has gone leaves a path that says so: that is no renaming.
+      // A removed name leaves a path with a mark. That is not a rename.
       if path != known.path && !path.ends(with: Self.deletionMark) { events.insert(.rename) }
       known.path = path
     }
-    // A time that cannot be explained otherwise is a change that cannot be seen.
+    // A new change time without another event stands for an invisible change.
     if now.changed != known.changed && events.isEmpty { events.insert(.attrib) }
     noteAttributes(now)
     return events
@@ -86,7 +86,7 @@ extension [UInt8] {
   }
 }
 
-/// What the system says of an open file, as far as events follow from it.
+/// The status of an open file, as far as events depend on it.
 struct FileStatus: Equatable {
   var isDirectory = false
   var size: Int64 = 0
@@ -94,14 +94,14 @@ struct FileStatus: Equatable {
   var mode: UInt32 = 0
   var owner: UInt32 = 0
   var group: UInt32 = 0
-  /// When the content changed last, in nanoseconds.
+  /// When the content last changed, in nanoseconds.
   var modified: Int64 = 0
-  /// When anything of this changed last, or the name, in nanoseconds.
+  /// When the status or the name last changed, in nanoseconds.
   var changed: Int64 = 0
-  /// Where it can be found; nil if that was not asked for, or cannot be told.
+  /// The path; nil if it was not requested or cannot be read.
   var path: [UInt8]?
 
-  /// nil if the descriptor is none.
+  /// Reads the status. nil if the descriptor is not open.
   init?(of descriptor: Int32, withPath: Bool = false) {
     var found = stat()
     guard System.call(.status, { System.result(fstat(descriptor, &found)) }) >= 0 else { return nil }
@@ -119,12 +119,12 @@ struct FileStatus: Equatable {
   init() {}
 
   private static func nanoseconds(_ time: timespec) -> Int64 {
-    // Wraps for dates that do not fit; only differences are looked for.
+    // Wraps for dates that do not fit; only equality is tested.
     Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
   }
 
   private static func path(of descriptor: Int32) -> [UInt8]? {
-    // SAFETY: the buffer stays inside of the closure, and only what the kernel wrote is read.
+    // SAFETY: the buffer does not leave the closure, and only bytes that the kernel wrote are read.
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
       let length = System.call(.status) {
         System.result(readlink("/proc/thread-self/fd/\(descriptor)", buffer.baseAddress!, buffer.count))

@@ -1,43 +1,43 @@
 internal import CConcourse
 internal import Glibc
 
-/// One party's interest in one file of the hub's.
+/// A listener's interest in one file of the hub.
 ///
-/// It keeps its listener alive: one that is not to live for ever removes the watch and drops it when it has
-/// ended.
+/// The watch retains its listener. A listener that should not live forever removes the watch and releases it when
+/// done.
 final class InotifyWatch {
-  /// What the kernel said of a file.
+  /// A notice of the kernel about a file.
   struct Notice {
     let mask: Int32
-    /// Whether it concerns an entry of the directory, not the file itself.
+    /// Whether the notice concerns an entry of the directory rather than the file itself.
     let concernsEntry: Bool
 
     func contains(_ bits: Int32) -> Bool { mask & bits != 0 }
   }
 
-  /// Where the kernel has it; -1 when it has let go. GUARDED BY the hub's lock.
+  /// The kernel's watch descriptor; -1 once the kernel has dropped the watch. GUARDED BY the hub's lock.
   fileprivate(set) var number: Int32 = -1
   fileprivate let listener: any InotifyListener
 
   init(listener: any InotifyListener) { self.listener = listener }
 }
 
-// SAFETY: the guard above; the listener is constant.
+// SAFETY: `number` is guarded as noted above; `listener` is constant.
 extension InotifyWatch: @unchecked Sendable {}
 
-/// Who is told what happens to a file.
+/// Receives the notices of a watch.
 protocol InotifyListener: AnyObject, Sendable {
-  /// Called on a thread that polls, no lock is held. May come once more after `remove`.
+  /// Called on a polling thread without locks held. May be called once more after `remove`.
   func fileNoticed(_ notice: InotifyWatch.Notice, by watch: InotifyWatch)
-  /// Notices have been lost: anything may have happened.
+  /// The kernel dropped notices: anything may have happened.
   func noticesLost()
 }
 
-/// All files that this process observes, through one descriptor: systems grant a user few (128).
+/// All files that this process observes, through one inotify descriptor: systems grant a user few of them (128).
 ///
-/// The kernel has one watch for a file, however many ask for it: the hub counts them, and asks for the same
-/// notices whoever asks. Notices name a watch by its number, which the kernel does not use again soon; one
-/// of a watch that has been removed finds nobody.
+/// The kernel has one watch for a file, however many watches the hub has for it. The hub counts its watches, and
+/// requests the same notices for each. A notice names a watch by its number, which the kernel does not soon reuse;
+/// the hub ignores a notice for a number that it has removed.
 final class InotifyHub {
   static let shared = InotifyHub()
 
@@ -47,12 +47,12 @@ final class InotifyHub {
   private var watch: FileWatch?
   private var watches: [Int32: [InotifyWatch]] = [:]
 
-  /// Large enough for one notice with the longest name, and for some hundred without.
+  /// Fits one notice with the longest name, or some hundreds without names.
   private static let bufferSize = 8192
-  /// At most so many buffers are read before other descriptors get their turn.
+  /// The hub reads at most this many buffers before other descriptors get their turn.
   private static let batch = 16
 
-  /// Lets go of the descriptor, and of all watches. For tests: the shared hub stays.
+  /// Closes the descriptor and drops all watches. For tests; the shared hub is never closed.
   func close() {
     let (watch, descriptor, watches) = lock.withLock { () -> (FileWatch?, Int32, [Int32: [InotifyWatch]]) in
       defer { (self.watch, self.descriptor, self.watches) = (nil, -1, [:]) }
@@ -61,21 +61,21 @@ final class InotifyHub {
     }
     watch?.remove()
     if descriptor >= 0 { _ = System.call(.close) { System.result(Glibc.close(descriptor)) } }
-    // Listeners are released here, outside the lock.
+    // Release the listeners here, outside the lock.
     withExtendedLifetime(watches) {}
   }
 
-  /// What is asked for. On a directory most notices concern its entries; what happens inside of them would
-  /// only be noise.
+  /// The notices to request for a file. On a directory most notices concern its entries; notices about changes inside
+  /// an entry would only be noise.
   static func interest(isDirectory: Bool) -> Int32 {
     let own = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF
     return own | (isDirectory ? IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR : IN_MODIFY)
   }
 
-  /// What is asked of the directory in which an observed directory stands: that the latter has gone.
+  /// The notices to request for the parent of an observed directory: only that the directory was removed.
   static let interestInParent = Int32(IN_DELETE | IN_ONLYDIR)
 
-  /// Begins to tell the watch's listener of the file at `path`.
+  /// Starts to report changes of the file at `path` to the watch's listener.
   /// - Returns: 0, or the errno.
   func add(_ watch: InotifyWatch, path: String, interest: Int32) -> Int32 {
     lock.lock()
@@ -92,24 +92,24 @@ final class InotifyHub {
     }
     let number = Int32(
       System.call(.inotifyAdd) {
-        // The kernel has one watch for each file, which others may have asked for something else.
+        // IN_MASK_ADD: the kernel's one watch for the file may already serve a listener with another mask.
         System.result(inotify_add_watch(descriptor, path, UInt32(interest | IN_MASK_ADD)))
       })
     if number >= 0 {
       watch.number = number
       watches[number, default: []].append(watch)
     }
-    var fresh: FileWatch?
+    var newWatch: FileWatch?
     if isFirst {
-      fresh = FileWatch(descriptor: descriptor, interest: .read, owner: self)
-      self.watch = fresh
+      newWatch = FileWatch(descriptor: descriptor, interest: .read, owner: self)
+      self.watch = newWatch
     }
     lock.unlock()
-    _ = fresh?.install()
+    _ = newWatch?.install()
     return number < 0 ? -number : 0
   }
 
-  /// Ends it; the kernel lets go with the last one.
+  /// Removes the watch. The kernel's own watch goes with the last one for the file.
   func remove(_ watch: InotifyWatch) {
     lock.withLock {
       let number = watch.number
@@ -118,12 +118,12 @@ final class InotifyHub {
       watches[number]?.removeAll { $0 === watch }
       guard watches[number]?.isEmpty == true else { return }
       watches[number] = nil
-      // EINVAL: the file has gone, and the watch with it.
+      // EINVAL: the file was removed, and its watch with it.
       _ = System.call(.inotifyRemove) { System.result(inotify_rm_watch(descriptor, number)) }
     }
   }
 
-  /// How many watches the kernel has for us.
+  /// The number of watches that the kernel holds for the hub.
   var watchCount: Int { lock.withLock { watches.count } }
 }
 
@@ -131,10 +131,10 @@ final class InotifyHub {
 
 extension InotifyHub: FileWatchOwner {
   func fileIsReady(_ watch: FileWatch) {
-    // SAFETY: the buffer stays inside of the closure; what notices keep is copied.
+    // SAFETY: the buffer does not leave the closure; notices copy what they keep.
     withUnsafeTemporaryAllocation(byteCount: Self.bufferSize, alignment: 8) { buffer in
       for _ in 0..<Self.batch {
-        // Once `close` has been called, the descriptor's number may be that of a client's.
+        // After `close`, the descriptor's number may belong to a client.
         let count = lock.withLock {
           watch !== self.watch
             ? 0
@@ -150,12 +150,12 @@ extension InotifyHub: FileWatchOwner {
     watch.rearm()
   }
 
-  /// Passes on what the kernel wrote. Internal for tests.
+  /// Delivers the notices that the kernel wrote. Internal for tests.
   func deliver(_ notices: UnsafeRawBufferPointer) {
     let header = MemoryLayout<inotify_event>.size
     var offset = 0
     while offset + header <= notices.count {
-      // SAFETY: within the buffer, by the condition above. The kernel aligns notices, but need not.
+      // SAFETY: within the buffer, by the loop's condition. The load does not need alignment.
       let event = notices.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
       offset += header + Int(event.len)
       let mask = Int32(bitPattern: event.mask)
@@ -165,14 +165,14 @@ extension InotifyHub: FileWatchOwner {
         continue
       }
       let notice = InotifyWatch.Notice(mask: mask, concernsEntry: event.len > 0)
-      for watch in takers(of: event.wd, isLast: notice.contains(Int32(IN_IGNORED))) {
+      for watch in recipients(of: event.wd, isLast: notice.contains(Int32(IN_IGNORED))) {
         watch.listener.fileNoticed(notice, by: watch)
       }
     }
   }
 
-  /// Whom a notice concerns; `isLast` when the kernel has dropped the watch.
-  private func takers(of number: Int32, isLast: Bool) -> [InotifyWatch] {
+  /// The watches that a notice concerns. `isLast`: the kernel has dropped the watch.
+  private func recipients(of number: Int32, isLast: Bool) -> [InotifyWatch] {
     lock.withLock {
       guard let found = watches[number] else { return [] }
       if isLast {

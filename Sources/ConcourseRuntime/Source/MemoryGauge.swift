@@ -1,12 +1,12 @@
 internal import CConcourse
 internal import Glibc
 
-/// Reads how much memory is left: on the machine, and in the control groups around this process.
+/// Reads how much memory is left on the machine and in the control groups around this process.
 struct MemoryGauge {
-  /// Put before every path, for tests.
+  /// A prefix of every path, for tests.
   let root: String
 
-  /// nil if nothing can be read.
+  /// Reads the current values; nil if nothing can be read.
   func read() -> PressureLevel.Reading? {
     let machine = readMachine()
     var reading = machine.map { PressureLevel.Reading(available: $0.available / $0.total) }
@@ -18,14 +18,14 @@ struct MemoryGauge {
         least.available = min(least.available, left)
         reading = least
       }
-      // Our group's counts include those of the groups inside it, and are not ours above it.
+      // Our group's counts include those of its subgroups. The counts of its ancestors include other groups.
       if isOwn && tree.version == .two { Self.readEvents(directory, into: &reading) }
       isOwn = false
     }
     return reading
   }
 
-  /// The control group's file of stalls, if there is one.
+  /// The PSI file of the control group, if it has one.
   var groupPressureFile: String? {
     guard let tree = CgroupTree.ofThisProcess(controller: "memory", root: root), tree.version == .two else {
       return nil
@@ -37,7 +37,7 @@ struct MemoryGauge {
     return own
   }
 
-  /// The machine's file of stalls.
+  /// The PSI file of the machine.
   var machinePressureFile: String { root + "/proc/pressure/memory" }
 
   // MARK: Files
@@ -57,7 +57,7 @@ struct MemoryGauge {
     return (available * 1024, total * 1024)
   }
 
-  /// The part of its limit that a group can still use, nil without a limit.
+  /// The fraction of its limit that a group can still use; nil without a limit.
   private static func readGroup(
     _ directory: [UInt8], _ version: CgroupTree.Version, machineTotal: Double
   ) -> Double? {
@@ -70,7 +70,7 @@ struct MemoryGauge {
     case .two:
       names = ("/memory.max", "/memory.current", "inactive_file", "active_file")
     }
-    // No limit is a word in version 2, and a number beyond all machines in version 1.
+    // "No limit" is a word in version 2, and in version 1 a number larger than any machine's memory.
     guard let limit = number(in: directory, names.limit), limit > 0, limit < machineTotal,
       let used = number(in: directory, names.used)
     else { return nil }
@@ -80,20 +80,20 @@ struct MemoryGauge {
       if name.elementsEqual(names.inactive.utf8) { inactive = count }
       if name.elementsEqual(names.active.utf8) { active = count }
     }
-    // Cached files can be given back: what is not in use all of it, of the rest about a half.
+    // File cache can be reclaimed: count all of the inactive part and half of the active part.
     return min(1, max(0, limit - used + inactive + active / 2) / limit)
   }
 
   private static func readEvents(_ directory: [UInt8], into reading: inout PressureLevel.Reading?) {
     forEachCount(directory, "/memory.events") { name, count in
-      // Counters of the kernel's: far below what a Double or a UInt64 can hold.
+      // Kernel counters stay far below the limits of Double and UInt64.
       let count = UInt64(count)
       if name.elementsEqual("high".utf8) || name.elementsEqual("max".utf8) { reading?.reclaims += count }
       if name.elementsEqual("oom".utf8) { reading?.shortages += count }
     }
   }
 
-  /// Lines of a name and a number.
+  /// Calls `body` for each line that is a name and a number.
   private static func forEachCount(
     _ directory: [UInt8], _ file: String, _ body: (_ name: ArraySlice<UInt8>, Double) -> Void
   ) {
@@ -108,25 +108,25 @@ struct MemoryGauge {
     CgroupTree.contents(of: directory + file.utf8).flatMap { number($0[...]) }
   }
 
-  /// The number that the whole text is, nil if it is none or below zero.
+  /// The number that the whole text represents; nil if the text is not a number, or a negative one.
   private static func number(_ text: ArraySlice<UInt8>) -> Double? {
     guard let value = Int64(String(decoding: text, as: UTF8.self)), value >= 0 else { return nil }
     return Double(value)
   }
 }
 
-/// A descriptor through which the kernel tells that tasks have stalled for want of memory (PSI).
+/// A descriptor through which the kernel reports memory stalls (PSI).
 struct PressureTrigger {
   let descriptor: Int32
   let level: PressureLevel.Level
 
-  /// What counts as a stall: in two seconds, some tasks for 300 ms in all, or all of them at once for
-  /// 200 ms. Without privilege the kernel accepts only windows of whole two seconds.
+  /// What counts as a stall, in µs: within 2 s, some tasks stalled for 300 ms in total, or all tasks at once for 200
+  /// ms. Unprivileged processes must use windows of a multiple of 2 s.
   private static let conditions: [(PressureLevel.Level, String)] = [
     (.warning, "some 300000 2000000"), (.critical, "full 200000 2000000"),
   ]
 
-  /// The triggers of a file of stalls; nil if the system refuses one of them.
+  /// Sets the triggers of a PSI file; nil if the system refuses one of them.
   static func open(_ path: String) -> [PressureTrigger]? {
     var triggers: [PressureTrigger] = []
     for (level, condition) in conditions {
@@ -144,7 +144,7 @@ struct PressureTrigger {
     let descriptor = Int32(
       System.call(.open) { System.result(concourse_above_standard(Glibc.open(path, flags))) })
     guard descriptor >= 0 else { return nil }
-    // SAFETY: the text is alive in the closure, with the zero after it that the condition ends with.
+    // SAFETY: the text is alive in the closure, and ends with the zero byte that the kernel expects.
     let written = condition.withCString { text in
       System.call(.write) { System.result(Glibc.write(descriptor, text, condition.utf8.count + 1)) }
     }
@@ -155,10 +155,9 @@ struct PressureTrigger {
     return descriptor
   }
 
-  /// Whether the kernel will never tell anything here, because the control group has gone.
+  /// Whether the trigger can never fire because the control group was removed.
   var isBroken: Bool {
-    // Errors are told without being asked for. What else is told means nothing: triggers always say that
-    // they can be read.
+    // `poll` reports errors unrequested. Its other bits mean nothing here: triggers always count as readable.
     let state = System.call(.poll) { Int(concourse_poll_now(descriptor, 0)) }
     return state < 0 || state & Int(POLLERR | POLLNVAL) != 0
   }

@@ -1,8 +1,7 @@
-/// How short memory is, and how that follows from what the system says. Pure.
+/// Decides the level of memory pressure from the kernel's stall notices and from readings of free memory. Pure.
 ///
-/// Two kinds of witnesses: the kernel's notices that tasks have stalled for want of memory, and readings of
-/// how much is left. With notices a level lasts until they have been missing for a while; with readings it
-/// ends when clearly more is left than when it began, so that it does not flutter.
+/// A level that a notice has set lasts until notices have been absent for `holdTime`. A level that a reading has set
+/// ends only when clearly more memory is left than when it began, so that it does not flap.
 struct PressureLevel: Equatable {
   enum Level: Int, Comparable {
     case normal, warning, critical
@@ -18,66 +17,66 @@ struct PressureLevel: Equatable {
     }
   }
 
-  /// A look at how much memory is left.
+  /// A reading of free memory.
   struct Reading: Equatable {
-    /// What could be used without swapping, as a part of all.
+    /// The fraction of memory that can be used without swapping.
     var available: Double
-    /// How often the control group was made to give memory back, ever.
+    /// How often the kernel has reclaimed memory from the control group, since the group was made.
     var reclaims: UInt64 = 0
-    /// How often it ran out, ever.
+    /// How often the control group has run out of memory, since it was made.
     var shortages: UInt64 = 0
   }
 
-  /// Below these parts a level begins; at these it has ended.
+  /// A level begins below its first fraction, and ends at its second.
   static let warningBegins = 0.10
   static let warningEnds = 0.15
   static let criticalBegins = 0.05
   static let criticalEnds = 0.08
-  /// So long after the last notice a level ends, in nanoseconds.
-  let quiet: UInt64
+  /// A level ends this long after its last notice, in nanoseconds.
+  let holdTime: UInt64
 
-  /// - Parameter quiet: by default two windows of the kernel's notices and some.
-  init(quiet: UInt64 = 5_000_000_000) { self.quiet = quiet }
+  /// - Parameter holdTime: the default is somewhat more than two windows of the kernel's notices.
+  init(holdTime: UInt64 = 5_000_000_000) { self.holdTime = holdTime }
 
   private(set) var level = Level.normal
-  /// Until when notices vouch for a level.
-  private var warningLasts: UInt64 = 0
-  private var criticalLasts: UInt64 = 0
+  /// The times until which notices sustain the levels.
+  private var warningUntil: UInt64 = 0
+  private var criticalUntil: UInt64 = 0
   private var last: Reading?
 
-  /// Tasks have stalled so much that `level` is due.
-  /// - Returns: what to report, nil if nothing has changed.
+  /// Takes a notice that tasks have stalled as long as `level` requires.
+  /// - Returns: the level to report; nil if it has not changed.
   mutating func stalled(_ level: Level, at now: UInt64) -> Level? {
-    vouch(for: level, at: now)
-    // A lower level's notice does not end a higher one: its time does.
+    sustain(level, at: now)
+    // A notice of a lower level does not end a higher level: only time does.
     return level > self.level ? enter(level) : nil
   }
 
-  /// Time has passed, with whatever notices came.
-  mutating func look(at now: UInt64) -> Level? { enter(vouchedFor(at: now)) }
+  /// Ends levels whose time is over.
+  mutating func update(at now: UInt64) -> Level? { enter(sustainedLevel(at: now)) }
 
-  /// A reading, for want of notices.
+  /// Takes a reading, where there are no notices.
   mutating func read(_ reading: Reading, at now: UInt64) -> Level? {
-    // What happened before the first look is history.
+    // Counts from before the first reading do not matter.
     if let last {
-      if reading.shortages > last.shortages { vouch(for: .critical, at: now) }
-      if reading.reclaims > last.reclaims { vouch(for: .warning, at: now) }
+      if reading.shortages > last.shortages { sustain(.critical, at: now) }
+      if reading.reclaims > last.reclaims { sustain(.warning, at: now) }
     }
     last = reading
-    return enter(max(vouchedFor(at: now), levelLeft(by: reading.available)))
+    return enter(max(sustainedLevel(at: now), measuredLevel(reading.available)))
   }
 
-  private mutating func vouch(for level: Level, at now: UInt64) {
-    let end = now &+ quiet
-    if level >= .warning { warningLasts = max(warningLasts, end) }
-    if level == .critical { criticalLasts = max(criticalLasts, end) }
+  private mutating func sustain(_ level: Level, at now: UInt64) {
+    let end = now &+ holdTime
+    if level >= .warning { warningUntil = max(warningUntil, end) }
+    if level == .critical { criticalUntil = max(criticalUntil, end) }
   }
 
-  private func vouchedFor(at now: UInt64) -> Level {
-    now < criticalLasts ? .critical : now < warningLasts ? .warning : .normal
+  private func sustainedLevel(at now: UInt64) -> Level {
+    now < criticalUntil ? .critical : now < warningUntil ? .warning : .normal
   }
 
-  private func levelLeft(by available: Double) -> Level {
+  private func measuredLevel(_ available: Double) -> Level {
     let isCritical = available < (level == .critical ? Self.criticalEnds : Self.criticalBegins)
     if isCritical { return .critical }
     return available < (level >= .warning ? Self.warningEnds : Self.warningBegins) ? .warning : .normal

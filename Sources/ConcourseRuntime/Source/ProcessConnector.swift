@@ -1,17 +1,17 @@
 internal import CConcourse
 internal import Glibc
 
-/// Who is told what a process does.
+/// Receives the events of a process.
 protocol ProcessListener: AnyObject, Sendable {
-  /// Called on a thread that polls. May come once more after `remove`.
+  /// Called on a polling thread. May be called once more after `remove`.
   func processChanged(_ events: DispatchSource.ProcessEvent)
 }
 
-/// The kernel's announcements of forks and execs: the one way in which Linux tells of them.
+/// The kernel's announcements of forks and execs: the only way in which Linux reports them.
 ///
-/// They come for all processes of the machine, through one socket that is open while sources need it. The
-/// kernel grants it to privileged processes in the machine's first process namespace (and, since 6.6, to
-/// some others); whether it does is found out by asking.
+/// They cover all processes of the machine, and arrive on one socket that is open while sources need it. The kernel
+/// grants it to privileged processes in the initial process namespace and, since 6.6, to some others. Only a request
+/// tells whether the kernel grants it.
 final class ProcessConnector {
   static let shared = ProcessConnector()
 
@@ -22,10 +22,10 @@ final class ProcessConnector {
   private var watch: FileWatch?
   private var listeners: [pid_t: [any ProcessListener]] = [:]
 
-  /// At most so many announcements are read before other descriptors get their turn.
+  /// At most this many announcements are read before other descriptors get their turn.
   private static let batch = 256
-  /// So many announcements may precede the kernel's answer; more than fit into the socket.
-  private static let mostBeforeAnswer = 16_384
+  /// At most this many announcements are read before the kernel's answer; more than the socket holds.
+  private static let maxBeforeAnswer = 16_384
 
   /// Whether the kernel grants announcements to this process now.
   static var isPermitted: Bool {
@@ -34,8 +34,8 @@ final class ProcessConnector {
     return true
   }
 
-  /// Keeps the socket open until `release`, though silent without listeners.
-  /// - Returns: 0, or the errno with which the kernel refuses.
+  /// Keeps the socket open until `release`. The socket is not watched before the first `add`.
+  /// - Returns: 0, or the errno of the refusal.
   func acquire() -> Int32 {
     lock.lock()
     defer { lock.unlock() }
@@ -49,7 +49,7 @@ final class ProcessConnector {
     return 0
   }
 
-  /// The opposite of `acquire`.
+  /// Balances one `acquire`. The last release closes the socket.
   func release() {
     let (watch, socket) = lock.withLock { () -> (FileWatch?, Int32) in
       users -= 1
@@ -61,18 +61,18 @@ final class ProcessConnector {
     if socket >= 0 { Self.close(socket) }
   }
 
-  /// Begins to tell `listener` of a process. Call between `acquire` and `release`.
+  /// Starts to report a process's events to `listener`. Call between `acquire` and `release`.
   func add(_ listener: any ProcessListener, for identifier: pid_t) {
-    let fresh = lock.withLock { () -> FileWatch? in
+    let newWatch = lock.withLock { () -> FileWatch? in
       listeners[identifier, default: []].append(listener)
       guard watch == nil else { return nil }
       watch = FileWatch(descriptor: socket, interest: .read, owner: self)
       return watch
     }
-    _ = fresh?.install()
+    _ = newWatch?.install()
   }
 
-  /// Ends it.
+  /// Stops the reports to `listener`.
   func remove(_ listener: any ProcessListener, for identifier: pid_t) {
     lock.withLock {
       listeners[identifier]?.removeAll { $0 === listener }
@@ -86,7 +86,7 @@ final class ProcessConnector {
     let errno: Int32
   }
 
-  /// A socket on which the kernel has agreed to announce.
+  /// Opens a socket on which the kernel has agreed to announce.
   private static func open() -> Result<Int32, Refusal> {
     let socket = Int32(System.call(.socket) { Int(concourse_connector_socket()) })
     guard socket >= 0 else { return .failure(Refusal(errno: -socket)) }
@@ -102,16 +102,16 @@ final class ProcessConnector {
     guard bound >= 0 else { return Refusal(errno: Int32(-bound)) }
     let asked = System.call(.write) { Int(concourse_connector_listen(socket, false)) }
     guard asked >= 0 else { return Refusal(errno: Int32(-asked)) }
-    // The kernel answers before the request returns, though announcements may stand before the answer.
-    // Outside of the first process namespace it does not answer at all.
-    for _ in 0..<mostBeforeAnswer {
+    // The kernel answers before the request returns, but announcements may precede the answer. Outside the initial
+    // process namespace it does not answer.
+    for _ in 0..<maxBeforeAnswer {
       var news = concourse_process_news()
       let found = System.call(.read) { Int(concourse_connector_read(socket, &news)) }
       if found == -Int(ENOBUFS) { continue }
       guard found >= 0 else { return Refusal(errno: EPERM) }
       guard found == 1, news.is_answer else { continue }
       if news.answer != 0 { return Refusal(errno: Int32(bitPattern: news.answer)) }
-      // Best effort: old kernels pass over this request and go on announcing everything. It has no answer.
+      // Best effort: older kernels ignore this filter, send no answer, and go on announcing everything.
       _ = System.call(.write) { Int(concourse_connector_listen(socket, true)) }
       return nil
     }
@@ -128,23 +128,23 @@ final class ProcessConnector {
 extension ProcessConnector: FileWatchOwner {
   func fileIsReady(_ watch: FileWatch) {
     for _ in 0..<Self.batch {
-      guard let (events, told) = takeNext(from: watch) else { break }
-      for listener in told { listener.processChanged(events) }
+      guard let (events, recipients) = takeNext(from: watch) else { break }
+      for listener in recipients { listener.processChanged(events) }
     }
     watch.rearm()
   }
 
-  /// The next announcement and whom it concerns, perhaps nobody; nil when there is none.
+  /// Reads the next announcement, and finds its recipients, if any; nil when there are no more announcements.
   private func takeNext(
     from watch: FileWatch
-  ) -> (events: DispatchSource.ProcessEvent, told: [any ProcessListener])? {
+  ) -> (events: DispatchSource.ProcessEvent, recipients: [any ProcessListener])? {
     lock.lock()
     defer { lock.unlock() }
-    // Once `release` has closed the socket, its number may be that of a client's.
+    // After `release` has closed the socket, its number may belong to a client's descriptor.
     guard watch === self.watch else { return nil }
     var news = concourse_process_news()
     let found = System.call(.read) { Int(concourse_connector_read(socket, &news)) }
-    // Some are lost and nobody knows which: everybody is told to look.
+    // The kernel dropped some announcements: notify all listeners.
     if found == -Int(ENOBUFS) { return ([.fork, .exec], listeners.values.flatMap { $0 }) }
     guard found >= 0 else { return nil }
     var events = DispatchSource.ProcessEvent()

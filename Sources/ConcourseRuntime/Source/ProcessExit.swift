@@ -1,29 +1,29 @@
 internal import CConcourse
 internal import Glibc
 
-/// Tells once when a process has ended; for a child, when it can be reaped. Never reaps it.
+/// Reports once that a process has ended or, for a child, that it can be reaped. Never reaps it.
 ///
-/// The process is held by a descriptor (pidfd) from the beginning, so that its number may be used again
-/// meanwhile. Without one, the process is looked at again and again, more seldom the longer it lives.
+/// A descriptor (pidfd) holds the process from the beginning, so a reuse of its number does no harm. Without a
+/// descriptor the process is polled, at growing intervals.
 final class ProcessExit {
-  /// How a look at the process turns out.
-  private enum Look {
+  /// The result of a check.
+  private enum Outcome {
     case running
     case ended
   }
 
   private enum State {
     case idle
-    /// The watch and the timer hold this object.
+    /// The watch and the timer retain this object.
     case observing(report: @Sendable () -> Void, watch: FileWatch?, timer: LoopTimer, wait: UInt64)
-    /// Told, or asked to stop.
+    /// Reported, or stopped.
     case over
   }
 
   private let identifier: pid_t
-  /// The pidfd, or what opening one failed with, negated.
+  /// The pidfd, or the negated errno of opening it.
   private let descriptor: Int32
-  /// When the process began, in a unit of the kernel's: another process of that number has another.
+  /// The start time of the process in clock ticks; tells it from a later process with the same number.
   private let birth: UInt64?
   private let lock = Lock()
   // GUARDED BY `lock`.
@@ -37,7 +37,7 @@ final class ProcessExit {
     }
   }
 
-  /// The pauses between looks at a process without descriptor.
+  /// The pauses between two checks of a process without descriptor, in nanoseconds.
   private static let shortestPause: UInt64 = 1_000_000
   private static let longestPause: UInt64 = 20_000_000
 
@@ -51,8 +51,8 @@ final class ProcessExit {
     if descriptor >= 0 { _ = System.call(.close) { System.result(Glibc.close(descriptor)) } }
   }
 
-  /// Begins to observe. To be called once.
-  /// - Parameter report: called once, on the thread that polls or during this call.
+  /// Starts to observe. Call once.
+  /// - Parameter report: called once, on a polling thread or during this call.
   func begin(_ report: @escaping @Sendable () -> Void) {
     let timer = LoopTimer(owner: self)
     let watch = descriptor >= 0 ? FileWatch(descriptor: descriptor, interest: .read, owner: self) : nil
@@ -62,11 +62,11 @@ final class ProcessExit {
     if let watch {
       _ = watch.install()
     } else {
-      lookAgain()
+      check()
     }
   }
 
-  /// Ends observing.
+  /// Stops observing.
   func end() {
     let last = lock.withLock { () -> State in
       defer { state = .over }
@@ -78,17 +78,17 @@ final class ProcessExit {
     }
   }
 
-  /// Reports the end, or looks again after a while.
-  private func lookAgain() {
-    let look = lookNow()
+  /// Checks the process: reports its end, or schedules the next check.
+  private func check() {
+    let outcome = currentOutcome()
     lock.lock()
     guard case .observing(let report, let watch, let timer, let wait) = state else { return lock.unlock() }
-    switch look {
+    switch outcome {
     case .running:
       state = .observing(report: report, watch: watch, timer: timer, wait: min(wait * 2, Self.longestPause))
       lock.unlock()
       timer.set(.uptime(Clock.uptime() &+ wait))
-      // `end` may have come between, and found the timer not yet set.
+      // `end` may have run in between and found the timer not yet set.
       if lock.withLock({ isOver }) { timer.cancel() }
     case .ended:
       state = .over
@@ -99,26 +99,26 @@ final class ProcessExit {
     }
   }
 
-  // MARK: Looking
+  // MARK: Checks
 
-  private func lookNow() -> Look {
-    // It had gone when the source was made, whatever has that number now.
+  private func currentOutcome() -> Outcome {
+    // The process had ended before the source was made. A process that has the number now is another.
     if descriptor == -ESRCH { return .ended }
     return switch reapable() {
     case 1: .ended
-    case 0: descriptor < 0 && isAnother(ProcessStatus(of: identifier)) ? .ended : .running
-    // No child of ours, or one that nobody needs to reap.
-    default: descriptor >= 0 ? .ended : lookFromOutside()
+    case 0: descriptor < 0 && isReused(ProcessStatus(of: identifier)) ? .ended : .running
+    // Not a child of ours, or one that the kernel reaps by itself.
+    default: descriptor >= 0 ? .ended : outcomeOfUnrelated()
     }
   }
 
-  /// Whether the number now belongs to a process that began later than the one meant.
-  private func isAnother(_ status: ProcessStatus?) -> Bool {
+  /// Whether the number now belongs to a process that began later than ours.
+  private func isReused(_ status: ProcessStatus?) -> Bool {
     guard let birth, let status else { return false }
     return status.birth != birth
   }
 
-  /// What `concourse_process_look` says.
+  /// The result of `concourse_process_look`.
   private func reapable() -> Int {
     if descriptor >= 0 {
       let found = System.call(.processWait) { Int(concourse_process_look(descriptor, 0)) }
@@ -128,39 +128,39 @@ final class ProcessExit {
     return System.call(.processWait) { Int(concourse_process_look(-1, identifier)) }
   }
 
-  /// The look at a stranger: asked only without a descriptor, which would have told.
-  private func lookFromOutside() -> Look {
+  /// Checks a process that is not a child. Called only without a descriptor, which would have reported the end.
+  private func outcomeOfUnrelated() -> Outcome {
     let found = System.call(.processWait) { System.result(kill(identifier, 0)) }
     if found == -Int(ESRCH) { return .ended }
-    // Without /proc a dead stranger is noticed when its parent has reaped it.
+    // Without /proc the end of such a process is noticed when its parent has reaped it.
     guard let status = ProcessStatus(of: identifier) else { return .running }
-    return status.hasEnded || isAnother(status) ? .ended : .running
+    return status.hasEnded || isReused(status) ? .ended : .running
   }
 }
 
 extension ProcessExit: FileWatchOwner, TimerOwner {
   func fileIsReady(_ watch: FileWatch) {
-    // Readable, and yet a traced child cannot be reaped before its tracer lets go: then the timer goes on.
-    lookAgain()
+    // The pidfd of a traced child is readable before the tracer lets the child be reaped. The timer then goes on.
+    check()
   }
 
-  func timerIsDue(_ timer: LoopTimer) { lookAgain() }
+  func timerIsDue(_ timer: LoopTimer) { check() }
 }
 
-// SAFETY: the state is GUARDED BY `lock`, the rest is constant.
+// SAFETY: `state` is GUARDED BY `lock`; the rest is constant.
 extension ProcessExit: @unchecked Sendable {}
 
-/// What the kernel's file system says of a process.
+/// What /proc says of a process.
 struct ProcessStatus: Equatable {
-  /// Whether it has ended and only waits to be reaped.
+  /// Whether the process has ended and waits to be reaped.
   let hasEnded: Bool
-  /// When it began, in ticks since boot.
+  /// The start time, in clock ticks since boot.
   let birth: UInt64
 
-  /// nil if there is no such process, or nothing can be read of it.
+  /// Reads /proc/*id*/stat; nil if there is no such process, or the file cannot be read.
   init?(of identifier: Int32) {
     var text: [UInt8] = []
-    // One line, unless the program's name has newlines in it.
+    // The file is one line, unless the program's name contains newlines.
     CgroupTree.forEachLine(of: Array("/proc/\(identifier)/stat".utf8)) { line in
       text += line
       return true
@@ -168,12 +168,12 @@ struct ProcessStatus: Equatable {
     self.init(text)
   }
 
-  /// Reads the line of a `stat` file; nil if it is none.
+  /// Parses the text of a `stat` file; nil if it is malformed.
   init?(_ text: [UInt8]) {
-    // The name in parentheses may itself contain anything: the fields go on after the last one.
+    // The name in parentheses may contain parentheses: the other fields follow the last one.
     guard let nameEnd = text.lastIndex(of: UInt8(ascii: ")")) else { return nil }
     let fields = text[(nameEnd + 1)...].split(separator: UInt8(ascii: " "))
-    // The first field here is the third of the line, the state; the beginning is the 22nd.
+    // `fields` begins with the state, field 3 of the line; the start time is field 22.
     guard fields.count > 19, let state = fields[0].first,
       let birth = UInt64(String(decoding: fields[19], as: UTF8.self))
     else { return nil }

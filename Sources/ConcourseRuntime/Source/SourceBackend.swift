@@ -1,31 +1,31 @@
-/// What stands between a source and the part of the kernel, or of this process, that it listens to.
+/// Connects a source to what it observes in the kernel or in this process.
 ///
-/// The source calls `install` once when it is activated, on the activating thread; then `collect`, the
-/// handler and `rearm` follow one another on the target queue, and in the end `remove` is called once, from
-/// any thread. Nobody holds a lock during these calls.
+/// `SourceCore` calls `install` once, on the activating thread. Then `collect`, the handler and `rearm` follow one
+/// another on the target queue. In the end `SourceCore` calls `remove` once, from any thread. It holds no lock during
+/// these calls.
 protocol SourceBackend: AnyObject, Sendable {
-  /// Starts to observe, and tells `source` of events by `raise` from then on, from any thread.
+  /// Starts to observe. From now on the backend calls `source.raise` for events, from any thread.
   ///
-  /// What the system refuses is overcome by other means if there are any; if not, the source stays silent,
-  /// as one whose descriptor was closed, and one line on standard error says why.
+  /// If the system refuses a resource, the backend uses a fallback. If there is none, the source stays silent, as one
+  /// does whose descriptor is closed, and one line on standard error says why.
   ///
-  /// A backend that raises events by itself holds `source` until `remove`: there the two let go of each other.
+  /// A backend that raises events by itself retains `source` until `remove`, which breaks the cycle.
   func install(for source: SourceCore)
 
-  /// What the handler is to find in `data`, asked just before it is called.
-  /// - Parameter pending: what has been raised since the last call, merged.
-  /// - Returns: nil if there is nothing to tell after all; then `rearm` follows at once.
+  /// Determines the handler's `data`, just before the handler is called.
+  /// - Parameter pending: the merged values raised since the last call.
+  /// - Returns: nil if there is nothing to report after all; the source then calls `rearm` instead of the handler.
   func collect(_ pending: UInt) -> UInt?
 
-  /// The handler has returned: go on observing.
+  /// Continues observing. Called when the handler has returned.
   func rearm()
 
-  /// There is a handler again, after an event came while there was none: forgets what has happened since,
-  /// and goes on observing. Called by whoever sets the handler.
+  /// Discards the events since the last call, and continues observing. Called by the thread that sets a handler, if
+  /// an event came while there was none.
   func restart()
 
-  /// Stops observing, and lets go of the source. On return the kernel has let go; a `raise` that is under way
-  /// is ignored.
+  /// Stops observing, and releases the source. On return the kernel observes nothing for this source any more. A
+  /// concurrent `raise` is ignored.
   func remove()
 }
 
@@ -35,7 +35,7 @@ extension SourceBackend {
   func restart() { rearm() }
 }
 
-/// The kinds of sources, by the name that messages give them.
+/// The kinds of sources; the raw value is the name in messages.
 enum SourceKind: String {
   case timer, signal, read, write, process
   case fileSystemObject = "file-system object"
@@ -44,7 +44,7 @@ enum SourceKind: String {
   case userDataOr = "user data or"
   case userDataReplace = "user data replace"
 
-  /// What `handle` is, if the kind has one.
+  /// What `handle` stands for, if the kind has one.
   var handleName: String? {
     switch self {
     case .timer, .memoryPressure, .userDataAdd, .userDataOr, .userDataReplace: nil
@@ -55,10 +55,9 @@ enum SourceKind: String {
   }
 }
 
-/// Why a source cannot be made: what was asked for, and what the system can or cannot do instead.
+/// Why a source cannot be made: what was requested, and why it cannot be observed.
 ///
-/// The Swift factories die with it, since asking for the impossible is a bug of the client's; the C
-/// interface returns NULL.
+/// The Swift factories trap with the message, since the request is a client bug. The C interface returns NULL.
 struct SourceRefusal: Error, Equatable {
   let message: String
 
@@ -66,7 +65,7 @@ struct SourceRefusal: Error, Equatable {
 }
 
 extension Result where Failure == SourceRefusal {
-  /// The source, or the end of the process with one line that says why there is none.
+  /// Returns the source, or traps with the refusal's message.
   func orTrap() -> Success {
     switch self {
     case .success(let made): made
@@ -75,15 +74,15 @@ extension Result where Failure == SourceRefusal {
   }
 }
 
-/// The part that all checks of masks have in common.
+/// The check that the factories with an event mask share.
 enum SourceMask {
   /// - Parameters:
-  ///   - mask: the bits asked for.
+  ///   - mask: the requested bits.
   ///   - observable: the bits that can be observed.
-  ///   - names: the bits that have names.
-  ///   - factory: what was called.
-  ///   - reason: why named bits that cannot be observed cannot be.
-  /// - Returns: why the mask is refused, nil if it is not.
+  ///   - names: the names of the defined bits.
+  ///   - factory: the called function, with its arguments.
+  ///   - reason: why defined bits may not be observable.
+  /// - Returns: why the mask is refused; nil if it is accepted.
   static func refusal(
     of mask: UInt, observable: UInt, names: [(UInt, String)], in factory: String, because reason: String
   ) -> SourceRefusal? {

@@ -1,10 +1,10 @@
-/// A source as the event road knows it: outlives the `DispatchSource` that users hold by as long as a
-/// poller or a visit is under way.
+/// The implementation of a `DispatchSource`. It outlives the object that clients hold while a polling thread or a
+/// visit still uses it.
 ///
-/// One way leads through it: a backend raises an event; the state asks for a visit; the visit runs on the
-/// target queue, collects what to report, calls the handler, and lets the backend observe on.
+/// A backend raises an event; the state requests a visit; the visit runs on the target queue, collects the data,
+/// calls the handler, and re-arms the backend.
 final class SourceCore {
-  /// How events that the handler has not seen yet become one.
+  /// How events that the handler has not received yet are merged.
   enum Merging {
     case add, or, replace
   }
@@ -16,33 +16,34 @@ final class SourceCore {
   private let merging: Merging
 
   let lock = Lock()
-  // GUARDED BY `lock`, which keeps accesses apart: to have each of them checked would be a tenth of a source's life.
+  // GUARDED BY `lock`, so accesses cannot overlap. Dynamic exclusivity checks would cost a tenth of a source's
+  // lifetime.
   @exclusivity(unchecked) var state = SourceState()
   @exclusivity(unchecked) private var target: DispatchQueue
   @exclusivity(unchecked) private var eventHandler: SourceHandler?
   @exclusivity(unchecked) private var registrationHandler: SourceHandler?
   @exclusivity(unchecked) var cancelHandler: SourceHandler?
-  /// Called before the cancel handler: ends a sequence of the source's events.
+  /// Called before the cancel handler; ends a sequence of the source's events.
   @exclusivity(unchecked) private var endObserver: (() -> Void)?
-  /// Where the visit that is due has been submitted.
-  // SAFETY: compared only, and by the visit, while that queue runs it.
-  @exclusivity(unchecked) private var visited: Unmanaged<DispatchQueue>?
-  /// Whether events came while there was no handler: the backend then waits for one.
+  /// The queue to which the pending visit was submitted.
+  // SAFETY: only compared, never dereferenced, by the visit while it runs on that queue.
+  @exclusivity(unchecked) private var visitTarget: Unmanaged<DispatchQueue>?
+  /// Whether an event came while there was no handler. The backend then rests until one is set.
   @exclusivity(unchecked) private var awaitsHandler = false
-  /// The thread that calls a handler now, or 0.
-  @exclusivity(unchecked) var caller: UInt32 = 0
-  /// Threads that wait until the source is over, on their stacks.
-  @exclusivity(unchecked) var enders: UnsafeMutablePointer<SourceEnder>?
-  /// Whether the source must be cancelled before it goes, and keeps its handlers from its activation on.
-  @exclusivity(unchecked) var isStrict = false
-  /// The context and its finalizer, when the `DispatchSource` has gone.
+  /// The thread that is calling a handler, or 0.
+  @exclusivity(unchecked) var handlerThread: UInt32 = 0
+  /// The threads in `cancelAndWait`, as a list on their stacks.
+  @exclusivity(unchecked) var cancelWaiters: UnsafeMutablePointer<CancelWaiter>?
+  /// Whether the source must be cancelled before its release, and keeps its handlers and target from activation on.
+  @exclusivity(unchecked) var hasMandatoryCancel = false
+  /// The context and its finalizer, once the `DispatchSource` is deinitialized.
   @exclusivity(unchecked) private var extras: ObjectExtras?
-  /// The level that handlers are lifted to.
+  /// The lowest level at which handlers run.
   @exclusivity(unchecked) var floor = QoSLevel.unspecified
 
-  /// Merged and not yet collected.
+  /// The merged values that no visit has collected.
   private let pending = Atomic<UInt>(0)
-  /// What the handler that runs finds in `data`.
+  /// The `data` of the running handler.
   private let current = Atomic<UInt>(0)
 
   init(
@@ -59,35 +60,36 @@ final class SourceCore {
 
   // MARK: Events
 
-  /// Takes an event from the backend, from any thread.
+  /// Merges an event of the backend. Call from any thread.
   func raise(_ value: UInt) {
-    // What replaces a zero may be taken by a visit that was due before, whose handler may be the end of the source.
+    // An earlier visit may take the value that replaces a zero, and its handler may release the last reference to the
+    // source.
     let kept = merging == .replace ? Unmanaged.passRetained(self) : nil
     defer { kept?.release() }
     let before: UInt
-    // ORDERING: releasing, all three; they pair with the acquiring exchange in `callEventHandler`: the
-    // handler sees what the raising thread did before.
+    // ORDERING: releasing, all three; pair with the acquiring exchange in `callEventHandler`; publish to the handler
+    // what the raising thread did before.
     switch merging {
     case .add: before = pending.wrappingAdd(value, ordering: .releasing).oldValue
     case .or: before = pending.bitwiseOr(value, ordering: .releasing).oldValue
     case .replace: before = pending.exchange(value, ordering: .releasing)
     }
-    // Whoever made it more than zero asks for the visit.
+    // The thread that makes the value nonzero requests the visit.
     if before == 0 { act { $0.raise() } }
   }
 
-  /// Forgets what has been raised and not collected.
+  /// Discards the values that have been raised and not collected.
   func discardEvents() {
     lock.withLock {
       state.discardEvents()
-      // ORDERING: relaxed; nothing is taken.
+      // ORDERING: relaxed; the value is discarded, so nothing is published.
       pending.store(0, ordering: .relaxed)
     }
   }
 
-  /// What the handler that runs is told.
+  /// The `data` of the running handler.
   var data: UInt {
-    // ORDERING: relaxed; defined only on the thread that runs the handler, which wrote it.
+    // ORDERING: relaxed; defined only on the thread that runs the handler, which stored the value itself.
     current.load(ordering: .relaxed)
   }
 
@@ -95,7 +97,7 @@ final class SourceCore {
 
   // MARK: Life
 
-  /// Whether it has not been activated yet.
+  /// Whether the source has not been activated yet.
   var isInactive: Bool { lock.withLock { !state.isActive } }
 
   func activate() {
@@ -106,7 +108,7 @@ final class SourceCore {
   func suspend() { lock.withLock { state.suspend() } }
 
   func resume() {
-    // A source made by the C interface's older habits is activated by its first resume.
+    // In older C code the first resume activates a new source.
     let isInactive = lock.withLock { !state.isActive && state.suspensions == 0 }
     if isInactive { return activate() }
     act { state in
@@ -121,7 +123,7 @@ final class SourceCore {
 
   func setTarget(_ queue: DispatchQueue?) {
     let queue = queue ?? Runtime.globalQueue(.default)
-    // The former target is released outside the lock.
+    // Release the former target outside the lock.
     let former = lock.withLock { () -> DispatchQueue in
       requireChangeable("a target queue", state)
       let former = target
@@ -131,12 +133,12 @@ final class SourceCore {
     withExtendedLifetime(former) {}
   }
 
-  /// Lets the finalizer wait until no handler can be called any more.
-  func keep(_ extras: ObjectExtras) { lock.withLock { self.extras = extras } }
+  /// Delays the finalizer until no handler can be called any more.
+  func retainExtras(_ extras: ObjectExtras) { lock.withLock { self.extras = extras } }
 
-  /// The `DispatchSource` has gone.
+  /// Ends the source when the `DispatchSource` is deinitialized.
   func abandon() {
-    let (last, mustBeCancelled) = lock.withLock { (state, isStrict) }
+    let (last, mustBeCancelled) = lock.withLock { (state, hasMandatoryCancel) }
     if mustBeCancelled && !last.isCancelled {
       Trap.clientBug(
         "the last reference to \(description), which has a mandatory cancel handler, was released before it was "
@@ -150,11 +152,11 @@ final class SourceCore {
       Trap.clientBug(
         "the last reference to \(description) was released while it was inactive; activate it first")
     }
-    // What was cancelled comes to its end by itself, and a cancel handler that is owed is still called.
+    // A cancelled source finishes by itself, and still calls a pending cancel handler.
     guard !last.isCancelled else { return }
     act { $0.abandon() }
-    // Should the event handler be the one who dropped the source, it keeps itself alive until it returns.
-    dropHandlers()
+    // If the running event handler released the source, the visit keeps that handler alive until it returns.
+    releaseHandlers()
   }
 
   var description: String {
@@ -164,19 +166,19 @@ final class SourceCore {
   // MARK: Handlers
 
   func setEventHandler(_ handler: consuming SourceHandler?) {
-    let isThere = handler != nil
+    let isSet = handler != nil
     var other = consume handler
     let rearms = lock.withLock { () -> Bool in
       requireChangeable("an event handler", state)
       guard !state.isCancelled else { return false }
       swap(&eventHandler, &other)
-      guard isThere, awaitsHandler else { return false }
+      guard isSet, awaitsHandler else { return false }
       awaitsHandler = false
       return true
     }
     if rearms { backend.restart() }
-    // The former handler goes outside the lock, here and below, since what it captured may be destroyed with
-    // it, and that is the client's code.
+    // Release the former handler outside the lock, here and below: its captures may run client code when they are
+    // destroyed.
     withExtendedLifetime(other) {}
   }
 
@@ -190,13 +192,13 @@ final class SourceCore {
   }
 
   func setRegistrationHandler(_ handler: consuming SourceHandler?) {
-    let isThere = handler != nil
+    let isSet = handler != nil
     var other = consume handler
     act { state in
       requireChangeable("a registration handler", state)
       guard !state.isCancelled else { return .nothing }
       swap(&registrationHandler, &other)
-      return state.owe(registrationHandler: isThere)
+      return state.owe(registrationHandler: isSet)
     }
     withExtendedLifetime(other) {}
   }
@@ -209,9 +211,9 @@ final class SourceCore {
     if isOver { observer() }
   }
 
-  /// What a source that has ended lets go of: outside the lock, since what handlers captured may run code of its
-  /// own when it goes.
-  private struct Belongings {
+  /// The handlers that an ended source releases, outside the lock: their captures may run client code when they are
+  /// destroyed.
+  private struct DetachedHandlers {
     var eventHandler: SourceHandler?
     var registrationHandler: SourceHandler?
     var cancelHandler: SourceHandler?
@@ -219,30 +221,30 @@ final class SourceCore {
   }
 
   /// Call under the lock.
-  private func takeBelongings() -> Belongings {
-    Belongings(
+  private func detachHandlers() -> DetachedHandlers {
+    DetachedHandlers(
       eventHandler: eventHandler.take(), registrationHandler: registrationHandler.take(),
       cancelHandler: cancelHandler.take(), endObserver: endObserver.take())
   }
 
-  private func dropHandlers() {
-    let belongings = lock.withLock { takeBelongings() }
-    withExtendedLifetime(belongings) { belongings.endObserver?() }
+  private func releaseHandlers() {
+    let detached = lock.withLock { detachHandlers() }
+    withExtendedLifetime(detached) { detached.endObserver?() }
   }
 
   // MARK: Acting
 
-  /// Changes the state and does what it asks for, outside the lock.
+  /// Changes the state, and performs the resulting actions outside the lock.
   private func act(_ change: (inout SourceState) -> SourceState.Action) {
     lock.lock()
     var action = change(&state)
     while true {
       switch action {
       case .nothing:
-        if enders != nil { releaseEnders() }
+        if cancelWaiters != nil { signalCancelWaiters() }
         return lock.unlock()
       case .visit:
-        if enders != nil { releaseEnders() }
+        if cancelWaiters != nil { signalCancelWaiters() }
         return submitVisit()
       case .install:
         lock.unlock()
@@ -258,19 +260,19 @@ final class SourceCore {
     }
   }
 
-  /// Puts a visit to the target queue. Call under the lock, which it gives up.
+  /// Submits a visit to the target queue. Call under the lock; releases it.
   private func submitVisit() {
     let queue = target
-    visited = .passUnretained(queue)
+    visitTarget = .passUnretained(queue)
     let service = service(on: queue)
     lock.unlock()
-    // A closure that captures one object and nothing else needs no memory of its own.
+    // A closure that captures a single object needs no allocation.
     queue.submit(
       NodeMagazine.make(.closure { [self] in visit() }, level: service.level, traits: service.traits))
   }
 
-  /// How the handler that is next wants to be served. Call under the lock: no reference to the handler may
-  /// outlive it here, or the thread that polls could be the one that destroys what the client captured.
+  /// The level and traits for the next handler. Call under the lock. This reads the service without retaining the
+  /// handler: otherwise the polling thread could release the last reference to the client's captures.
   private func service(on queue: DispatchQueue) -> (level: QoSLevel, traits: WorkTraits) {
     guard let service = state.isCancelled ? cancelHandler?.service : eventHandler?.service else {
       return (max(queue.servingLevel(.unspecified, []), floor), [])
@@ -278,15 +280,15 @@ final class SourceCore {
     return (max(service.level(on: queue), floor), service.traits)
   }
 
-  /// Runs on the target queue.
+  /// The item that runs on the target queue.
   private func visit() {
     lock.lock()
-    if visited?.toOpaque() != Unmanaged.passUnretained(target).toOpaque() { return submitVisit() }
+    if visitTarget?.toOpaque() != Unmanaged.passUnretained(target).toOpaque() { return submitVisit() }
     while let step = state.takeStep() {
       switch step {
       case .registrationHandler:
         let handler = registrationHandler.take()
-        caller = CurrentThread.id
+        handlerThread = CurrentThread.id
         lock.unlock()
         call(consume handler)
         lock.lock()
@@ -295,59 +297,59 @@ final class SourceCore {
         let handler = eventHandler
         guard handler != nil else { return consumeEvents() }
         awaitsHandler = false
-        caller = CurrentThread.id
+        handlerThread = CurrentThread.id
         lock.unlock()
         callEventHandler(consume handler)
-        // The next event, if there is one, queues up behind what waits now.
+        // The next event, if any, is submitted behind the items that already wait.
         return act {
-          caller = 0
+          handlerThread = 0
           return $0.endVisit()
         }
       case .cancelHandler:
-        let belongings = takeBelongings()
+        let detached = detachHandlers()
         lock.unlock()
-        end(consume belongings)
+        finish(consume detached)
         lock.lock()
       }
     }
     lock.unlock()
   }
 
-  /// There is no event handler: the visit ends, and the backend rests until there is one. Call under the lock, which
-  /// it gives up, and which keeps whoever sets a handler waiting: what comes after that is not for nobody.
+  /// Ends a visit that has no event handler; the backend rests until one is set. Call under the lock; releases it.
+  /// The lock excludes `setEventHandler`, so events raised after it has set a handler are not discarded.
   @inline(never)
   private func consumeEvents() {
     awaitsHandler = true
-    // ORDERING: relaxed; nothing is taken.
+    // ORDERING: relaxed; the value is discarded, so nothing is published.
     pending.store(0, ordering: .relaxed)
     lock.unlock()
     act { $0.endVisit() }
   }
 
-  /// Calls a handler and lets go of it, which may be the end of what it captured: of the source, even.
+  /// Calls a handler and releases it, which may destroy its captures, even the source.
   @inline(never)
   private func call(_ handler: consuming SourceHandler?) { handler?.call() }
 
-  /// Lets go of what only events needed, and then calls the cancel handler.
+  /// Releases the handlers for events, and then calls the cancel handler.
   @inline(never)
-  private func end(_ belongings: consuming Belongings) {
-    let (handler, observer) = (belongings.cancelHandler.take(), belongings.endObserver.take())
-    _ = consume belongings
+  private func finish(_ detached: consuming DetachedHandlers) {
+    let (handler, observer) = (detached.cancelHandler.take(), detached.endObserver.take())
+    _ = consume detached
     observer?()
     call(consume handler)
   }
 
   private func callEventHandler(_ handler: consuming SourceHandler?) {
-    // ORDERING: acquiring; pairs with `raise`.
+    // ORDERING: acquiring; pairs with the releasing operations in `raise`.
     let raised = pending.exchange(0, ordering: .acquiring)
     guard raised != 0, let handler else { return }
     guard let value = backend.collect(raised) else { return backend.rearm() }
-    // ORDERING: relaxed; for this thread.
+    // ORDERING: relaxed; only this thread reads the value.
     current.store(value, ordering: .relaxed)
     handler.call()
     backend.rearm()
   }
 }
 
-// SAFETY: the guards above.
+// SAFETY: mutable fields are guarded as noted above, or atomic.
 extension SourceCore: @unchecked Sendable {}

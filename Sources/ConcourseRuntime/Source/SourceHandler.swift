@@ -1,21 +1,21 @@
-/// What a source calls: a closure, a work item or a C function, and how it wants to be served.
+/// The handler of a source: a closure, a work item or a C function, with its QoS and flags.
 struct SourceHandler {
   private enum Body {
     case closure(() -> Void)
     case item(DispatchWorkItem)
-    /// Called with the context of the moment, or with the one that is settled for events. The extras, and with them
-    /// the context, outlive the source by as long as the handler may be called.
+    /// Called with the object's current context or, if settled, with its event context. The extras, and so the
+    /// context, outlive the source while the handler can be called.
     case function(ContextFunction, ObjectExtras, settled: Bool)
   }
 
   private let body: Body
-  /// Apart from the rest, so that it can be read without counting what the rest holds.
+  /// Separate from `body`, so that reading it does not retain what `body` holds.
   let service: Service
 
-  /// How it is to be served.
+  /// The QoS and flags of a handler.
   struct Service {
     private let qos: QoSLevel
-    /// All that are defined fit into a byte, and a source has three of these.
+    /// All defined flags fit into a byte; a source has three of these.
     private let bits: UInt8
 
     init(qos: QoSLevel, flags: DispatchWorkItemFlags) {
@@ -25,7 +25,7 @@ struct SourceHandler {
 
     private var flags: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: UInt(bits)) }
 
-    /// The level at which `queue` is to serve it.
+    /// The level at which `queue` serves the handler.
     func level(on queue: DispatchQueue) -> QoSLevel { queue.servingLevel(qos, flags) }
 
     var traits: WorkTraits { flags.contains(.barrier) ? .barrier : [] }

@@ -1,18 +1,18 @@
-/// What a source is in, and what its owner must do next. Pure: it decides, `SourceCore` acts.
+/// The state of a source, and the action that each transition requires. Pure: it decides, `SourceCore` acts.
 ///
-/// A *visit* is the item by which a source comes to its target queue. At most one is on its way or
-/// running, which is why handlers never overlap, whatever the queue.
+/// A *visit* is the item that a source submits to its target queue. At most one visit is pending or running, so
+/// handlers never overlap, on any kind of queue.
 struct SourceState {
-  /// The backend's part.
+  /// The state of the backend.
   private enum Registration {
-    /// Not yet asked to observe.
+    /// `install` has not been called.
     case none
     /// `install` runs on the activating thread.
     case installing
     case installed
     /// `remove` runs on the cancelling thread.
     case removing
-    /// Will not observe any more.
+    /// `remove` has returned, or was never needed.
     case removed
   }
 
@@ -25,7 +25,7 @@ struct SourceState {
   private var owesRegistrationHandler = false
   private var owesCancelHandler = false
 
-  /// What the caller must do after it has let go of the lock.
+  /// What the caller must do after releasing the lock.
   enum Action {
     case nothing
     /// Call the backend's `install`, then `installed`.
@@ -64,10 +64,10 @@ struct SourceState {
     return visitIfDue()
   }
 
-  /// What was raised is void.
+  /// Discards the raised event.
   mutating func discardEvents() { hasEvent = false }
 
-  /// A registration handler has been set, or one was set before activation.
+  /// A registration handler has been set or removed.
   mutating func owe(registrationHandler: Bool) -> Action {
     owesRegistrationHandler = registrationHandler
     return visitIfDue()
@@ -90,10 +90,10 @@ struct SourceState {
     return isActive ? cancelled() : .nothing
   }
 
-  /// The last reference to an active source has gone: unless it was cancelled before, it stops, and no
-  /// handler is called any more.
+  /// The last reference to an active source is gone: unless it was cancelled before, the source stops, and calls no
+  /// handler.
   mutating func abandon() -> Action {
-    // A cancel handler that is owed already is still called.
+    // A pending cancel handler is still called.
     guard !isCancelled else { return .nothing }
     isCancelled = true
     (hasEvent, owesRegistrationHandler) = (false, false)
@@ -110,7 +110,7 @@ struct SourceState {
       registration = .removing
       return .remove
     case .installing, .removing:
-      // Whoever installs will see it; whoever removes goes on.
+      // The installing thread will see the cancellation; the removing thread continues.
       return .nothing
     case .removed:
       return visitIfDue()
@@ -123,7 +123,7 @@ struct SourceState {
     return visitIfDue()
   }
 
-  /// A visit is wanted whenever there is something to do and none is due.
+  /// Requests a visit if there is something to do and no visit is due.
   private mutating func visitIfDue() -> Action {
     guard !visitIsDue, next != nil else { return .nothing }
     visitIsDue = true
@@ -132,7 +132,7 @@ struct SourceState {
 
   // MARK: Visits
 
-  /// What a visit does.
+  /// A handler for a visit to call.
   enum Step {
     case registrationHandler
     case eventHandler
@@ -142,7 +142,7 @@ struct SourceState {
   private var next: Step? {
     guard isActive, suspensions == 0 else { return nil }
     if isCancelled {
-      // Not before the kernel has let go.
+      // The cancel handler runs only after the backend's `remove`.
       return registration == .removed && owesCancelHandler ? .cancelHandler : nil
     }
     guard registration == .installed else { return nil }
@@ -150,11 +150,11 @@ struct SourceState {
     return hasEvent ? .eventHandler : nil
   }
 
-  /// No event comes any more, and the kernel has let go.
+  /// No event can follow, and the backend is removed or was never installed.
   var isOver: Bool { isCancelled && (registration == .removed || !isActive) }
 
-  /// A visit asks what to do.
-  /// - Returns: nil when it is over.
+  /// Takes the next step of a running visit.
+  /// - Returns: nil when the visit has ended.
   mutating func takeStep() -> Step? {
     guard let step = next else {
       visitIsDue = false
@@ -168,7 +168,7 @@ struct SourceState {
     return step
   }
 
-  /// A visit has called the event handler, and ends so that the queue's other items get their turn.
+  /// A visit has called the event handler. The visit ends there, so that the queue's other items get their turn.
   mutating func endVisit() -> Action {
     visitIsDue = false
     return visitIfDue()

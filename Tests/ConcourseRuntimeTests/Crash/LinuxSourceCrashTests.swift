@@ -11,7 +11,7 @@ extension Crash {
       let none = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeProcessSource(identifier: 0, eventMask: .exit)
       }
-      none.says("makeProcessSource(identifier: 0): a process identifier is above 0")
+      none.says("makeProcessSource(identifier: 0): a process identifier must be positive")
       let nothing = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeProcessSource(identifier: 1, eventMask: [])
       }
@@ -25,7 +25,7 @@ extension Crash {
         _ = DispatchSource.makeProcessSource(identifier: 1, eventMask: [.exit, .signal])
       }
       signals.says(
-        "makeProcessSource(identifier: 1) asks for .signal, which cannot be observed here: Linux tells no process"
+        "makeProcessSource(identifier: 1) asks for .signal, which cannot be observed here: Linux does not report the signals of another process"
       )
       let forks = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         SystemScript.refuse(.bind, with: EPERM)
@@ -41,7 +41,7 @@ extension Crash {
       let none = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeFileSystemObjectSource(fileDescriptor: -1, eventMask: .write)
       }
-      none.says("makeFileSystemObjectSource(fileDescriptor: -1): a descriptor is not below 0")
+      none.says("makeFileSystemObjectSource(fileDescriptor: -1): a descriptor must not be negative")
       let nothing = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeFileSystemObjectSource(fileDescriptor: 0, eventMask: [])
       }
@@ -50,7 +50,7 @@ extension Crash {
         _ = DispatchSource.makeFileSystemObjectSource(fileDescriptor: 0, eventMask: [.write, .funlock])
       }
       unlocking.says(
-        "makeFileSystemObjectSource(fileDescriptor: 0) asks for .funlock, which cannot be observed here: Linux tells nobody when a file is unlocked"
+        "makeFileSystemObjectSource(fileDescriptor: 0) asks for .funlock, which cannot be observed here: Linux does not report when a file is unlocked"
       )
     }
 

@@ -11,11 +11,11 @@ extension Crash {
       let read = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeReadSource(fileDescriptor: -1)
       }
-      read.says("a read source was made for descriptor -1, which is none")
+      read.says("a read source was made for descriptor -1, which is negative")
       let write = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeWriteSource(fileDescriptor: -2)
       }
-      write.says("a write source was made for descriptor -2, which is none")
+      write.says("a write source was made for descriptor -2, which is negative")
     }
 
     @Test("S95 a signal that is none, and one that nothing can observe")
@@ -64,7 +64,7 @@ extension Crash {
         let source = DispatchSource.makeUserDataAddSource()
         (source as! DispatchSource).schedule(deadline: .now())
       }
-      timer.says("schedule(…) on the user data add source, which is no timer")
+      timer.says("schedule(…) on the user data add source, which is not a timer")
       let data = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let source = DispatchSource.makeUserDataAddSource()
         (source as! DispatchSource).or(data: 1)
@@ -120,7 +120,7 @@ extension Crash {
         struct Foreign: DispatchSourceProtocol {}
         Foreign().cancel()
       }
-      end.says("Foreign conforms to DispatchSourceProtocol by itself; only DispatchSource can")
+      end.says("Foreign conforms to DispatchSourceProtocol; only DispatchSource can")
     }
   }
 }

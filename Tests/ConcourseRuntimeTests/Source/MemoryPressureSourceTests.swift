@@ -16,7 +16,7 @@ extension Engine {
       triggers: @escaping @Sendable () -> [PressureTrigger]? = { nil }
     ) -> (WatchedSource, MemoryPressureBackend) {
       let backend = MemoryPressureBackend(
-        mask: mask, gauge: MemoryGauge(root: root.path), level: PressureLevel(quiet: 100 * millisecond),
+        mask: mask, gauge: MemoryGauge(root: root.path), level: PressureLevel(holdTime: 100 * millisecond),
         pause: 20 * millisecond, openTriggers: triggers)
       return (WatchedSource(DispatchSource(memoryPressure: backend, mask, nil)), backend)
     }

@@ -9,12 +9,12 @@ struct PressureLevelTests {
   @Test("With notices, a level lasts until they have been missing for a while")
   func notices() {
     var level = PressureLevel()
-    #expect(level.look(at: 0) == nil)
+    #expect(level.update(at: 0) == nil)
     #expect(level.stalled(.warning, at: 10 * second) == .warning)
     #expect(level.stalled(.warning, at: 12 * second) == nil)
-    #expect(level.look(at: 16 * second) == nil)
-    #expect(level.look(at: 17 * second) == .normal)
-    #expect(level.look(at: 18 * second) == nil)
+    #expect(level.update(at: 16 * second) == nil)
+    #expect(level.update(at: 17 * second) == .normal)
+    #expect(level.update(at: 18 * second) == nil)
   }
 
   @Test("A critical level falls back to a warning while warnings still come")
@@ -22,10 +22,10 @@ struct PressureLevelTests {
     var level = PressureLevel()
     #expect(level.stalled(.critical, at: 10 * second) == .critical)
     #expect(level.stalled(.warning, at: 13 * second) == nil)
-    #expect(level.look(at: 14 * second) == nil)
-    #expect(level.look(at: 15 * second) == .warning)
+    #expect(level.update(at: 14 * second) == nil)
+    #expect(level.update(at: 15 * second) == .warning)
     #expect(level.stalled(.critical, at: 16 * second) == .critical)
-    #expect(level.look(at: 21 * second) == .normal)
+    #expect(level.update(at: 21 * second) == .normal)
   }
 
   @Test("With readings, a level ends only when clearly more is left than when it began")

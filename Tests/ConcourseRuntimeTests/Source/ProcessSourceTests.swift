@@ -184,8 +184,8 @@ extension Engine {
         case .failure(let refusal): refusal.message
         }
       }
-      #expect(reason(0, .exit).contains("above 0"))
-      #expect(reason(-4, .exit).contains("above 0"))
+      #expect(reason(0, .exit).contains("must be positive"))
+      #expect(reason(-4, .exit).contains("must be positive"))
       #expect(reason(1, []).contains("empty event mask"))
       #expect(reason(1, .init(rawValue: 0x8000_0001)).contains("0x1 mean nothing"))
       #expect(reason(1, [.exit, .signal]).contains("asks for .signal, which cannot be observed"))
