@@ -17,7 +17,6 @@ struct PressureLevel: Equatable {
     }
   }
 
-  /// A reading of free memory.
   struct Reading: Equatable {
     /// The fraction of memory that can be used without swapping.
     var available: Double

@@ -72,7 +72,6 @@ final class ProcessConnector {
     _ = newWatch?.install()
   }
 
-  /// Stops the reports to `listener`.
   func remove(_ listener: any ProcessListener, for identifier: pid_t) {
     lock.withLock {
       listeners[identifier]?.removeAll { $0 === listener }

@@ -6,7 +6,6 @@ internal import Glibc
 /// A descriptor (pidfd) holds the process from the beginning, so a reuse of its number does no harm. Without a
 /// descriptor the process is polled, at growing intervals.
 final class ProcessExit {
-  /// The result of a check.
   private enum Outcome {
     case running
     case ended
@@ -66,7 +65,6 @@ final class ProcessExit {
     }
   }
 
-  /// Stops observing.
   func end() {
     let last = lock.withLock { () -> State in
       defer { state = .over }

@@ -97,7 +97,6 @@ final class SourceCore {
 
   // MARK: Life
 
-  /// Whether the source has not been activated yet.
   var isInactive: Bool { lock.withLock { !state.isActive } }
 
   func activate() {

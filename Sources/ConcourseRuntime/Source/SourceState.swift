@@ -64,7 +64,6 @@ struct SourceState {
     return visitIfDue()
   }
 
-  /// Discards the raised event.
   mutating func discardEvents() { hasEvent = false }
 
   /// A registration handler has been set or removed.
@@ -132,7 +131,6 @@ struct SourceState {
 
   // MARK: Visits
 
-  /// A handler for a visit to call.
   enum Step {
     case registrationHandler
     case eventHandler
