@@ -1,5 +1,5 @@
-// What the engine makes of an instant. The public types keep C's encoding; behind this line nobody
-// looks at the encoding again.
+// The engine's form of an instant. The public types keep the C encoding; the rest of the engine uses
+// deadlines.
 
 /// When a wait ends or a timer fires.
 package enum Deadline: Sendable, Equatable {
@@ -12,10 +12,10 @@ package enum Deadline: Sendable, Equatable {
   /// At an absolute reading of the wall clock, in nanoseconds since 1970.
   case wall(UInt64)
 
-  /// Not at all.
+  /// No deadline.
   case never
 
-  /// Reads an uptime instant: 0 is immediate, and what does not fit 63 bits (292 years) is never.
+  /// Decodes an uptime instant: 0 is immediate, and a value beyond 63 bits (292 years) is never.
   init(_ time: DispatchTime) {
     if time.rawValue == 0 {
       self = .immediate
@@ -26,7 +26,7 @@ package enum Deadline: Sendable, Equatable {
     }
   }
 
-  /// Reads a wall-clock instant: the earliest, which C also calls "now", is immediate.
+  /// Decodes a wall-clock instant: the earliest one, which C also calls "now", is immediate.
   init(_ time: DispatchWallTime) {
     if time == .distantFuture {
       self = .never
@@ -38,12 +38,14 @@ package enum Deadline: Sendable, Equatable {
   }
 }
 
-// The C encoding of an instant, one word for all clocks: 0 is now, all ones is never, and the two highest bits
-// name the clock of the rest. 0x: nanoseconds of uptime. 11: minus the nanoseconds since 1970, the least of which
-// also reads as "now". 10: nanoseconds since the machine was started, its sleep included.
+// The C encoding of an instant is one word for all clocks: 0 is now, all ones is never. Otherwise the two highest
+// bits name the clock:
+// - 00 or 01: nanoseconds of uptime.
+// - 11: the negated nanoseconds since 1970. The earliest instant also means "now".
+// - 10: nanoseconds since boot, including sleep.
 
 extension Deadline {
-  /// Reads an instant in the C encoding.
+  /// Decodes an instant in the C encoding.
   package init(encoded time: UInt64) {
     switch EncodedTime(time) {
     case .never: self = .never
@@ -57,7 +59,6 @@ extension Deadline {
   }
 }
 
-/// A time word taken apart.
 package enum EncodedTime {
   case never
   case uptime(UInt64)
@@ -78,7 +79,7 @@ package enum EncodedTime {
     }
   }
 
-  /// The word; times beyond what a clock can say are never, those before its beginning its first.
+  /// Encodes an uptime. nil, and a time beyond the clock's range, give never; a time below `least` gives `least`.
   private static func word(uptime: UInt64?, least: UInt64 = 1) -> UInt64 {
     guard let uptime, uptime <= UInt64(Int64.max) else { return .max }
     return max(uptime, least)
@@ -105,8 +106,8 @@ package enum EncodedTime {
     }
   }
 
-  /// The instant `delta` nanoseconds after a wall clock's seconds and nanoseconds, nil standing for now. Matching C
-  /// function: `dispatch_walltime`.
+  /// The instant `delta` nanoseconds after `when`, a wall-clock time; nil means now.
+  /// Matching C function: `dispatch_walltime`.
   package static func wall(_ when: (seconds: Int, nanoseconds: Int)?, adding delta: Int64) -> UInt64 {
     guard let when else { return word(wall: moved(Clock.wall(), by: delta)) }
     let (seconds, tooFar) = when.seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -117,7 +118,7 @@ package enum EncodedTime {
     return word(wall: sum < 0 ? 0 : UInt64(sum))
   }
 
-  /// nil when there is no such number.
+  /// `time + delta`, at least 0; nil on overflow.
   private static func moved(_ time: UInt64, by delta: Int64) -> UInt64? {
     if delta >= 0 {
       let (sum, overflow) = time.addingReportingOverflow(UInt64(delta))

@@ -1,5 +1,5 @@
-// How important work is: a class, and a place within the class. The static values are computed so
-// that a client module folds them instead of reading globals.
+// The importance of work: a class, and a priority within it. The static values are computed, so that a client module
+// folds them instead of reading globals.
 
 /// A quality-of-service class with a relative priority within it.
 @frozen
@@ -7,22 +7,22 @@ public struct DispatchQoS: Equatable, Sendable {
   /// The class.
   public let qosClass: DispatchQoS.QoSClass
 
-  /// The place within the class: 0 is the class's own, -15 the least.
+  /// The priority within the class: 0 is the class itself, -15 the lowest.
   public let relativePriority: Int
 
-  /// Work the user does not see: prefetching, maintenance, backup.
+  /// Work that the user does not see: prefetching, maintenance, backup.
   @inlinable
   public static var background: DispatchQoS { DispatchQoS(unchecked: .background) }
 
-  /// Long work whose progress the user may watch.
+  /// Long-running work whose progress the user may follow.
   @inlinable
   public static var utility: DispatchQoS { DispatchQoS(unchecked: .utility) }
 
-  /// Work about whose importance nothing is known.
+  /// Work of unknown importance.
   @inlinable
   public static var `default`: DispatchQoS { DispatchQoS(unchecked: .default) }
 
-  /// Work the user asked for and waits for.
+  /// Work that the user has requested and waits for.
   @inlinable
   public static var userInitiated: DispatchQoS { DispatchQoS(unchecked: .userInitiated) }
 
@@ -30,18 +30,18 @@ public struct DispatchQoS: Equatable, Sendable {
   @inlinable
   public static var userInteractive: DispatchQoS { DispatchQoS(unchecked: .userInteractive) }
 
-  /// No class given: the queue, the target or the submitter decides.
+  /// No class specified: the queue, the target or the submitter decides.
   @inlinable
   public static var unspecified: DispatchQoS { DispatchQoS(unchecked: .unspecified) }
 
   /// Makes a quality of service.
   ///
-  /// Traps if the relative priority is outside -15...0. Matches the arguments of C's
-  /// `dispatch_queue_attr_make_with_qos_class`, which answers null there.
+  /// Traps if the relative priority is outside -15...0, where the matching C function,
+  /// `dispatch_queue_attr_make_with_qos_class`, returns NULL.
   ///
   /// - Parameters:
   ///   - qosClass: The class.
-  ///   - relativePriority: The place within the class, from -15 to 0.
+  ///   - relativePriority: The priority within the class, from -15 to 0.
   @inlinable
   public init(qosClass: DispatchQoS.QoSClass, relativePriority: Int) {
     if !(-15...0).contains(relativePriority) {
@@ -51,7 +51,7 @@ public struct DispatchQoS: Equatable, Sendable {
     self.relativePriority = relativePriority
   }
 
-  /// Makes a class's own quality of service.
+  /// Makes a quality of service of relative priority 0.
   @inlinable
   init(unchecked qosClass: DispatchQoS.QoSClass) {
     self.qosClass = qosClass
@@ -67,31 +67,31 @@ public struct DispatchQoS: Equatable, Sendable {
 }
 
 extension DispatchQoS {
-  /// A class of importance. The raw values are C's.
+  /// A quality-of-service class. The raw values are those of C.
   @frozen
   public enum QoSClass: Sendable {
-    /// Work the user does not see.
+    /// Work that the user does not see.
     case background
 
-    /// Long work whose progress the user may watch.
+    /// Long-running work whose progress the user may follow.
     case utility
 
-    /// Work about whose importance nothing is known.
+    /// Work of unknown importance.
     case `default`
 
-    /// Work the user asked for and waits for.
+    /// Work that the user has requested and waits for.
     case userInitiated
 
     /// Work that keeps an interface responsive.
     case userInteractive
 
-    /// No class given.
+    /// No class specified.
     case unspecified
   }
 }
 
 extension DispatchQoS.QoSClass: RawRepresentable {
-  /// The class that C knows by this value, or nil.
+  /// The class with this value in C, or nil.
   @inlinable
   public init?(rawValue: qos_class_t) {
     switch rawValue {
@@ -105,7 +105,7 @@ extension DispatchQoS.QoSClass: RawRepresentable {
     }
   }
 
-  /// C's value of the class.
+  /// The value of the class in C.
   @inlinable
   public var rawValue: qos_class_t {
     switch self {
@@ -119,9 +119,7 @@ extension DispatchQoS.QoSClass: RawRepresentable {
   }
 }
 
-// How a work item is to be run.
-
-/// Options of a work item or of one submission. Bits other than those named here are not allowed.
+/// Options of a work item or of one submission. Undefined bits are not allowed.
 @frozen
 public struct DispatchWorkItemFlags: OptionSet, Sendable {
   /// The bits; those of C's `dispatch_block_flags_t`.
@@ -129,22 +127,22 @@ public struct DispatchWorkItemFlags: OptionSet, Sendable {
 
   /// Makes a set from its bits.
   ///
-  /// - Parameter rawValue: The bits. Unknown ones are kept, and refused by whoever is handed them.
+  /// - Parameter rawValue: The bits. The set keeps undefined bits; the functions that take the set reject them.
   @inlinable
   public init(rawValue: UInt) {
     self.rawValue = rawValue
   }
 
-  /// Submitted to a concurrent queue one created, the item runs alone, after every earlier item and
-  /// before every later one. Means nothing on other queues and when the item is performed directly.
+  /// On a concurrent queue that the program created, the item runs alone, after all earlier items and before all
+  /// later ones. No effect on other queues, or when the item is performed directly.
   @inlinable
   public static var barrier: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x1) }
 
-  /// The item takes on neither the quality of service nor the context of its submitter.
+  /// The item inherits neither the quality of service nor the context of its submitter.
   @inlinable
   public static var detached: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x2) }
 
-  /// The item takes on the context of the moment of its creation instead of that of submission.
+  /// The item captures the context at its creation instead of at its submission.
   @inlinable
   public static var assignCurrentContext: DispatchWorkItemFlags {
     DispatchWorkItemFlags(rawValue: 0x4)
@@ -154,18 +152,18 @@ public struct DispatchWorkItemFlags: OptionSet, Sendable {
   @inlinable
   public static var noQoS: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x8) }
 
-  /// The queue's quality of service goes before the item's, unless that lowers it. The rule for
+  /// The queue's quality of service takes precedence over the item's, unless that would lower it. The default for
   /// asynchronous submission.
   @inlinable
   public static var inheritQoS: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x10) }
 
-  /// The item's quality of service goes before the queue's, unless that lowers it. The rule for
-  /// synchronous execution, and the stronger of the two if both are given.
+  /// The item's quality of service takes precedence over the queue's, unless that would lower it. The default for
+  /// synchronous execution. Wins over `inheritQoS` if both are given.
   @inlinable
   public static var enforceQoS: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: 0x20) }
 }
 
-/// A quality-of-service class as the engine orders it: higher raw value, earlier service.
+/// A quality-of-service class as the engine orders it: a higher raw value is served first.
 @usableFromInline
 enum QoSLevel: UInt8, Comparable {
   case unspecified = 0
@@ -203,8 +201,8 @@ enum QoSLevel: UInt8, Comparable {
   /// The level whose root queue serves work of this level.
   var served: QoSLevel { self == .unspecified ? .default : self }
 
-  /// What an asynchronous submission inherits from a submitter at this level: user-interactive is
-  /// reserved for the thread that talks to the user and travels one class lower.
+  /// The level that an asynchronous submission inherits from a submitter at this level. User-interactive is reserved
+  /// for the thread that serves the user interface, and passes on as user-initiated.
   var propagated: QoSLevel { self == .userInteractive ? .userInitiated : self }
 }
 

@@ -1,12 +1,11 @@
 public import Glibc
 
-// An instant on the uptime clock. How instants move is in TimeArithmetic.swift; how the engine
-// reads one as a deadline is in Deadline.swift.
+// An instant on the uptime clock. TimeArithmetic.swift moves instants; Deadline.swift decodes them for the engine.
 
-/// An instant on the uptime clock, in nanoseconds; the clock stands still while the machine sleeps.
+/// An instant on the uptime clock, in nanoseconds. The clock stops while the machine sleeps.
 ///
-/// An instant of 0 nanoseconds means "now": the runtime reads it as the moment of the call that
-/// receives it. Matches C's `dispatch_time_t` where it names the default clock.
+/// An instant of 0 nanoseconds means "now": the call that receives it reads the clock. Matches C's `dispatch_time_t`
+/// on the default clock.
 @frozen
 public struct DispatchTime: Comparable, Sendable {
   /// The instant in the C encoding: 0 is now, all ones is the distant future, any other value is
@@ -20,12 +19,12 @@ public struct DispatchTime: Comparable, Sendable {
 
   /// The instant of the call, on the uptime clock (`CLOCK_MONOTONIC`).
   ///
-  /// Costs one clock read and no system call. Matches C's `dispatch_time(DISPATCH_TIME_NOW, 0)`.
+  /// Costs one clock read without a system call. Matches C's `dispatch_time(DISPATCH_TIME_NOW, 0)`.
   public static func now() -> DispatchTime {
     DispatchTime(rawValue: Clock.uptime())
   }
 
-  /// An instant that never comes and that no addition or subtraction moves.
+  /// An instant that is never reached. Additions and subtractions leave it unchanged.
   ///
   /// Matches C's `DISPATCH_TIME_FOREVER`.
   @inlinable
@@ -60,7 +59,7 @@ public struct DispatchTime: Comparable, Sendable {
 
   /// The instant `n` after this one; the same as `self + n`.
   ///
-  /// - Parameter n: The interval; negative ones lead back.
+  /// - Parameter n: The interval; negative intervals go back in time.
   /// - Returns: The sum, saturated as `+` saturates.
   public func advanced(by n: DispatchTimeInterval) -> DispatchTime {
     self + n
@@ -68,8 +67,8 @@ public struct DispatchTime: Comparable, Sendable {
 
   /// The interval from this instant to another, in nanoseconds; negative if `other` is earlier.
   ///
-  /// An instant of 0 nanoseconds counts as 0. The way to the distant future is `.never`, the way
-  /// back from it the most negative interval, and a difference that 64 bits cannot hold saturates.
+  /// An instant of 0 nanoseconds counts as 0. The distance to the distant future is `.never`, the distance back from
+  /// it the most negative interval. A difference beyond 64 bits saturates.
   ///
   /// - Parameter other: The instant to measure to.
   public func distance(to other: DispatchTime) -> DispatchTimeInterval {
@@ -83,14 +82,14 @@ public struct DispatchTime: Comparable, Sendable {
   }
 }
 
-// An instant on the wall clock. The stored word is the negated count of nanoseconds since 1970, so
-// its top bit tells a wall-clock instant from an uptime instant; that is C's encoding, and all ones
-// stays free for the distant future. How instants move is in TimeArithmetic.swift.
+// An instant on the wall clock. The stored word is C's encoding: the negated count of nanoseconds since 1970. Its top
+// bit distinguishes it from an uptime instant, and all ones remains free for the distant future. TimeArithmetic.swift
+// moves instants.
 
-/// An instant on the wall clock, in nanoseconds since 1970; it moves when the clock is set.
+/// An instant on the wall clock, in nanoseconds since 1970. It moves when the clock is set.
 ///
-/// Instants reach from 2 ns after the epoch to the year 2262: earlier ones become the first, later
-/// ones the distant future. The first also reads as "now" where C's `DISPATCH_WALLTIME_NOW` does.
+/// The range is from 2 ns after the epoch to the year 2262. Earlier instants become the first one, later instants the
+/// distant future. The first instant also means "now", as C's `DISPATCH_WALLTIME_NOW` does.
 @frozen
 public struct DispatchWallTime: Comparable, Sendable {
   /// The instant in the C encoding: all ones is the distant future, any other value is the negated
@@ -102,11 +101,10 @@ public struct DispatchWallTime: Comparable, Sendable {
     self.rawValue = rawValue
   }
 
-  /// The earliest instant: 2 ns after the epoch, because 1 ns negated is all ones, the distant
-  /// future.
+  /// The earliest instant: 2 ns after the epoch, because 1 ns, negated, is the encoding of the distant future.
   static var earliest: DispatchWallTime { DispatchWallTime(rawValue: .max - 1) }
 
-  /// Makes the instant `nanoseconds` after the epoch, saturated to what the encoding can hold.
+  /// Makes the instant `nanoseconds` after the epoch, saturated to the range of the encoding.
   init(nanosecondsSinceEpoch nanoseconds: UInt64) {
     if nanoseconds < 2 {
       self = .earliest
@@ -127,7 +125,7 @@ public struct DispatchWallTime: Comparable, Sendable {
     DispatchWallTime(nanosecondsSinceEpoch: Clock.wall())
   }
 
-  /// An instant that never comes and that no addition or subtraction moves.
+  /// An instant that is never reached. Additions and subtractions leave it unchanged.
   ///
   /// Matches C's `DISPATCH_TIME_FOREVER`.
   @inlinable
@@ -135,16 +133,16 @@ public struct DispatchWallTime: Comparable, Sendable {
 
   /// Makes an instant from seconds and nanoseconds since 1970.
   ///
-  /// Nothing traps: instants before the epoch become the earliest one, a past instant like any
-  /// other, and instants beyond the year 2262 become the distant future. The nanoseconds need not
-  /// lie between 0 and 999,999,999. Matches C's `dispatch_walltime`.
+  /// Nothing traps: instants before the epoch become the earliest one, which is in the past, and instants beyond the
+  /// year 2262 become the distant future. The nanoseconds may lie outside 0 to 999,999,999. Matches C's
+  /// `dispatch_walltime`.
   ///
   /// - Parameter timespec: The instant as C's `timespec`.
   public init(timespec: timespec) {
     let (seconds, tooFar) = Int64(timespec.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
     let (sum, tooFarStill) = seconds.addingReportingOverflow(Int64(timespec.tv_nsec))
     if tooFar || tooFarStill {
-      // The sum overflows only in the direction in which the seconds lead.
+      // The sum overflows only in the direction of the seconds.
       self = timespec.tv_sec > 0 ? .distantFuture : .earliest
     } else {
       self.init(nanosecondsSinceEpoch: UInt64(clamping: sum))
@@ -154,8 +152,8 @@ public struct DispatchWallTime: Comparable, Sendable {
   /// Whether `a` comes before `b`; nothing comes after the distant future.
   @inlinable
   public static func < (a: DispatchWallTime, b: DispatchWallTime) -> Bool {
-    // Undo the negation, then count from the earliest instant, 2 ns. The distant future, 1 ns by
-    // its encoding, falls below zero, wraps round and so becomes the greatest.
+    // Undo the negation, then count from the earliest instant, 2 ns. The distant future, encoded as 1 ns, wraps below
+    // zero and so becomes the greatest value.
     (0 &- a.rawValue) &- 2 < (0 &- b.rawValue) &- 2
   }
 
@@ -166,20 +164,17 @@ public struct DispatchWallTime: Comparable, Sendable {
   }
 }
 
-// What a wait with a deadline answers.
-
 /// How a wait with a timeout ended.
 @frozen
 public enum DispatchTimeoutResult: Sendable {
-  /// What was waited for happened. Matches a C wait's 0.
+  /// The awaited event happened. Matches 0 as the result of a C wait.
   case success
 
-  /// The deadline passed first, and the wait left no trace. Matches a C wait's non-zero result.
+  /// The deadline passed first. The wait has no other effect. Matches a non-zero result of a C wait.
   case timedOut
 }
 
-// A span of time in one of four units. Everything else about it follows from one number, its count
-// of nanoseconds, saturated.
+// A span of time in one of four units. Its operations use its count of nanoseconds, saturated to 64 bits.
 
 /// A span of time, possibly negative; `never` is longer than any other.
 @frozen
@@ -196,25 +191,24 @@ public enum DispatchTimeInterval: Equatable, Sendable {
   /// A number of nanoseconds.
   case nanoseconds(Int)
 
-  /// No interval at all: a deadline this far away is the distant future, and a timer that repeats
-  /// at this interval fires once.
+  /// No interval: a deadline this far away is the distant future, and a timer that repeats at this interval fires
+  /// once.
   case never
 
   /// Makes an interval from Swift's own duration, in whole nanoseconds.
   ///
-  /// - Parameter duration: The duration. What is finer than a nanosecond is dropped, and a length
-  ///   beyond 292 years saturates.
+  /// - Parameter duration: The duration. Fractions of a nanosecond are dropped, and a length beyond 292 years
+  ///   saturates.
   public init(_ duration: Duration) {
     let (seconds, attoseconds) = duration.components
-    // Both components have the same sign: the sum overflows only away from zero, and a saturated
-    // product cannot come back into range.
+    // Both components have the same sign, so the sum overflows only away from zero, and a saturated product stays out
+    // of range.
     let whole = Self.saturated(seconds, times: 1_000_000_000)
     let (sum, overflow) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
     self = .nanoseconds(Int(overflow ? (seconds < 0 ? .min : .max) : sum))
   }
 
-  /// Whether both denote the same number of nanoseconds once saturated to 64 bits; `never` equals
-  /// only itself.
+  /// Whether both are the same number of nanoseconds after saturation to 64 bits; `never` equals only itself.
   public static func == (lhs: DispatchTimeInterval, rhs: DispatchTimeInterval) -> Bool {
     switch (lhs, rhs) {
     case (.never, .never): true

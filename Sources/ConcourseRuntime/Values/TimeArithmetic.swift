@@ -1,24 +1,23 @@
-// How instants move. One rule serves all operators: the distant future absorbs everything, a sum
-// past the last instant is the distant future, a difference before the first instant is the first
-// instant, and nothing traps. Subtracting is adding the opposite, so each clock has one function
-// that moves an instant.
+// Arithmetic on instants. One rule covers all operators: the distant future never changes, a sum past the last instant
+// is the distant future, a difference before the first instant is the first instant, and nothing traps. Subtraction
+// adds the negated interval, so each clock has one function that moves an instant.
 //
-// The overloads that take Swift's Duration are disfavoured: `.seconds(1)` fits Duration too, and
-// must go on meaning DispatchTimeInterval in code written for Apple's module.
+// The overloads that take Swift's Duration are disfavoured: `.seconds(1)` is a Duration too, and has to remain a
+// DispatchTimeInterval in code written for Apple's module.
 
 extension DispatchTime {
-  /// Moves the instant; 0 stands for the moment of the call.
+  /// Moves the instant; 0 means now.
   func advanced(byNanoseconds delta: Int64) -> DispatchTime {
     if self == .distantFuture { return self }
     let base = rawValue == 0 ? Clock.uptime() : rawValue
-    // The first instant is 1, for 0 would mean "now".
+    // The first instant is 1, since 0 means "now".
     guard let sum = base.moved(by: delta, notBelow: 1) else { return .distantFuture }
     return DispatchTime(rawValue: sum)
   }
 }
 
 extension DispatchWallTime {
-  /// Moves the instant; the earliest one stands for the moment of the call, as it does in C.
+  /// Moves the instant; the earliest one means now, as it does in C.
   func advanced(byNanoseconds delta: Int64) -> DispatchWallTime {
     if self == .distantFuture { return self }
     let base = self == .earliest ? Clock.wall() : nanosecondsSinceEpoch
@@ -29,8 +28,7 @@ extension DispatchWallTime {
 }
 
 extension UInt64 {
-  /// The sum, at least `first`, or nil if it does not fit 63 bits: the top bit tells the clocks
-  /// apart, so neither clock may count into it.
+  /// The sum, at least `first`; nil if it exceeds 63 bits, since the top bit distinguishes the clocks.
   fileprivate func moved(by delta: Int64, notBelow first: UInt64) -> UInt64? {
     if delta < 0 {
       return self > first && self - first > delta.magnitude ? checked(self - delta.magnitude) : first
@@ -45,11 +43,10 @@ extension UInt64 {
 }
 
 extension Int64 {
-  /// The opposite, which for the least value is the greatest.
-  fileprivate var saturatedOpposite: Int64 { self == .min ? .max : -self }
+  /// The negated value; the greatest value for the least one.
+  fileprivate var saturatedNegation: Int64 { self == .min ? .max : -self }
 
-  /// Seconds as whole nanoseconds, saturated. NaN gives the greatest value: a deadline that makes
-  /// no sense must not fire.
+  /// Seconds as whole nanoseconds, saturated. NaN gives the greatest value: an invalid deadline must not fire.
   fileprivate init(saturatingSeconds seconds: Double) {
     let nanoseconds = seconds * 1_000_000_000
     if let exact = Int64(exactly: nanoseconds.rounded(.towardZero)) {
@@ -64,10 +61,9 @@ extension Int64 {
 ///
 /// - Parameters:
 ///   - time: The instant to start from; 0 nanoseconds means now.
-///   - interval: The interval; negative ones lead back.
-/// - Returns: The sum. The distant future stays what it is; `never` and what is too far ahead give
-///   the distant future; what lies before the first instant gives the first, 1 ns. Matches C's
-///   `dispatch_time`.
+///   - interval: The interval; negative intervals go back in time.
+/// - Returns: The sum. The distant future is unchanged; `never`, and a sum beyond the last instant, give the distant
+///   future; a sum before the first instant gives the first, 1 ns. Matches C's `dispatch_time`.
 public func + (time: DispatchTime, interval: DispatchTimeInterval) -> DispatchTime {
   time.advanced(byNanoseconds: interval.saturatedNanoseconds)
 }
@@ -76,9 +72,9 @@ public func + (time: DispatchTime, interval: DispatchTimeInterval) -> DispatchTi
 ///
 /// - Parameters:
 ///   - time: The instant to start from; 0 nanoseconds means now.
-///   - seconds: The interval in seconds, cut to whole nanoseconds; negative ones lead back.
-/// - Returns: The sum, saturated: NaN, infinity and what is too far ahead give the distant future,
-///   what lies before the first instant gives the first, 1 ns.
+///   - seconds: The interval in seconds, truncated to whole nanoseconds; may be negative.
+/// - Returns: The sum, saturated: NaN, infinity and a sum beyond the last instant give the distant future; a sum before
+///   the first instant gives the first, 1 ns.
 public func + (time: DispatchTime, seconds: Double) -> DispatchTime {
   time.advanced(byNanoseconds: Int64(saturatingSeconds: seconds))
 }
@@ -87,7 +83,7 @@ public func + (time: DispatchTime, seconds: Double) -> DispatchTime {
 ///
 /// - Parameters:
 ///   - time: The instant to start from; 0 nanoseconds means now.
-///   - duration: The interval, cut to whole nanoseconds; negative ones lead back.
+///   - duration: The interval, truncated to whole nanoseconds; may be negative.
 /// - Returns: The sum, saturated as for `DispatchTimeInterval`.
 @_disfavoredOverload
 public func + (time: DispatchTime, duration: Duration) -> DispatchTime {
@@ -98,21 +94,20 @@ public func + (time: DispatchTime, duration: Duration) -> DispatchTime {
 ///
 /// - Parameters:
 ///   - time: The instant to start from; 0 nanoseconds means now.
-///   - interval: The interval; negative ones lead ahead, however large.
-/// - Returns: The difference, saturated: what lies before the first instant, and so `never`, gives
-///   the first, 1 ns; what is too far ahead gives the distant future, and so does every difference
-///   from the distant future. Matches C's `dispatch_time` with a negative delta.
+///   - interval: The interval; negative intervals, of any size, go forward in time.
+/// - Returns: The difference, saturated: a result before the first instant, such as that of `never`, gives the first,
+///   1 ns; a result beyond the last instant gives the distant future. The distant future is unchanged. Matches C's
+///   `dispatch_time` with a negative delta.
 public func - (time: DispatchTime, interval: DispatchTimeInterval) -> DispatchTime {
-  time.advanced(byNanoseconds: interval.saturatedNanoseconds.saturatedOpposite)
+  time.advanced(byNanoseconds: interval.saturatedNanoseconds.saturatedNegation)
 }
 
 /// The instant `seconds` before `time`.
 ///
 /// - Parameters:
 ///   - time: The instant to start from; 0 nanoseconds means now.
-///   - seconds: The interval in seconds, cut to whole nanoseconds; negative ones lead ahead.
-/// - Returns: The difference, saturated: infinity gives the first instant, 1 ns; NaN gives the
-///   distant future.
+///   - seconds: The interval in seconds, truncated to whole nanoseconds; may be negative.
+/// - Returns: The difference, saturated: infinity gives the first instant, 1 ns; NaN gives the distant future.
 public func - (time: DispatchTime, seconds: Double) -> DispatchTime {
   time + (-seconds)
 }
@@ -121,7 +116,7 @@ public func - (time: DispatchTime, seconds: Double) -> DispatchTime {
 ///
 /// - Parameters:
 ///   - time: The instant to start from; 0 nanoseconds means now.
-///   - duration: The interval, cut to whole nanoseconds; negative ones lead ahead.
+///   - duration: The interval, truncated to whole nanoseconds; may be negative.
 /// - Returns: The difference, saturated as for `DispatchTimeInterval`.
 @_disfavoredOverload
 public func - (time: DispatchTime, duration: Duration) -> DispatchTime {
@@ -132,10 +127,9 @@ public func - (time: DispatchTime, duration: Duration) -> DispatchTime {
 ///
 /// - Parameters:
 ///   - time: The instant to start from; the earliest instant means now.
-///   - interval: The interval; negative ones lead back.
-/// - Returns: The sum. The distant future stays what it is; `never` and what is too far ahead give
-///   the distant future; what lies before the epoch gives the earliest instant. Matches C's
-///   `dispatch_walltime` and `dispatch_time`.
+///   - interval: The interval; negative intervals go back in time.
+/// - Returns: The sum. The distant future is unchanged; `never`, and a sum beyond the last instant, give the distant
+///   future; a sum before the epoch gives the earliest instant. Matches C's `dispatch_walltime` and `dispatch_time`.
 public func + (time: DispatchWallTime, interval: DispatchTimeInterval) -> DispatchWallTime {
   time.advanced(byNanoseconds: interval.saturatedNanoseconds)
 }
@@ -144,9 +138,9 @@ public func + (time: DispatchWallTime, interval: DispatchTimeInterval) -> Dispat
 ///
 /// - Parameters:
 ///   - time: The instant to start from; the earliest instant means now.
-///   - seconds: The interval in seconds, cut to whole nanoseconds; negative ones lead back.
-/// - Returns: The sum, saturated: NaN, infinity and what is too far ahead give the distant future,
-///   what lies before the epoch gives the earliest instant.
+///   - seconds: The interval in seconds, truncated to whole nanoseconds; may be negative.
+/// - Returns: The sum, saturated: NaN, infinity and a sum beyond the last instant give the distant future; a sum before
+///   the epoch gives the earliest instant.
 public func + (time: DispatchWallTime, seconds: Double) -> DispatchWallTime {
   time.advanced(byNanoseconds: Int64(saturatingSeconds: seconds))
 }
@@ -155,7 +149,7 @@ public func + (time: DispatchWallTime, seconds: Double) -> DispatchWallTime {
 ///
 /// - Parameters:
 ///   - time: The instant to start from; the earliest instant means now.
-///   - duration: The interval, cut to whole nanoseconds; negative ones lead back.
+///   - duration: The interval, truncated to whole nanoseconds; may be negative.
 /// - Returns: The sum, saturated as for `DispatchTimeInterval`.
 @_disfavoredOverload
 public func + (time: DispatchWallTime, duration: Duration) -> DispatchWallTime {
@@ -166,21 +160,19 @@ public func + (time: DispatchWallTime, duration: Duration) -> DispatchWallTime {
 ///
 /// - Parameters:
 ///   - time: The instant to start from; the earliest instant means now.
-///   - interval: The interval; negative ones lead ahead, however large.
-/// - Returns: The difference, saturated: what lies before the epoch, and so `never`, gives the
-///   earliest instant; what is too far ahead gives the distant future, and so does every
-///   difference from the distant future.
+///   - interval: The interval; negative intervals, of any size, go forward in time.
+/// - Returns: The difference, saturated: a result before the epoch, such as that of `never`, gives the earliest
+///   instant; a result beyond the last instant gives the distant future. The distant future is unchanged.
 public func - (time: DispatchWallTime, interval: DispatchTimeInterval) -> DispatchWallTime {
-  time.advanced(byNanoseconds: interval.saturatedNanoseconds.saturatedOpposite)
+  time.advanced(byNanoseconds: interval.saturatedNanoseconds.saturatedNegation)
 }
 
 /// The instant `seconds` before `time`, on the wall clock.
 ///
 /// - Parameters:
 ///   - time: The instant to start from; the earliest instant means now.
-///   - seconds: The interval in seconds, cut to whole nanoseconds; negative ones lead ahead.
-/// - Returns: The difference, saturated: infinity gives the earliest instant, NaN the distant
-///   future.
+///   - seconds: The interval in seconds, truncated to whole nanoseconds; may be negative.
+/// - Returns: The difference, saturated: infinity gives the earliest instant, NaN the distant future.
 public func - (time: DispatchWallTime, seconds: Double) -> DispatchWallTime {
   time + (-seconds)
 }
@@ -189,7 +181,7 @@ public func - (time: DispatchWallTime, seconds: Double) -> DispatchWallTime {
 ///
 /// - Parameters:
 ///   - time: The instant to start from; the earliest instant means now.
-///   - duration: The interval, cut to whole nanoseconds; negative ones lead ahead.
+///   - duration: The interval, truncated to whole nanoseconds; may be negative.
 /// - Returns: The difference, saturated as for `DispatchTimeInterval`.
 @_disfavoredOverload
 public func - (time: DispatchWallTime, duration: Duration) -> DispatchWallTime {
