@@ -1,15 +1,15 @@
-/// Counts work that is outstanding, so that one can wait for all of it or be told when it is done.
+/// Counts outstanding work, and lets a thread wait, or be notified, until all of it is done.
 ///
-/// Anything may be counted: items submitted with the group, or stretches between `enter` and `leave`.
-/// A group can be used again. All calls may be made from any thread. Matching C type:
-/// `dispatch_group_t`.
+/// A group counts items that are submitted with it, and pairs of `enter` and `leave`. It can be reused. All calls may
+/// be made from any thread. Matching C type: `dispatch_group_t`.
 public class DispatchGroup: DispatchObject {
   @usableFromInline final let state = GroupState()
-  /// Grows by one each time the group becomes empty with somebody registered: what waiters sleep on.
+  /// The futex on which waiters sleep. Incremented each time the group becomes empty while `GroupState.registered` is
+  /// set.
   private let round = Atomic<UInt32>(0)
   private let lock = Lock()
-  private var registered: [Notification] = []
-  /// Somebody sleeps, or is about to, until `round` grows.
+  private var notifications: [Notification] = []
+  /// Whether a thread sleeps, or is about to, until `round` changes.
   private var hasWaiters = false
 
   private struct Notification {
@@ -17,19 +17,19 @@ public class DispatchGroup: DispatchObject {
     let node: NodePointer
   }
 
-  /// An empty group. O(1). Matching C function: `dispatch_group_create`.
+  /// Creates an empty group. O(1). Matching C function: `dispatch_group_create`.
   public init() { super.init(kind: .group) }
 
-  /// Adds one to what is outstanding. O(1), one atomic addition. Traps when about a thousand million
-  /// entries are outstanding. Matching C function: `dispatch_group_enter`.
+  /// Increments the count of outstanding work. O(1), one atomic addition. Traps at 2^30 outstanding entries.
+  /// Matching C function: `dispatch_group_enter`.
   @inlinable
   public final func enter() {
     if !state.enter() { tooManyEntries() }
   }
 
-  /// Takes one from what is outstanding; at zero, waiters are released and notifications submitted.
+  /// Decrements the count of outstanding work; at zero, releases the waiters and submits the notifications.
   ///
-  /// Traps when nothing is outstanding. O(1) but for the last. Matching C function:
+  /// Traps when nothing is outstanding. O(1), except for the last `leave`. Matching C function:
   /// `dispatch_group_leave`.
   @inlinable
   public final func leave() {
@@ -52,15 +52,14 @@ public class DispatchGroup: DispatchObject {
 
   // MARK: Items
 
-  /// Counts an item that is being submitted. The first of them keeps the group alive, so that each item
-  /// need not.
+  /// Counts an item that is being submitted. The first outstanding item retains the group for all of them.
   @inline(__always)
   final func enterForItem() -> Unmanaged<DispatchGroup> {
     if !state.enterItem(first: { _ = Unmanaged.passRetained(self) }) { tooManyEntries() }
     return .passUnretained(self)
   }
 
-  /// The item has returned and everything it captured is gone.
+  /// Uncounts an item that has returned and whose captures are destroyed.
   final func leaveAfterItem() {
     let (leave, lastItem) = state.leaveItem()
     if leave == .last { becameEmpty() }
@@ -76,8 +75,8 @@ public class DispatchGroup: DispatchObject {
   @available(*, noasync, message: "blocks the thread; use notify or await the work")
   public func wait() { _ = wait(until: .never) }
 
-  /// Waits until nothing is outstanding or `timeout` has passed; a time that has passed already only
-  /// looks. Matching C function: `dispatch_group_wait`.
+  /// Waits until nothing is outstanding or `timeout` has passed. A timeout in the past only tests the group.
+  /// Matching C function: `dispatch_group_wait`.
   @available(*, noasync, message: "blocks the thread; use notify or await the work")
   public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { wait(until: Deadline(timeout)) }
 
@@ -114,9 +113,9 @@ public class DispatchGroup: DispatchObject {
 
   // MARK: Notification
 
-  /// Submits a closure once nothing is outstanding: at once if the group is empty, else when the count
-  /// next reaches zero. The group and the queue stay alive until then. Notifications for one serial
-  /// queue arrive in the order of their registration. Matching C function: `dispatch_group_notify`.
+  /// Submits a closure when nothing is outstanding: at once if the group is empty, otherwise when the count next
+  /// reaches zero. The group and the queue stay alive until then. Notifications for one serial queue run in the order
+  /// of their registration. Matching C function: `dispatch_group_notify`.
   public func notify(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], queue: DispatchQueue,
     execute work: @escaping () -> Void
@@ -128,31 +127,30 @@ public class DispatchGroup: DispatchObject {
         .closure(work), level: level, traits: flags.contains(.barrier) ? .barrier : []))
   }
 
-  /// As `notify(qos:flags:queue:execute:)`, submitting a work item. Matching C function:
-  /// `dispatch_group_notify`.
+  /// As `notify(qos:flags:queue:execute:)`, with a work item. Matching C function: `dispatch_group_notify`.
   public func notify(queue: DispatchQueue, work: DispatchWorkItem) {
     notify(queue, work.makeNode(for: queue, group: nil))
   }
 
-  /// Submitted under the lock, here and in `becameEmpty`, so that the order of registration is kept
-  /// whoever submits; no client code runs there.
+  /// Registers a notification. `notify` and `becameEmpty` submit notifications under the lock, which keeps the order
+  /// of registration. No client code runs under it.
   final func notify(_ queue: DispatchQueue, _ node: NodePointer) {
     lock.withLock {
       if state.register() {
-        registered.append(Notification(queue: queue, node: node))
+        notifications.append(Notification(queue: queue, node: node))
       } else {
-        // Empty: what was registered before and is still on its way out goes first.
+        // The group is empty: earlier notifications that are not submitted yet go first.
         submitRegistered()
         queue.submit(node)
       }
     }
   }
 
-  /// The count has touched zero while somebody was registered.
+  /// Releases waiters and notifications after the count has reached zero with `registered` set.
   @usableFromInline @inline(never)
   final func becameEmpty() { lock.withLock { submitRegistered() } }
 
-  /// Tells everybody registered that the group is empty, unless it is no longer or they have been told.
+  /// Wakes the waiters and submits the notifications, unless the group is in use again or another thread has done so.
   /// Call under the lock.
   private final func submitRegistered() {
     guard state.takeRegistrations() else { return }
@@ -162,16 +160,16 @@ public class DispatchGroup: DispatchObject {
       hasWaiters = false
       Futex.wake(round, count: .max)
     }
-    for notification in registered { notification.queue.submit(notification.node) }
-    // A group that is used again and again needs no new memory each time.
-    registered.removeAll(keepingCapacity: registered.count <= 16)
+    for notification in notifications { notification.queue.submit(notification.node) }
+    // Keep the capacity, so that a reused group does not allocate each time.
+    notifications.removeAll(keepingCapacity: notifications.count <= 16)
   }
 }
 
-// SAFETY: `state` and `round` are atomics, `registered` and `hasWaiters` are GUARDED BY `lock`.
+// SAFETY: `state` and `round` are atomics; `notifications` and `hasWaiters` are GUARDED BY `lock`.
 extension DispatchGroup: @unchecked Sendable {}
 
-// A group that C programs hold keeps itself alive while it is entered: they may release it then.
+// A group that a C program has entered retains itself: the program may release it before it leaves.
 
 extension DispatchGroup {
   /// As `enter`. Matching C function: `dispatch_group_enter`.
@@ -180,7 +178,7 @@ extension DispatchGroup {
     if !state.enter(first: { DispatchObject.retainForC(.passUnretained(self)) }) { tooManyEntries() }
   }
 
-  /// As `leave`, for who entered by `enterKeptAlive`. Matching C function: `dispatch_group_leave`.
+  /// As `leave`, balancing `enterKeptAlive`. Matching C function: `dispatch_group_leave`.
   @inlinable
   package final func leaveKeptAlive() {
     let (leave, lastEntered) = state.leaveEntered()

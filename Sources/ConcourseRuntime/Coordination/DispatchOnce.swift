@@ -1,24 +1,22 @@
-/// Runs a piece of code exactly once, whoever comes first.
+/// Runs a closure exactly once, on the first thread that asks for it.
 ///
-/// Swift's own lazily initialised globals do the same for values; this is for code that must run once per
-/// object. Matching C type: `dispatch_once_t`.
+/// For values, Swift's lazily initialized globals do the same; this type is for code that must run once per object.
+/// Matching C type: `dispatch_once_t`.
 public final class DispatchOnce: Sendable {
   private let gate = OnceGate()
 
-  /// A gate that nobody has passed.
+  /// Creates an object whose closure has not run.
   public init() {}
 
-  /// Runs `body` if it is the first call; other callers return only after it has completed.
-  ///
-  /// One load once it has. Traps when `body` calls `perform` on the same object. Matching C function:
-  /// `dispatch_once`.
+  /// Runs `body` on the first call. Concurrent callers return when `body` has completed; later calls cost one load.
+  /// Traps when `body` calls `perform` on the same object. Matching C function: `dispatch_once`.
   public func perform(_ body: () -> Void) { gate.perform(body) }
 }
 
-/// The word behind `DispatchOnce`: 0 before, all ones afterwards, and in between the kernel id of the thread
-/// that runs the body, with one bit more once somebody sleeps on it.
+/// The word of a `DispatchOnce`. It is 0 before the body runs, all ones after it has completed, and in between the
+/// kernel id of the thread that runs the body, with one more bit set once another thread sleeps on it.
 ///
-/// All ones for "done" is part of the C interface: code compiled against it looks at the word itself.
+/// All ones for "done" is part of the C interface: code compiled against the header tests the word itself.
 package struct OnceGate: ~Copyable {
   private static let done: UInt32 = .max
   private static let sleepers: UInt32 = 1 << 31
@@ -27,18 +25,19 @@ package struct OnceGate: ~Copyable {
 
   @inline(__always)
   func perform(_ body: () -> Void) {
-    // ORDERING: acquiring; pairs with the releasing exchange below: who finds it done sees what was done.
+    // ORDERING: acquiring; pairs with the releasing exchange in `performSlowly`; a caller that finds the gate done
+    // sees the effects of the body.
     if word.load(ordering: .acquiring) != Self.done { performSlowly(body) }
   }
 
   @inline(never)
   private func performSlowly(_ body: () -> Void) {
     let id = CurrentThread.id
-    // ORDERING: acquiring; as above, when another thread has just completed.
+    // ORDERING: acquiring; as in `perform`, if another thread has just completed.
     let (first, seen) = word.compareExchange(expected: 0, desired: id, ordering: .acquiring)
     guard first else {
       if seen & ~Self.sleepers == id {
-        Trap.clientBug("a body that runs once asked for itself again: it would wait for itself")
+        Trap.clientBug("a once body called its own once again: it would wait for itself")
       }
       return waitUntilDone()
     }
@@ -46,7 +45,8 @@ package struct OnceGate: ~Copyable {
     thread.pointee.once_depth &+= 1
     body()
     thread.pointee.once_depth &-= 1
-    // ORDERING: acquiring and releasing; publishes what the body did.
+    // ORDERING: acquiring and releasing; pairs with the acquiring loads in `perform` and `waitUntilDone`; publishes
+    // the effects of the body.
     let last = word.exchange(Self.done, ordering: .acquiringAndReleasing)
     if last & Self.sleepers != 0 { Futex.wake(word, count: .max) }
   }
@@ -57,7 +57,7 @@ package struct OnceGate: ~Copyable {
         // ORDERING: acquiring; as in `perform`.
         let seen = word.load(ordering: .acquiring)
         if seen == Self.done { return }
-        // ORDERING: relaxed; announces a sleeper, publishes nothing.
+        // ORDERING: relaxed; announces a sleeper and publishes nothing.
         if seen & Self.sleepers != 0
           || word.compareExchange(expected: seen, desired: seen | Self.sleepers, ordering: .relaxed).exchanged
         {
@@ -69,17 +69,17 @@ package struct OnceGate: ~Copyable {
 }
 
 extension OnceGate {
-  /// Passes the gate that lies in a word of a C program, `dispatch_once_t`: 0 before, all ones afterwards.
-  /// - Parameter word: 8 bytes that stay where they are.
+  /// Performs `body` once for a `dispatch_once_t` of a C program: 0 before, all ones afterwards.
+  /// - Parameter word: 8 bytes at a fixed address.
   package static func perform(at word: UnsafeMutableRawPointer, _ body: () -> Void) {
-    // SAFETY: a gate is an atomic of 32 bits whose first state is 0, and those are the word's lower half.
+    // SAFETY: a gate is a 32-bit atomic whose initial state is 0; it occupies the lower half of the word.
     let gate = word.assumingMemoryBound(to: OnceGate.self)
     gate.pointee.perform {
       body()
-      // SAFETY: the word's upper half. Inlined client code takes the whole word for done only when the gate has
-      // stored the lower half, which it does afterwards, releasing.
+      // SAFETY: the upper half of the word. Inlined client code tests the whole word, which reads as done only after
+      // the gate's releasing exchange has stored the lower half.
       let upper = (word + 4).assumingMemoryBound(to: Atomic<UInt32>.self)
-      // ORDERING: relaxed; see above.
+      // ORDERING: relaxed; the gate's releasing exchange follows and publishes this store.
       upper.pointee.store(.max, ordering: .relaxed)
     }
   }

@@ -1,18 +1,18 @@
-/// A counting semaphore that makes no system call unless a thread must sleep or be woken.
+/// A counting semaphore. It makes a system call only to put a thread to sleep or to wake one.
 ///
-/// All calls may be made from any thread; a signal need not come from the thread that waited. Matching
-/// C type: `dispatch_semaphore_t`.
+/// All calls may be made from any thread; the thread that signals need not have waited.
+/// Matching C type: `dispatch_semaphore_t`.
 public class DispatchSemaphore: DispatchObject {
-  /// The value; below zero, minus the number of waiters.
+  /// The value; below zero, the negated number of waiters.
   @usableFromInline final let value: Atomic<Int>
-  /// Signals that belong to waiters who have not picked them up: what they sleep on. Signed: below zero, what
-  /// timed-out waiters have taken in advance, of signals that are under way.
+  /// The grants of signals that no waiter has taken yet; the futex on which waiters sleep. Signed: below zero, the
+  /// number of grants that timed-out waiters have taken in advance from signals in flight.
   private let grants = Atomic<UInt32>(0)
-  /// Waiters that sleep, or are about to.
+  /// The number of waiters that sleep, or are about to.
   private let sleepers = Atomic<Int>(0)
   private let original: Int
 
-  /// A semaphore with `value` places. Traps for a negative value. Matching C function:
+  /// Creates a semaphore with `value` places. Traps on a negative value. Matching C function:
   /// `dispatch_semaphore_create`.
   public init(value: Int) {
     guard value >= 0 else {
@@ -24,7 +24,7 @@ public class DispatchSemaphore: DispatchObject {
   }
 
   deinit {
-    // ORDERING: relaxed; the last reference is gone, nobody else looks.
+    // ORDERING: relaxed; the last reference is gone, so no other thread accesses the value.
     let last = value.load(ordering: .relaxed)
     if last < original {
       Trap.clientBug(
@@ -33,10 +33,10 @@ public class DispatchSemaphore: DispatchObject {
     }
   }
 
-  /// Gives one place back and releases the waiter it belongs to, if any.
+  /// Returns a place and wakes the waiter that receives it, if any.
   ///
-  /// O(1), one atomic addition when nobody waits. Matching C function: `dispatch_semaphore_signal`.
-  /// - Returns: non-zero exactly when a waiting thread was released.
+  /// O(1), one atomic addition if there is no waiter. Matching C function: `dispatch_semaphore_signal`.
+  /// - Returns: non-zero exactly if a waiting thread received the place.
   @inlinable
   @discardableResult
   public final func signal() -> Int {
@@ -47,8 +47,7 @@ public class DispatchSemaphore: DispatchObject {
     return 1
   }
 
-  /// Takes one place, waiting for it as long as it takes. Matching C function:
-  /// `dispatch_semaphore_wait`.
+  /// Takes a place, and waits for one if necessary. Matching C function: `dispatch_semaphore_wait`.
   @available(*, noasync, message: "blocks the thread; await a task instead")
   @inlinable
   public final func wait() {
@@ -57,8 +56,8 @@ public class DispatchSemaphore: DispatchObject {
     waitForGrant()
   }
 
-  /// Takes one place, waiting until `timeout` at most; a time that has passed already only looks. A wait
-  /// that fails leaves the semaphore as it was. Matching C function: `dispatch_semaphore_wait`.
+  /// Takes a place, and waits for one until `timeout` if necessary. A timeout in the past only tests the semaphore. A
+  /// wait that times out leaves the semaphore unchanged. Matching C function: `dispatch_semaphore_wait`.
   @available(*, noasync, message: "blocks the thread; await a task instead")
   public final func wait(timeout: DispatchTime) -> DispatchTimeoutResult { wait(until: Deadline(timeout)) }
 
@@ -76,24 +75,25 @@ public class DispatchSemaphore: DispatchObject {
 
   // MARK: Slow paths
 
-  /// A waiter is owed a place: lets one pick it up.
+  /// Grants a place to a waiter. Called by a signal that found the value below zero.
   @usableFromInline @inline(never)
   final func grant() {
-    // Until then the waiter keeps the semaphore alive; let go, it may release the last reference, also to what a C
-    // program is signalling.
+    // The waiter keeps the semaphore alive until it has the grant. It may then release the last reference, even to an
+    // object that a C program is signalling.
     let kept = Unmanaged.passRetained(self)
     defer { kept.release() }
     deliver()
   }
 
-  /// Adds a grant, and wakes the waiters that may go on.
+  /// Adds a grant, and wakes the waiters that may take one.
   private final func deliver() {
-    // ORDERING: sequentially consistent; releases what the signaller did, and stands before its look at
-    // the sleepers. The waiter announces its sleep before it looks at `grants` for the last time.
+    // ORDERING: sequentially consistent; publishes to the waiter what the signaller did, and precedes the load of
+    // `sleepers` below. The waiter increments `sleepers` before its last load of `grants`: one of the two sees the
+    // other.
     let granted = Int32(bitPattern: grants.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue)
-    // Below zero no waiter may go on yet. At zero all late waiters may.
+    // Below zero every grant is taken in advance. At zero all of those waiters may continue.
     guard granted >= 0 else { return }
-    // ORDERING: sequentially consistent; the other half of that race.
+    // ORDERING: sequentially consistent; pairs with the addition to `sleepers` in `sleep`.
     guard sleepers.load(ordering: .sequentiallyConsistent) > 0 else { return }
     Futex.wake(grants, count: granted == 0 ? .max : 1)
   }
@@ -101,7 +101,7 @@ public class DispatchSemaphore: DispatchObject {
   @usableFromInline @inline(never)
   final func waitForGrant() { _ = waitForGrant(.never) }
 
-  /// The value was taken below zero: a later signal owes this thread a place.
+  /// Waits for a grant, after the value was decremented below zero.
   private final func waitForGrant(_ deadline: Deadline) -> DispatchTimeoutResult {
     if case .immediate = deadline {
     } else if Spin.wait(rounds: Spin.waitRounds, until: { takeGrant() == nil }) {
@@ -113,9 +113,10 @@ public class DispatchSemaphore: DispatchObject {
   }
 
   private final func sleep(until deadline: Deadline) -> DispatchTimeoutResult {
-    // ORDERING: sequentially consistent; see `grant`.
+    // ORDERING: sequentially consistent; pairs with the load of `sleepers` in `deliver`, and precedes the loads of
+    // `grants`.
     sleepers.wrappingAdd(1, ordering: .sequentiallyConsistent)
-    // ORDERING: relaxed; leaving late only costs a signaller a futile wake-up.
+    // ORDERING: relaxed; a late decrement only costs a signaller a futile wake-up.
     defer { sleepers.wrappingSubtract(1, ordering: .relaxed) }
     while true {
       guard let seen = takeGrant() else { return .success }
@@ -125,13 +126,14 @@ public class DispatchSemaphore: DispatchObject {
     }
   }
 
-  /// - Returns: nil when it has taken one, else what it saw of `grants`.
+  /// - Returns: nil if it has taken a grant, else the value of `grants` that it saw.
   private final func takeGrant() -> UInt32? {
-    // ORDERING: sequentially consistent; the last look before sleep must come after the announcement.
+    // ORDERING: sequentially consistent; the last load before sleeping follows the addition to `sleepers`; see
+    // `deliver`.
     var seen = grants.load(ordering: .sequentiallyConsistent)
     while Int32(bitPattern: seen) > 0 {
-      // ORDERING: acquiring, pairs with the addition in `deliver`; releasing, so that a late waiter whose grant this
-      // was sees in `value` that there is one waiter more.
+      // ORDERING: acquiring, pairs with the addition in `deliver`; releasing, so that the late waiter to whom this
+      // grant belonged sees the further waiter in `value`.
       let (taken, original) = grants.weakCompareExchange(
         expected: seen, desired: seen - 1, ordering: .acquiringAndReleasing)
       if taken { return nil }
@@ -140,11 +142,12 @@ public class DispatchSemaphore: DispatchObject {
     return seen
   }
 
-  /// A signal has counted this waiter in: takes its grant, in advance if need be, and sleeps until it has come. Until
-  /// then the signaller still uses the semaphore; taken in advance, no other waiter gets it.
-  /// - Returns: false when another waiter had taken that grant; this one has withdrawn instead.
+  /// Takes the grant of a signal that has counted this late waiter. If the grant has not come, the waiter takes it in
+  /// advance, so that no other waiter can, and sleeps until it comes: the signaller still uses the semaphore until
+  /// then.
+  /// - Returns: false if another waiter had taken the grant; this waiter has then withdrawn.
   private final func takeOwedGrant() -> Bool {
-    // ORDERING: sequentially consistent; as in `takeGrant`, and before the look at `value`.
+    // ORDERING: sequentially consistent; as in `takeGrant`, and before the load of `value` in `withdraw`.
     var seen = grants.wrappingSubtract(1, ordering: .sequentiallyConsistent).newValue
     guard Int32(bitPattern: seen) < 0 else { return true }
     if withdraw() {
@@ -160,9 +163,9 @@ public class DispatchSemaphore: DispatchObject {
   }
 
   /// Undoes this thread's decrement after a timeout.
-  /// - Returns: false when a signal has come meanwhile: its grant must be taken.
+  /// - Returns: false if a signal has counted this thread meanwhile: the thread must take its grant.
   private final func withdraw() -> Bool {
-    // ORDERING: relaxed; undoing publishes nothing.
+    // ORDERING: relaxed; the undo publishes nothing.
     var seen = value.load(ordering: .relaxed)
     while seen < 0 {
       // ORDERING: relaxed; as above.

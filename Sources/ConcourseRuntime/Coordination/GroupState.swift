@@ -1,14 +1,14 @@
-/// What a group counts, in one 64-bit word.
+/// The counts of a group, in one 64-bit word.
 ///
 /// | bits  | field      | meaning |
 /// |-------|------------|---------|
 /// | 0–30  | entered    | `enter`s without their `leave` |
 /// | 32–62 | items      | submitted items that have not returned |
-/// | 63    | registered | somebody waits, or wants to be notified, when both are zero |
+/// | 63    | registered | a waiter or a notification is to be released when both counts are zero |
 ///
-/// `enter` and `leave` are one addition each. Whoever brings both counts to zero while `registered` is
-/// set must try to take the registrations, under the group's lock; the compare-exchange there decides
-/// between it, other leavers, and threads that enter anew.
+/// `enter` and `leave` are one addition each. A thread that brings both counts to zero while `registered` is set must
+/// try to take the registrations under the group's lock. The compare-exchange there decides between this thread,
+/// other leavers, and threads that enter again.
 @usableFromInline
 struct GroupState: ~Copyable {
   @usableFromInline let word = Atomic<UInt64>(0)
@@ -24,26 +24,26 @@ struct GroupState: ~Copyable {
 
   @usableFromInline
   enum Leave {
-    /// Something is still outstanding, or nobody wants to know.
+    /// Something is still outstanding, or `registered` is not set.
     case others
-    /// Nothing is outstanding and somebody wants to know.
+    /// Nothing is outstanding, and `registered` is set.
     case last
     /// Nothing was outstanding.
     case unbalanced
   }
 
-  /// - Returns: false when too many are outstanding.
+  /// - Returns: false if too many entries are outstanding.
   @inlinable @inline(__always)
   func enter() -> Bool {
-    // ORDERING: relaxed; entering publishes nothing, and its order with a leave is the client's.
+    // ORDERING: relaxed; entering publishes nothing, and the client orders it before the matching leave.
     let after = word.wrappingAdd(Self.entered, ordering: .relaxed).newValue
     return after & Self.enteredMask < Self.most
   }
 
   @inlinable @inline(__always)
   func leave() -> Leave {
-    // ORDERING: acquiring and releasing; every leave publishes what came before it, and the last one
-    // sees all of it and passes it on to waiters and notifications.
+    // ORDERING: acquiring and releasing; pairs with the other leaves and with `isEmpty`. Each leave publishes what
+    // came before it; the last one sees all of it and passes it on to waiters and notifications.
     let (before, after) = word.wrappingSubtract(Self.entered, ordering: .acquiringAndReleasing)
     if before & Self.enteredMask == 0 { return .unbalanced }
     return after == Self.registered ? .last : .others
@@ -58,7 +58,7 @@ struct GroupState: ~Copyable {
     return before & Self.enteredMask < Self.most
   }
 
-  /// As `leave`, saying also whether nothing is entered any more.
+  /// As `leave`; also returns whether this was the last outstanding `enter`.
   @inlinable @inline(__always)
   func leaveEntered() -> (Leave, lastEntered: Bool) {
     // ORDERING: acquiring and releasing; as in `leave`.
@@ -67,17 +67,17 @@ struct GroupState: ~Copyable {
     return (after == Self.registered ? .last : .others, after & Self.enteredMask == 0)
   }
 
-  /// Counts an item, and calls `first` if there was none.
+  /// Counts an item, and calls `first` if it is the only one.
   @inline(__always)
   func enterItem(first: () -> Void) -> Bool {
-    // ORDERING: relaxed; as in `enter`. The reference that `first` takes is released by the thread that
-    // brings the item count back to zero; the caller's own reference covers the time in between.
+    // ORDERING: relaxed; as in `enter`. The thread that brings the item count back to zero releases the reference
+    // that `first` takes. The caller's own reference covers the time in between.
     let before = word.wrappingAdd(Self.item, ordering: .relaxed).oldValue
     if before & Self.itemMask == 0 { first() }
     return before & Self.itemMask < Self.most << 32
   }
 
-  /// - Returns: what leaving did, and whether this was the last item.
+  /// - Returns: the effect of leaving, and whether this was the last item.
   @inline(__always)
   func leaveItem() -> (Leave, lastItem: Bool) {
     // ORDERING: acquiring and releasing; as in `leave`.
@@ -87,18 +87,19 @@ struct GroupState: ~Copyable {
 
   /// Whether nothing is outstanding.
   var isEmpty: Bool {
-    // ORDERING: acquiring; pairs with the leaves: who finds the group empty sees what was done in it.
+    // ORDERING: acquiring; pairs with the leaves: a thread that finds the group empty sees their work.
     word.load(ordering: .acquiring) & ~Self.registered == 0
   }
 
-  /// Asks for the last leaver to tell. Call under the group's lock.
-  /// - Returns: false when nothing is outstanding: there is nothing to wait for.
+  /// Sets `registered`, so that the last leaver takes the registrations. Call under the group's lock.
+  /// - Returns: false if nothing is outstanding: the caller need not wait.
   func register() -> Bool {
     // ORDERING: acquiring; as in `isEmpty`.
     var seen = word.load(ordering: .acquiring)
     while seen & ~Self.registered != 0 {
       if seen & Self.registered != 0 { return true }
-      // ORDERING: acquiring and releasing; a leaver that sees the flag comes for the registrations.
+      // ORDERING: acquiring and releasing; pairs with the leaves: a leaver that sees the flag takes the
+      // registrations.
       let (done, original) = word.weakCompareExchange(
         expected: seen, desired: seen | Self.registered, successOrdering: .acquiringAndReleasing,
         failureOrdering: .acquiring)

@@ -1,6 +1,6 @@
 extension DispatchQueue {
-  /// Runs a function once for each number from 0 to `iterations - 1` and returns after the last: in parallel if the
-  /// queue lets its items overlap, in order if not. nil stands for the global queue of the caller's level.
+  /// Runs a function once for each number from 0 to `iterations - 1`, and returns after the last: in parallel if the
+  /// items of the queue may overlap, in order otherwise. nil means the global queue of the caller's level.
   ///
   /// Matching C function: `dispatch_apply_f`.
   package static func apply(
@@ -19,7 +19,7 @@ extension DispatchQueue {
     }
   }
 
-  /// Whether neither this queue nor one above it is serial.
+  /// Whether this queue and all its targets are concurrent.
   private final var letsItemsOverlap: Bool {
     var link: DispatchQueue? = self
     while let queue = link {
@@ -33,24 +33,24 @@ extension DispatchQueue {
 extension DispatchQueue {
   /// Runs `work` once for each number from 0 to `iterations - 1`, in parallel, and returns after the last.
   ///
-  /// The calling thread takes part; at most as many threads as there are processors run at a time, nested
-  /// loops included. The runtime chooses how many iterations to hand out at once, by how long they
-  /// take, so striding by hand is not needed. Zero or fewer iterations return at once. Matching C function:
-  /// `dispatch_apply` with `DISPATCH_APPLY_AUTO`.
+  /// The calling thread takes part. At most as many threads as there are processors run at a time, including nested
+  /// loops. The runtime chooses how many iterations a thread claims at once by how long they take, so manual striding
+  /// is not needed. The call returns at once for zero or fewer iterations. Matching C function: `dispatch_apply` with
+  /// `DISPATCH_APPLY_AUTO`.
   @inlinable
   public class func concurrentPerform(iterations: Int, execute work: (Int) -> Void) {
-    // The loop over a range is compiled into the caller, where `work` may be inlined into it.
+    // This loop is compiled into the caller, where the compiler can inline `work`.
     ParallelLoop.run(iterations) { range in
       for index in range { work(index) }
     }
   }
 }
 
-/// One parallel loop: a counter that participants claim ranges of iterations from.
+/// A parallel loop: a counter from which the participants claim ranges of iterations.
 @usableFromInline
 final class ParallelLoop {
-  /// Nanoseconds that one claim should take: long against the cost of claiming, short against the time a
-  /// user notices.
+  /// The target duration of one claim, in nanoseconds: long compared with the cost of claiming, too short for a user
+  /// to notice.
   private static let claimTarget: UInt64 = 20_000
 
   private let iterations: Int
@@ -60,7 +60,7 @@ final class ParallelLoop {
   /// Points to the caller's closure, on the caller's stack.
   private let body: UnsafePointer<(Range<Int>) -> Void>
   private let threads: Int
-  /// The queue whose items the iterations are, when that is no global queue. The caller holds a place on it.
+  /// The queue whose items the iterations are, unless it is global. The caller holds a place on it.
   private let queue: Unmanaged<DispatchQueue>?
 
   private init(
@@ -77,7 +77,7 @@ final class ParallelLoop {
   static func run(_ iterations: Int, _ body: (Range<Int>) -> Void) {
     guard iterations > 0 else { return }
     let level = Frame.current?.pointee.level ?? .unspecified
-    // `shared` first: a loop may be the first thing a process asks of the runtime.
+    // Use `shared`: a loop may be the first call of the runtime in the process.
     let root = Runtime.shared.roots[Int(level.rawValue)].takeUnretainedValue()
     root.queue._withUnsafeGuaranteedRef { queue in
       let frame = Frame(
@@ -86,7 +86,8 @@ final class ParallelLoop {
     }
   }
 
-  /// The same as items of a queue that lets them overlap; the caller runs one of its items.
+  /// As `run(_:_:)`, with the iterations as items of a queue whose items may overlap. The caller runs one of its
+  /// items.
   static func run(_ iterations: Int, on queue: DispatchQueue, _ body: (Range<Int>) -> Void) {
     guard iterations > 0 else { return }
     let level = max(Frame.current?.pointee.level ?? .unspecified, queue.level)
@@ -98,12 +99,12 @@ final class ParallelLoop {
   private static func run(
     _ iterations: Int, _ body: (Range<Int>) -> Void, _ root: RootQueue, queue: Unmanaged<DispatchQueue>? = nil
   ) {
-    // The caller counts before it asks for help: helpers of helpers must not take its place.
+    // The caller joins before it pushes helpers: helpers of nested loops must not take its place.
     let participating = participants.join()
     PoolSize.settleWidth()
-    // More helpers than free processors would only lie about in the root queue.
+    // More helpers than free processors would only wait in the root queue.
     let helpers = min(iterations - 1, PoolSize.width - participating)
-    // A forked child has no threads to help.
+    // A forked child has no worker threads.
     guard helpers > 0 && !Process.isForkedChild else {
       body(0..<iterations)
       return participants.leave()
@@ -121,12 +122,11 @@ final class ParallelLoop {
     }
   }
 
-  /// Claims and runs ranges until none is left.
   private func takePart() {
     var size = 1
     while true {
-      // ORDERING: acquiring; a helper sees what the caller wrote before the loop (the queue it came
-      // through orders that too); claims need no order among themselves.
+      // ORDERING: acquiring on the claim. The queue publishes the caller's earlier writes to a helper; claims need no
+      // order among themselves. Relaxed on the first load: it only saves a claim past the end.
       let start =
         claimed.load(ordering: .relaxed) < iterations
         ? claimed.wrappingAdd(size, ordering: .acquiring).oldValue : iterations
@@ -135,14 +135,15 @@ final class ParallelLoop {
       let began = Clock.uptime()
       runBody(start..<end)
       let spent = Clock.uptime() &- began
-      // ORDERING: acquiring and releasing; the last one to count sees all others' work and passes it on.
+      // ORDERING: acquiring and releasing; pairs with the other participants' additions: the last one sees all their
+      // work and publishes it through `done`.
       let counted = finished.wrappingAdd(end - start, ordering: .acquiringAndReleasing).newValue
       if counted == iterations {
         done.signal()
         return
       }
-      // Larger claims while they are too short to be worth claiming, but never so large that the end
-      // waits for one thread.
+      // Double the claim while it is too short to be worth claiming, but keep it small enough that the end of the
+      // loop does not wait for one thread.
       if spent < Self.claimTarget / 2 {
         size = max(1, min(size &* 2, (iterations - end) / (2 * threads)))
       } else if spent > Self.claimTarget * 2 {
@@ -151,11 +152,11 @@ final class ParallelLoop {
     }
   }
 
-  /// Never inlined: no reference to the caller's closure may outlive the count that lets it return.
+  /// Never inlined, so that no reference to the caller's closure outlives the addition that lets the caller return.
   @inline(never)
   private func runBody(_ range: Range<Int>) { body.pointee(range) }
 
-  /// A helper that comes when as many threads as there are processors run loops has nothing to add.
+  /// Runs a helper. It takes part unless as many threads as there are processors already run loops.
   private func help() {
     let count = Self.participants.join()
     if count <= PoolSize.width {
@@ -172,15 +173,15 @@ final class ParallelLoop {
   private static let participants = Participants()
 }
 
-/// Threads that take part in parallel loops, each counted once however deep its loops are nested.
+/// Counts the threads in parallel loops, each thread once even if its loops are nested.
 private struct Participants: ~Copyable {
   private let count = Atomic<Int>(0)
 
-  /// - Returns: how many threads take part, the caller included.
+  /// - Returns: the number of participating threads, including the caller.
   func join() -> Int {
     let thread = CurrentThread.state
     thread.pointee.loop_depth += 1
-    // ORDERING: relaxed; a number to steer by.
+    // ORDERING: relaxed; the count is a heuristic and publishes nothing.
     return thread.pointee.loop_depth == 1
       ? count.wrappingAdd(1, ordering: .relaxed).newValue : count.load(ordering: .relaxed)
   }
@@ -188,11 +189,11 @@ private struct Participants: ~Copyable {
   func leave() {
     let thread = CurrentThread.state
     thread.pointee.loop_depth -= 1
-    // ORDERING: relaxed; a number to steer by.
+    // ORDERING: relaxed; the count is a heuristic and publishes nothing.
     if thread.pointee.loop_depth == 0 { count.wrappingSubtract(1, ordering: .relaxed) }
   }
 }
 
-// SAFETY: the counters are atomic. `body` is called only for claimed ranges, and the caller, to whom it
-// belongs, does not return before every claimed iteration has been counted.
+// SAFETY: the counters are atomic. `body` is called only for claimed ranges, and the caller, which owns it, returns
+// only after every claimed iteration has been counted.
 extension ParallelLoop: @unchecked Sendable {}

@@ -54,6 +54,6 @@ struct DispatchOnceTests {
       once.perform { once.perform {} }
     }
     let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-    #expect(text.contains("asked for itself again"))
+    #expect(text.contains("a once body called its own once again: it would wait for itself"))
   }
 }
