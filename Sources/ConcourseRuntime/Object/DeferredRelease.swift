@@ -1,5 +1,5 @@
-/// Releases what work items and queues hold without recursion: a chain of a hundred thousand of them
-/// would otherwise need a stack as deep.
+/// Releases the closures, targets and notifications of work items and queues without recursion. Releasing a chain of
+/// a hundred thousand of them recursively would overflow the stack.
 enum DeferredRelease {
   private final class Held {
     let block: (() -> Void)?
@@ -17,7 +17,7 @@ enum DeferredRelease {
       self.next = next
     }
 
-    /// Notifications that never came due still hold their work.
+    /// Releases the work of notifications that were never submitted.
     func drop() {
       for notification in notifications {
         _ = notification.node.takeWork()
@@ -26,12 +26,12 @@ enum DeferredRelease {
     }
   }
 
-  /// Releases them, now or, inside another release on this thread, when that one has unwound.
+  /// Releases the references now or, if a release is running on this thread, at the end of that release.
   @inline(__always)
   static func release(_ block: consuming (() -> Void)?, target: consuming DispatchQueue? = nil) {
     let thread = CurrentThread.state
     guard thread.pointee.releasing == 0 else { return hold(block, [], target) }
-    // The outermost release needs no memory: only what it lets go of may come to `hold`.
+    // The outermost release needs no allocation: only nested releases call `hold`.
     thread.pointee.releasing = 1
     block = nil
     target = nil
@@ -39,7 +39,7 @@ enum DeferredRelease {
     thread.pointee.releasing = 0
   }
 
-  /// The same for notifications that never came due.
+  /// Releases notifications that were never submitted.
   @inline(never)
   static func release(_ notifications: [DispatchWorkItem.Notification]) {
     hold(nil, notifications, nil)
@@ -55,7 +55,7 @@ enum DeferredRelease {
     _ block: (() -> Void)?, _ notifications: [DispatchWorkItem.Notification], _ target: DispatchQueue?
   ) {
     let thread = CurrentThread.state
-    // SAFETY: only this file stores in `deferred_releases`, and only retained `Held`s.
+    // SAFETY: only this file stores in `deferred_releases`, and it stores only retained `Held` objects.
     let next = thread.pointee.deferred_releases.map {
       Unmanaged<Held>.fromOpaque($0).takeRetainedValue()
     }

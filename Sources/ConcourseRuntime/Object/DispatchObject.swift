@@ -1,54 +1,52 @@
-/// The root of the dispatch classes: reference counted, with a target queue where that means
-/// something, and with activation and suspension where that means something.
+/// The base class of the dispatch classes. Queues and sources have a target queue, and can be inactive or suspended.
 ///
-/// On groups and semaphores these calls have no effect. Matching C type: `dispatch_object_t`.
+/// On groups and semaphores `activate`, `suspend` and `resume` have no effect. Matching C type: `dispatch_object_t`.
 public class DispatchObject: Hashable, CustomStringConvertible {
-  /// Seldom-used belongings, made when first needed: see `ObjectExtras`.
+  /// Rarely used properties, allocated on first use: see `ObjectExtras`.
   @usableFromInline final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
   @usableFromInline package final let kind: ObjectKind
-  /// How many references C programs hold.
+  /// The number of references that C programs hold: see "References of C programs" below.
   @usableFromInline final let references = Atomic<Int32>(0)
 
   init(kind: ObjectKind) { self.kind = kind }
 
   deinit { releaseExtras() }
 
-  /// Whether this is the memory of an object that has been freed, as far as that can be told: until the memory is used
-  /// again. For references from C, one release too many of which would otherwise go unnoticed.
+  /// Whether this is the memory of a freed object. It is reliable only until the memory is reused. For references
+  /// from C, where an excess release would otherwise remain undetected.
   @inlinable
   package final var isGone: Bool {
-    // ORDERING: relaxed; a guess.
+    // ORDERING: relaxed; a heuristic that publishes nothing.
     @inline(__always) get { extrasReference.load(ordering: .relaxed) == Self.gone }
   }
 
-  /// What `extrasReference` is when the object goes. No object lies there.
+  /// The value of `extrasReference` after deinitialization. No object has this address.
   @inlinable
   static var gone: UnsafeRawPointer { UnsafeRawPointer(bitPattern: 0xDEAD_0B1E)! }
 
   /// Sets the queue on which this object's work runs.
   ///
-  /// Only an initially inactive queue that has not been activated may change its target: an active
-  /// one traps, and so does a target that would close a cycle. Ignored on global queues and the main
-  /// queue. Matching C function: `dispatch_set_target_queue`.
+  /// Only an initially inactive queue that has not been activated may change its target: on an active queue the call
+  /// traps, and so does a target that would close a cycle. Ignored on global queues and the main queue. On groups and
+  /// semaphores it sets the queue of the finalizer. Matching C function: `dispatch_set_target_queue`.
   /// - Parameter queue: the new target; nil means the default-QoS global queue.
   public func setTarget(queue: DispatchQueue?) {
-    // Groups and semaphores run nothing but a finalizer.
+    // A group or semaphore runs only its finalizer.
     if kind == .group || kind == .semaphore { objectExtras.setLastQueue(queue) }
   }
 
-  /// Lets an initially inactive object start; no effect on an object that is active or has no such
-  /// state. Matching C function: `dispatch_activate`.
+  /// Starts an initially inactive object; no effect on an active object, or on one without that state.
+  /// Matching C function: `dispatch_activate`.
   public func activate() {}
 
-  /// Adds one to the suspension count: nothing new starts until every suspension is resumed.
+  /// Increments the suspension count: no further item starts until every suspension is resumed.
   ///
-  /// The item that runs now completes. Ignored on global queues and the main queue. Matching C
-  /// function: `dispatch_suspend`.
+  /// A running item completes. Ignored on global queues and the main queue. Matching C function: `dispatch_suspend`.
   public func suspend() {}
 
-  /// Takes one from the suspension count; at zero, work goes on.
+  /// Decrements the suspension count; at zero, execution resumes.
   ///
-  /// Traps when there is no suspension to resume. Matching C function: `dispatch_resume`.
+  /// Traps if there is no suspension to resume. Matching C function: `dispatch_resume`.
   public func resume() {}
 
   /// Whether two references are the same object.
@@ -57,101 +55,105 @@ public class DispatchObject: Hashable, CustomStringConvertible {
   /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
-  /// A line for debugging: class and address.
+  /// A description for debugging: class and address.
   public var description: String {
     "<\(type(of: self)): 0x\(String(UInt(bitPattern: ObjectIdentifier(self)), radix: 16))>"
   }
 }
 
-/// What a dispatch object is: for queues it decides how work is admitted, and for a reference that comes from C
-/// it tells what the program took it for from what it is.
+/// The kind of a dispatch object. For queues it decides how items are admitted. For a reference from C it shows
+/// whether the object has the type that the function expects.
 @usableFromInline
 package enum ObjectKind: UInt8 {
   case global, serial, concurrent, workloop, main, runLoop
   case source, group, semaphore, channel, data
-  // What C programs know by the address of a symbol, where a byte says so at the place where objects have their kind.
+  // Data symbols whose address C programs pass as an object; the byte at the offset of `kind` identifies them.
   case mainQueueSymbol, emptyDataSymbol, attribute, otherSymbol
 
-  // The compiler's own comparison is a call through a witness table in other modules.
+  // In other modules the synthesized comparison is a call through a witness table.
   @inlinable
   package static func == (left: ObjectKind, right: ObjectKind) -> Bool { left.rawValue == right.rawValue }
 
   @inlinable
   package static func != (left: ObjectKind, right: ObjectKind) -> Bool { left.rawValue != right.rawValue }
 
-  /// It is a queue.
   @inlinable
   package var isQueue: Bool {
     @inline(__always) get { rawValue <= ObjectKind.runLoop.rawValue }
   }
-  /// It is an object.
+  /// Whether it is an object rather than a symbol.
   @inlinable
   package var isObject: Bool {
     @inline(__always) get { rawValue <= ObjectKind.data.rawValue }
   }
-  /// References to it are counted: it is an object, and no global queue. (C's reference to the main queue is a symbol.)
+  /// Whether its references are counted: all objects except global queues. (C's reference to the main queue is a
+  /// symbol.)
   @inlinable
   package var isCounted: Bool {
     @inline(__always) get {
       rawValue &- ObjectKind.serial.rawValue <= ObjectKind.data.rawValue &- ObjectKind.serial.rawValue
     }
   }
-  /// A queue whose items never overlap.
+  /// Whether the items of the queue never overlap.
   var isSerial: Bool { self != .concurrent && self != .global }
-  /// A queue that keeps items itself and runs them on a target; the others are where hierarchies end.
+  /// Whether the queue keeps its items itself and runs them on a target. The other queues are the ends of
+  /// hierarchies.
   var isLane: Bool { self != .global && !isServedByCaller }
-  /// A queue whose items run on a thread of the program's: the main thread, or one that performs them.
+  /// Whether the queue's items run on a thread of the program: the main thread, or the thread that performs them.
   var isServedByCaller: Bool { self == .main || self == .runLoop }
 }
 
-// References that C programs hold. All that they hold of one object count as one of Swift's references: one more is an
+// MARK: References of C programs
+//
+// All references that C programs hold of one object count as a single Swift reference. A further one is one atomic
 // addition here, where Swift's own counting is a loop.
 //
-// So nobody may give back what the other side has counted: C would take away a reference that Swift code, or the library
-// itself, relies on, which is told from the number here; Swift would take away what stands behind all of C's.
+// So neither side may release what the other has retained. If C releases too often, it takes a reference that Swift
+// code or the library relies on; the count here detects that. If Swift releases too often, it takes the reference
+// behind all of C's.
 
 extension DispatchObject {
-  /// The first reference for C, of an object that nobody else knows yet.
+  /// Takes the first reference for C, to an object that no other thread knows yet.
   @inlinable
   package final var firstReference: UnsafeMutableRawPointer {
-    // ORDERING: relaxed; whoever passes the reference on publishes it with the object.
+    // ORDERING: relaxed; the caller publishes the count with the object.
     references.store(1, ordering: .relaxed)
     return Unmanaged.passRetained(self).toOpaque()
   }
 
-  /// One more reference for C. Matching C function: `dispatch_retain`.
+  /// Takes a further reference for C. Matching C function: `dispatch_retain`.
   @inlinable @inline(__always)
   package static func retainForC(_ object: Unmanaged<DispatchObject>) {
-    // ORDERING: relaxed; the caller has a reference, or somebody keeps the object for it meanwhile.
+    // ORDERING: relaxed; publishes nothing. The caller has a reference, or another one is held for it.
     let before = object._withUnsafeGuaranteedRef {
       $0.references.wrappingAdd(1, ordering: .relaxed).oldValue
     }
     if before <= 0 { ReferencesOfSwift.retain(object, before) }
   }
 
-  /// One reference of C's less; the object may be gone then. Matching C function: `dispatch_release`.
+  /// Gives back a reference of C, which may free the object. Matching C function: `dispatch_release`.
   @inlinable @inline(__always)
   package static func releaseForC(_ object: Unmanaged<DispatchObject>) {
     let isShared = object._withUnsafeGuaranteedRef {
-      // ORDERING: acquiring and releasing; what was done with each of the references comes before the end.
-      // Without a sign the comparison is one with the instruction's own flags; zero is the first to be refused.
+      // ORDERING: acquiring and releasing; pairs with the other releases; every use through any reference precedes
+      // the end. The unsigned comparison needs no instruction besides the subtraction's flags; it also refuses an old
+      // value of zero.
       return UInt32(
         bitPattern: $0.references.wrappingSubtract(1, ordering: .acquiringAndReleasing).oldValue) > 1
     }
     if !isShared { ReferencesOfSwift.release(object) }
   }
 
-  /// Traps for a reference to an object that has been freed.
   package static func trapAsGone(_ function: StaticString) -> Never {
     Trap.clientBug(
       "\(function): the object has been freed; it was released once too often, or used afterwards")
   }
 }
 
-/// Swift's references behind those of C. Functions of their own, so that counting for C needs no stack.
+/// The Swift reference behind those of C. Out-of-line, so that counting for C needs no stack frame.
 @usableFromInline
 enum ReferencesOfSwift {
-  /// C has its first reference.
+  /// Retains the object for the first reference of C.
   @usableFromInline @inline(never)
   static func retain(_ object: Unmanaged<DispatchObject>, _ before: Int32) {
     object._withUnsafeGuaranteedRef {
@@ -161,17 +163,17 @@ enum ReferencesOfSwift {
     _ = object.retain()
   }
 
-  /// C has given its last reference back.
+  /// Releases the object after the last reference of C.
   @usableFromInline @inline(never)
   static func release(_ object: Unmanaged<DispatchObject>) {
     object._withUnsafeGuaranteedRef {
       if $0.isGone { DispatchObject.trapAsGone("dispatch_release") }
-      // ORDERING: relaxed; below zero for certain, but for one who retains at this very moment: asked for here, and not
-      // handed over, so that counting is one instruction.
+      // ORDERING: relaxed; after an excess release the count is below zero unless another thread retains at the same
+      // moment. It is loaded again here, not passed in, so that counting remains one instruction.
       if $0.references.load(ordering: .relaxed) < 0 {
         Trap.clientBug(
-          "dispatch_release: \($0) was released once too often: all references that the program had are gone, and what "
-            + "the library has is not the program's")
+          "dispatch_release: \($0) was released once too often: the program holds no more references, and the others "
+            + "belong to the library")
       }
     }
     object.release()

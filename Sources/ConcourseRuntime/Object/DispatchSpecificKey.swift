@@ -1,17 +1,17 @@
-/// A key for values attached to queues; the object's identity is what counts.
+/// A key for values attached to queues. Keys are compared by identity.
 public final class DispatchSpecificKey<T> {
-  /// A key unlike every other.
+  /// Creates a unique key.
   public init() {}
 }
 
-// SAFETY: the key has no state; the value's safety is that of its type.
+// SAFETY: the key has no state; the values are as safe as their type.
 extension DispatchSpecificKey: @unchecked Sendable where T: Sendable {}
 
 extension DispatchQueue {
-  /// The value for `key` at the queue of the running item or, failing that, at the queues it targets.
+  /// The value for `key` of the running item's queue or, if it has none, of the nearest target queue that has one.
   ///
-  /// Synchronous submitters are not looked at. nil outside items, but on the main thread the main queue
-  /// is looked at. Matching C function: `dispatch_get_specific`.
+  /// Queues of synchronous submitters are not searched. Outside items the result is nil, except that on the main
+  /// thread the main queue is searched. Matching C function: `dispatch_get_specific`.
   public class func getSpecific<T>(key: DispatchSpecificKey<T>) -> T? {
     var link = current
     while let queue = link {
@@ -21,8 +21,8 @@ extension DispatchQueue {
     return nil
   }
 
-  /// The value for `key` at this queue, not at its targets. Matching C function:
-  /// `dispatch_queue_get_specific`.
+  /// The value for `key` of this queue; its targets are not searched.
+  /// Matching C function: `dispatch_queue_get_specific`.
   public final func getSpecific<T>(key: DispatchSpecificKey<T>) -> T? {
     guard let extras = extrasIfAny else { return nil }
     return extras.lock.withLock { extras.specifics[ObjectIdentifier(key)]?.value as? T }
@@ -30,8 +30,8 @@ extension DispatchQueue {
 
   /// Attaches a value to this queue, or removes it with nil.
   ///
-  /// The value it replaces is released asynchronously on the default global queue. Matching C function:
-  /// `dispatch_queue_set_specific`.
+  /// The replaced value is released asynchronously on the default global queue.
+  /// Matching C function: `dispatch_queue_set_specific`.
   public final func setSpecific<T>(key: DispatchSpecificKey<T>, value: T?) {
     if value == nil && extrasIfAny == nil { return }
     let extras = self.extras
@@ -46,10 +46,11 @@ extension DispatchQueue {
   }
 }
 
-/// Values that a C program has attached to a queue, by the address of their key.
+/// The values that a C program has attached to a queue, by the address of their key.
 ///
-/// A list that is read without a lock: an entry stays once it is there, with no value if need be, so that there are as
-/// many as keys were ever used. Who reads a value while it is being replaced may get either, as the interface has it.
+/// A list that is read without a lock. An entry stays for the life of the queue, with a nil value after removal, so
+/// the list has one entry for each key ever used. A read that races with a replacement returns either value, as the
+/// interface allows.
 struct ContextValues: ~Copyable {
   private struct Entry: ~Copyable {
     let key: UnsafeRawPointer
@@ -64,30 +65,31 @@ struct ContextValues: ~Copyable {
   /// The value of `key`, or nil.
   @inline(__always)
   func value(of key: UnsafeRawPointer) -> UnsafeMutableRawPointer? {
-    // ORDERING: acquiring; pairs with `set`: what the entry and the value point to is there.
+    // ORDERING: acquiring; pairs with the releasing store in `set`, which publishes the entry.
     var link = first.load(ordering: .acquiring)
     while let entry = link {
-      // ORDERING: acquiring; as above.
+      // ORDERING: acquiring; pairs with the exchange in `set`, which publishes what the value points to.
       if entry.pointee.key == key { return entry.pointee.value.load(ordering: .acquiring) }
       link = entry.pointee.next
     }
     return nil
   }
 
-  /// A value that is not attached any more, and what is to be called with it.
+  /// A detached value, and the destructor to call with it.
   typealias Former = (value: UnsafeMutableRawPointer, destructor: ContextFunction)
 
-  /// Attaches a value, nil removing what there is. Call under the lock of the queue's extras.
+  /// Attaches a value, or detaches it with nil. Call under the lock of the queue's extras.
   /// - Returns: the former value, if it has a destructor.
   func set(_ key: UnsafeRawPointer, _ value: UnsafeMutableRawPointer?, _ destructor: ContextFunction?)
     -> Former?
   {
-    // ORDERING: relaxed; changes only under the lock.
+    // ORDERING: relaxed; the list changes only under the lock.
     let head = first.load(ordering: .relaxed)
     var link = head
     while let entry = link, entry.pointee.key != key { link = entry.pointee.next }
     if let entry = link {
-      // ORDERING: acquiring and releasing; see `value(of:)`.
+      // ORDERING: acquiring and releasing; pairs with the acquiring load of the value in `value(of:)`, and publishes
+      // its target.
       let former = entry.pointee.value.exchange(value, ordering: .acquiringAndReleasing)
       defer { entry.pointee.destructor = destructor }
       guard let former, let formerDestructor = entry.pointee.destructor else { return nil }
@@ -96,13 +98,13 @@ struct ContextValues: ~Copyable {
     guard value != nil else { return nil }
     let entry = UnsafeMutablePointer<Entry>.allocate(capacity: 1)
     entry.initialize(to: Entry(key: key, value: Atomic(value), destructor: destructor, next: head))
-    // ORDERING: releasing; see `value(of:)`.
+    // ORDERING: releasing; pairs with the acquiring load of `first` in `value(of:)`, and publishes the entry.
     first.store(entry, ordering: .releasing)
     return nil
   }
 
   deinit {
-    // ORDERING: relaxed, both; the queue is being destroyed by its only thread.
+    // ORDERING: relaxed, both; only the destroying thread accesses the queue.
     var link = first.load(ordering: .relaxed)
     while let entry = link {
       link = entry.pointee.next

@@ -1,14 +1,14 @@
-/// What few objects need, kept out of the objects themselves: the C interface's context and finalizer, and in
-/// `QueueExtras` what few queues need.
+/// Rarely used properties, allocated separately: the context and finalizer of the C interface, and in `QueueExtras`
+/// rarely used properties of queues.
 ///
-/// Handlers of C functions hold it too, since they are called with the context of the moment and may outlast
-/// the object. With the last of them the finalizer is due.
+/// Handlers with C functions retain the extras too, since they are called with the current context and may outlive
+/// the object. The finalizer runs after the last of these references.
 class ObjectExtras {
   final let lock = Lock()
   private var context: UnsafeMutableRawPointer?
   private var contextOfEvents: UnsafeMutableRawPointer?
   private var finalizer: ContextFunction?
-  /// Where the finalizer runs.
+  /// The queue on which the finalizer runs.
   private var lastQueue: DispatchQueue?
 
   final var currentContext: UnsafeMutableRawPointer? {
@@ -16,7 +16,7 @@ class ObjectExtras {
     set { lock.withLock { context = newValue } }
   }
 
-  /// The context that event handlers get: as of the handler's setting, or of the activation if that came later.
+  /// The context for event handlers: that at the setting of the handler, or at activation if that came later.
   final var eventContext: UnsafeMutableRawPointer? { lock.withLock { contextOfEvents } }
 
   final func settleEventContext() { lock.withLock { contextOfEvents = context } }
@@ -27,11 +27,11 @@ class ObjectExtras {
 
   final var hasFinalizer: Bool { lock.withLock { finalizer != nil } }
 
-  /// A finalizer is to run on `queue`, nil standing for the default global queue.
+  /// Sets the queue on which the finalizer runs; nil means the default global queue.
   final func setLastQueue(_ queue: DispatchQueue?) {
     var other = queue
     lock.withLock { swap(&lastQueue, &other) }
-    // The former one goes outside of the lock.
+    // Release the former queue outside the lock.
     withExtendedLifetime(other) {}
   }
 
@@ -45,16 +45,17 @@ class ObjectExtras {
 }
 
 extension DispatchObject {
-  /// The extras, made on first use.
+  /// The extras, allocated on first use.
   final var objectExtras: ObjectExtras { uncountedExtras.takeUnretainedValue() }
 
-  /// The same for calls that do not outlast the object, which keeps them.
+  /// As `objectExtras`, unretained, for calls that do not outlive the object.
   final var uncountedExtras: Unmanaged<ObjectExtras> { uncountedExtrasIfAny ?? makeExtras() }
 
   @inline(never)
   private final func makeExtras() -> Unmanaged<ObjectExtras> {
     let made = Unmanaged.passRetained(kind.isQueue ? QueueExtras() : ObjectExtras())
-    // ORDERING: releasing on success publishes the new object; acquiring on failure sees the winner's.
+    // ORDERING: releasing on success publishes the extras; acquiring on failure sees those of the winner; pairs with
+    // the acquiring load in `uncountedExtrasIfAny`.
     let (published, winner) = extrasReference.compareExchange(
       expected: nil, desired: made.toOpaque(), ordering: .acquiringAndReleasing)
     guard !published else { return made }
@@ -62,15 +63,15 @@ extension DispatchObject {
     return .fromOpaque(winner!)
   }
 
-  /// The extras if there are any, for calls that do not outlast the object.
+  /// The extras, if allocated, unretained, for calls that do not outlive the object.
   final var uncountedExtrasIfAny: Unmanaged<ObjectExtras>? {
-    // ORDERING: acquiring; pairs with the releasing publication above.
-    // SAFETY: only `makeExtras` and `releaseExtras` touch the reference; it was retained once.
+    // ORDERING: acquiring; pairs with the releasing compare-exchange in `makeExtras`.
+    // SAFETY: only `makeExtras` and `releaseExtras` write the reference; the object retains the extras once.
     extrasReference.load(ordering: .acquiring).map { .fromOpaque($0) }
   }
 
   final func releaseExtras() {
-    // ORDERING: relaxed, both; the object is being destroyed by its only thread.
+    // ORDERING: relaxed, both; only the destroying thread accesses the object.
     let known = extrasReference.load(ordering: .relaxed)
     extrasReference.store(Self.gone, ordering: .relaxed)
     if let known { Unmanaged<ObjectExtras>.fromOpaque(known).release() }
@@ -80,11 +81,11 @@ extension DispatchObject {
 // SAFETY: every stored property is GUARDED BY `lock`.
 extension ObjectExtras: @unchecked Sendable {}
 
-/// A function as the C interface passes it, for the context that goes with it.
+/// A function of the C interface that takes a context.
 package typealias ContextFunction = @convention(c) (UnsafeMutableRawPointer?) -> Void
 
 extension DispatchObject {
-  /// What `dispatch_set_context` has attached; nothing can be attached to global queues and the main queue.
+  /// The context that `dispatch_set_context` has attached. Global queues and the main queue have none.
   package final var context: UnsafeMutableRawPointer? {
     get { uncountedExtrasIfAny?._withUnsafeGuaranteedRef { $0.currentContext } }
     set {
@@ -93,7 +94,7 @@ extension DispatchObject {
     }
   }
 
-  /// Sets what to call with the context once the object and its handlers have gone.
+  /// Sets the function to call with the context when the object and its handlers are gone.
   package final func setFinalizer(_ function: ContextFunction?) {
     if kind == .global || kind == .main || function == nil && uncountedExtrasIfAny == nil { return }
     uncountedExtras._withUnsafeGuaranteedRef { $0.setFinalizer(function) }
