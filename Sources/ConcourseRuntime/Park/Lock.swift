@@ -1,34 +1,30 @@
-/// A small mutual-exclusion lock for the engine's slow paths: spins briefly, then sleeps.
+/// A mutual-exclusion lock for the engine's slow paths. It spins briefly, then sleeps.
 ///
-/// Held for a few dozen instructions only; no client code ever runs under one. The word is 0 when
-/// free, 1 when held, 2 when held and somebody may sleep on it.
+/// A holder runs a few dozen instructions, and no client code. The word is 0 when free, 1 when held, and 2 when held
+/// and a thread may be sleeping on it.
 struct Lock: ~Copyable {
   private let word = Atomic<UInt32>(0)
 
-  /// Takes the lock, waiting as long as it takes.
   @inline(__always)
   func lock() {
-    // ORDERING: acquiring; pairs with the releasing exchange in `unlock`, publishes what it guards.
+    // ORDERING: acquiring; pairs with the releasing exchange in `unlock`, which publishes the guarded data.
     if word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged { return }
     lockSlowly()
   }
 
-  /// Takes the lock if nobody holds it.
   @inline(__always)
   func tryLock() -> Bool {
-    // ORDERING: acquiring as in `lock`; the relaxed look first keeps losers from writing the line.
+    // ORDERING: acquiring as in `lock`; the relaxed load first keeps failing attempts from writing the cache line.
     word.load(ordering: .relaxed) == 0
       && word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
   }
 
-  /// Gives the lock back.
   @inline(__always)
   func unlock() {
-    // ORDERING: releasing; pairs with the acquiring operations above.
+    // ORDERING: releasing; pairs with the acquiring operations in `lock`, `tryLock` and `lockSlowly`.
     if word.exchange(0, ordering: .releasing) == 2 { Futex.wake(word, count: 1) }
   }
 
-  /// Runs `body` under the lock.
   @inline(__always)
   func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
     lock()
@@ -42,14 +38,14 @@ struct Lock: ~Copyable {
       Processor.pause()
       if tryLock() { return }
     }
-    // ORDERING: acquiring as in `lock`. Writing 2 claims the lock and says that sleepers may exist; one
-    // wake-up too many is the price of never losing one.
+    // ORDERING: acquiring as in `lock`. Writing 2 acquires the lock and says that sleepers may exist. This may cause
+    // a futile wake-up, but loses none.
     while word.exchange(2, ordering: .acquiring) != 0 {
       guard Process.isForkedChild else {
         _ = Futex.wait(word, expected: 2)
         continue
       }
-      // A thread of the parent's that held the lock at the fork does not exist here and never unlocks it.
+      // A thread of the parent that held the lock at the fork does not exist here, and never unlocks it.
       if Futex.wait(word, expected: 2, deadline: .uptime(Clock.uptime() &+ Self.patienceInChild)) == .timedOut
       {
         Trap.clientBug(
@@ -59,6 +55,6 @@ struct Lock: ~Copyable {
     }
   }
 
-  /// A second. A lock is held for some instructions, so its holder does not exist in the child.
+  /// One second. A holder needs only some instructions, so after that time it does not exist in the child.
   private static var patienceInChild: UInt64 { 1_000_000_000 }
 }

@@ -2,44 +2,43 @@ internal import CConcourse
 
 /// How long the engine spins before it sleeps, in spin-hint rounds: one place to tune.
 enum Spin {
-  /// A lock is held for nanoseconds; a longer wait means that its holder lost the processor.
+  /// A lock is held for nanoseconds; if the wait is longer, its holder has lost the processor.
   static let lockRounds = 40
-  /// A thread waiting for a hand-over or a signal: about the time it takes to put it to sleep and wake it.
+  /// A thread that waits for a hand-over or a signal: about the time that putting it to sleep and waking it takes.
   static let waitRounds = 400
-  /// A worker out of work looks around this often before it parks.
+  /// A worker without work searches this many times before it parks.
   static let searchRounds = 40
-  /// A drain that has caught up with a stream waits this long before it looks for more, and looks so often
-  /// before it lets go of its queue.
+  /// The pause of a drain that has caught up with its producers before it checks for more, and the number of such
+  /// checks before it releases its queue.
   static let lingerRounds = 64
   static let lingerLooks = 2
-  /// A worker measures so many entries at a time: the clock costs as much as a short one.
+  /// A worker measures this many entries together: reading the clock costs as much as a short entry.
   static let measuredEntries: UInt32 = 4
-  /// Spinning this long shows whether the other side runs on another processor already.
+  /// Spinning this long shows whether the other thread is running on another processor.
   private static let firstRounds = 20
-  /// Nanoseconds after which a yielded processor was taken by somebody with no part in the wait.
+  /// A yield of at least this many nanoseconds gave the processor to a thread that has no part in the wait.
   private static let longYield: UInt64 = 50_000
-  /// Waits of the process that sleep at once after a long yield, as many as cost about what the yield did;
-  /// doubled while yields stay long.
+  /// The number of waits of the process that do not yield after a long yield. They cost about as much as the yield
+  /// did. The number doubles while yields stay long.
   private static let leastPenalty: Int32 = 1_000
   private static let mostPenalty: Int32 = 1_000_000
 
-  // ORDERING: relaxed throughout; numbers to steer by. Written only where processors are scarce.
-  /// Waits of the process still to come that do not yield. May fall below zero.
+  // ORDERING: relaxed throughout; heuristics that publish nothing. Written only where processors are scarce.
+  /// The number of further waits of the process that do not yield. May fall below zero.
   private static let debt = Atomic<Int32>(0)
-  /// What the next long yield costs.
+  /// The debt that the next long yield sets.
   private static let penalty = Atomic<Int32>(leastPenalty)
 
-  /// Spins until `done` holds, giving the processor away once on the way.
+  /// Spins until `done` holds, and yields the processor once.
   ///
-  /// Whoever is to make `done` true may be queued behind this thread on this very processor: the kernel
-  /// likes to put a woken thread beside the one that woke it. So after a short first look, or at once
-  /// when this thread has just woken somebody, it yields; if nobody else wants the processor, that
-  /// costs one system call, and the spinning goes on.
+  /// The thread that will make `done` true may be queued behind this thread on this processor: the kernel tends to
+  /// put a woken thread beside its waker. So this thread yields after a short spin, or at once if it has just woken a
+  /// thread. If no other thread wants the processor, the yield costs one system call, and the spinning continues.
   ///
-  /// On a busy machine a yield costs milliseconds: the kernel takes a whole time slice from the yielder, and
-  /// spinning spends what would let it run at once when it is woken. So after one long yield the threads of
-  /// this process sleep at once for a while. A lowered thread never yields: its slice counts many times over,
-  /// and a worker that searches all the while keeps others from being woken.
+  /// On a busy machine a yield costs milliseconds: the kernel takes a whole time slice from the yielding thread, and
+  /// spinning uses up the credit that would let the thread run at once when it is woken. So after one long yield the
+  /// threads of this process sleep without yielding for a while. A thread with a lowered priority never yields: its
+  /// slice counts many times over, and while it searches, other workers are not woken.
   /// - Returns: whether `done` held.
   @inline(__always)
   static func wait(rounds: Int, until done: () -> Bool) -> Bool {
@@ -62,16 +61,16 @@ enum Spin {
     return done()
   }
 
-  /// Whether a yield is likely to be short. Pays off one wait of the debt.
+  /// Whether a yield is likely to be short. Uses up one wait of the debt.
   static func mayYield(_ thread: UnsafeMutablePointer<concourse_thread>) -> Bool {
     if thread.pointee.nice > 0 { return false }
-    // ORDERING: relaxed, both; see above.
+    // ORDERING: relaxed, both; see `debt`.
     guard debt.load(ordering: .relaxed) > 0 else { return true }
     debt.wrappingSubtract(1, ordering: .relaxed)
     return false
   }
 
-  /// - Returns: the nanoseconds until the thread went on.
+  /// - Returns: the duration of the yield in nanoseconds.
   @inline(never)
   private static func yield() -> UInt64 {
     let began = Clock.uptime()
@@ -79,12 +78,12 @@ enum Spin {
     return Clock.uptime() &- began
   }
 
-  /// A yield took so many nanoseconds.
+  /// Adjusts debt and penalty to a yield of `yield` nanoseconds.
   static func note(yield: UInt64) {
-    // ORDERING: relaxed, all; see above.
+    // ORDERING: relaxed, all; see `debt`.
     let cost = penalty.load(ordering: .relaxed)
     if yield >= longYield {
-      // ORDERING: relaxed, both; see above.
+      // ORDERING: relaxed, both; see `debt`.
       debt.store(cost, ordering: .relaxed)
       penalty.store(min(cost * 2, mostPenalty), ordering: .relaxed)
     } else if cost != leastPenalty {
