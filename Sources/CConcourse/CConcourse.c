@@ -28,7 +28,7 @@ void *concourse_root_table;
 void concourse_set_roots(void *table) { concourse_root_table = table; }
 
 void concourse_set_thread_name(const char *name) {
-  // A refused name is cosmetic.
+  // The name is cosmetic, so a failure is ignored.
   (void)pthread_setname_np(pthread_self(), name);
 }
 
@@ -75,7 +75,7 @@ int concourse_set_nice(int nice) {
 
 int concourse_process_nice(void) { return getpriority(PRIO_PROCESS, (id_t)getpid()); }
 
-// A filter of system calls may kill the process for one that sets priorities.
+// A seccomp filter may kill the process for a system call that sets priorities.
 static bool has_filter(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
 
 bool concourse_may_take_nice(int nice) {
@@ -89,7 +89,7 @@ bool concourse_may_take_nice(int nice) {
 
 int concourse_set_slice(uint64_t nanoseconds) {
   if (has_filter()) return EPERM;
-  // The kernel's struct sched_attr, which not every C library declares.
+  // The kernel's `struct sched_attr`; some C libraries lack it.
   struct {
     uint32_t size, policy;
     uint64_t flags;
@@ -104,7 +104,7 @@ int concourse_set_slice(uint64_t nanoseconds) {
 }
 
 int concourse_affinity_count(void) {
-  // The mask may be larger than cpu_set_t on machines with more than 1,024 processors.
+  // The mask is larger than `cpu_set_t` on machines with more than 1,024 processors.
   for (int processors = 1024; processors <= 1 << 20; processors *= 2) {
     cpu_set_t *mask = CPU_ALLOC(processors);
     if (mask == NULL) break;
@@ -124,7 +124,7 @@ int concourse_spawn(void *(*entry)(void *), void *argument) {
   int failure = pthread_attr_init(&attributes);
   if (failure != 0) return failure;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  // Small default stacks (musl, a tiny RLIMIT_STACK) crash deep closures: never under 512 KiB.
+  // At least 512 KiB: deep closures overflow the small default stacks of musl and of a tiny RLIMIT_STACK.
   size_t stack = 0;
   const size_t least = 512 * 1024;
   if (pthread_attr_getstacksize(&attributes, &stack) != 0 || stack < least)
@@ -154,13 +154,13 @@ char concourse_thread_state(uint32_t tid) {
   close(file);
   if (length <= 0) return 0;
   text[length] = 0;
-  // The name in parentheses may itself contain anything: the state follows the last ')'.
+  // The name in parentheses may contain any byte, so the state is searched after the last ')'.
   const char *end = strrchr(text, ')');
   return end != NULL && end[1] == ' ' ? end[2] : 0;
 }
 
-// Descriptors 0 to 2 belong to the program, also one that was started without them or has closed them: it
-// will put its own files there, over whatever stands there.
+// Descriptors 0 to 2 belong to the program. A program that was started without them, or that closed them, may later
+// open its own files there.
 int concourse_above_standard(int descriptor) {
   if (descriptor < 0 || descriptor > 2) return descriptor;
   int higher = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
@@ -173,14 +173,14 @@ int concourse_above_standard(int descriptor) {
 int concourse_eventfd(void) { return concourse_above_standard(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
 void concourse_eventfd_signal(int descriptor) {
-  // Fails only when the counter is full, and then the descriptor is readable already.
+  // Fails only when the counter is full; the descriptor is readable then.
   while (eventfd_write(descriptor, 1) != 0 && errno == EINTR) {
   }
 }
 
 void concourse_eventfd_clear(int descriptor) {
   eventfd_t count;
-  // Fails with EAGAIN when it was not readable.
+  // Fails with EAGAIN when the descriptor is not readable.
   while (eventfd_read(descriptor, &count) != 0 && errno == EINTR) {
   }
 }

@@ -18,7 +18,7 @@
 #endif
 
 int concourse_process_open(int32_t identifier) {
-  // Close-on-exec is the kernel's default for these.
+  // The kernel makes pidfds close-on-exec.
   int descriptor = concourse_above_standard((int)syscall(SYS_pidfd_open, identifier, 0));
   return descriptor >= 0 ? (int)descriptor : -errno;
 }
@@ -26,7 +26,7 @@ int concourse_process_open(int32_t identifier) {
 int concourse_process_look(int descriptor, int32_t identifier) {
   enum { by_descriptor = 3 };  // P_PIDFD, which older headers lack
   siginfo_t found;
-  // Untouched when nobody is there to be reaped.
+  // waitid leaves it untouched when no child can be reaped.
   memset(&found, 0, sizeof found);
   int failed = waitid(descriptor >= 0 ? (idtype_t)by_descriptor : P_PID,
                       descriptor >= 0 ? (id_t)descriptor : (id_t)identifier, &found,
@@ -39,7 +39,7 @@ int concourse_connector_socket(void) {
   int made =
       concourse_above_standard(socket(AF_NETLINK, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_CONNECTOR));
   if (made < 0) return -errno;
-  // Room for a burst of forks. Refused: bursts are lost sooner, and that is noticed.
+  // Room for a burst of forks. Without it a burst overflows the buffer sooner; the reader notices that.
   int room = 1 << 20;
   (void)setsockopt(made, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
   return made;
@@ -52,8 +52,8 @@ int concourse_connector_bind(int socket) {
 
 int concourse_connector_listen(int socket, bool narrowed) {
   enum { kind_fork = 1, kind_exec = 2 };
-  // The header, the envelope, and then the operation; with kinds only in kernels since 6.6. Old ones know
-  // only the operation alone, which means all kinds.
+  // The header, the envelope, the operation. Kernels since 6.6 accept event kinds after the operation; older ones
+  // accept the operation alone, which means all kinds.
   uint32_t body[2] = {PROC_CN_MCAST_LISTEN, kind_fork | kind_exec};
   const size_t body_size = narrowed ? sizeof body : sizeof body[0];
   struct nlmsghdr header = {
@@ -66,14 +66,14 @@ int concourse_connector_listen(int socket, bool narrowed) {
 }
 
 int concourse_connector_read(int socket, struct concourse_process_news *news) {
-  // Larger than any announcement; aligned for its parts.
+  // Larger than any announcement, and aligned for its parts.
   _Alignas(8) unsigned char message[1024];
   struct sockaddr_nl sender;
   socklen_t sender_size = sizeof sender;
   memset(news, 0, sizeof *news);
   ssize_t length = recvfrom(socket, message, sizeof message, 0, (struct sockaddr *)&sender, &sender_size);
   if (length < 0) return -errno;
-  // Other processes may write to this socket too; only the kernel's number is 0.
+  // Other processes may write to this socket too. Only the kernel's port number is 0.
   if (sender_size != sizeof sender || sender.nl_pid != 0) return 0;
   const size_t least = sizeof(struct nlmsghdr) + sizeof(struct cn_msg) + offsetof(struct proc_event, event_data);
   if ((size_t)length < least + sizeof(((struct proc_event *)0)->event_data.fork)) return 0;
@@ -83,14 +83,14 @@ int concourse_connector_read(int socket, struct concourse_process_news *news) {
   memset(&event, 0, sizeof event);
   size_t rest = (size_t)length - sizeof(struct nlmsghdr) - sizeof(struct cn_msg);
   memcpy(&event, envelope->data, rest < sizeof event ? rest : sizeof event);
-  // Numbers, not names: the kernel has moved the enumeration between headers.
+  // Numbers, because the enumeration moved between kernel headers.
   switch ((uint32_t)event.what) {
   case 0:
     news->is_answer = true;
     news->answer = event.event_data.ack.err;
     return 1;
   case 1:
-    // A new thread is announced in the same way, but its process is not new.
+    // Threads are announced like processes, but a thread belongs to an existing process.
     if (event.event_data.fork.child_pid != event.event_data.fork.child_tgid) return 0;
     news->identifier = event.event_data.fork.parent_tgid;
     news->has_forked = true;

@@ -9,8 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-// The rings are shared with the kernel. Each index has one writer; the other side reads it acquiring what
-// was written before a releasing store.
+// The rings are shared with the kernel. Each index has one writer. A reader's acquiring load pairs with the writer's
+// releasing store and sees what was written before it.
 #define LOAD(pointer) __atomic_load_n((pointer), __ATOMIC_ACQUIRE)
 #define STORE(pointer, value) __atomic_store_n((pointer), (value), __ATOMIC_RELEASE)
 
@@ -22,7 +22,7 @@ int concourse_ring_setup(struct concourse_ring *ring, uint32_t entries) {
   memset(ring, 0, sizeof *ring);
   int descriptor = concourse_above_standard((int)syscall(SYS_io_uring_setup, entries, &parameters));
   if (descriptor < 0) return -errno;
-  // One mapping for both rings, no completion dropped, reads at the current position: Linux 5.6.
+  // One mapping for both rings, no dropped completions, reads at the current position: Linux 5.6.
   uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS;
   if ((parameters.features & needed) != needed) {
     close((int)descriptor);
@@ -34,7 +34,7 @@ int concourse_ring_setup(struct concourse_ring *ring, uint32_t entries) {
   uint64_t completions = parameters.cq_off.cqes + parameters.cq_entries * sizeof(struct io_uring_cqe);
   ring->rings_size = submissions > completions ? submissions : completions;
   ring->requests_size = parameters.sq_entries * sizeof(struct io_uring_sqe);
-  // Until they are mapped, the pointers are offsets.
+  // The pointers hold offsets until the rings are mapped.
   ring->submission_tail = (uint32_t *)(uintptr_t)parameters.sq_off.tail;
   ring->submission_array = (uint32_t *)(uintptr_t)parameters.sq_off.array;
   ring->submission_mask = parameters.sq_entries - 1;
@@ -86,8 +86,8 @@ void concourse_ring_prepare(struct concourse_ring *ring, bool write, int descrip
   struct io_uring_sqe *request = (struct io_uring_sqe *)ring->requests + place;
   memset(request, 0, sizeof *request);
   request->opcode = write ? IORING_OP_WRITE : IORING_OP_READ;
-  // On a thread of the kernel's, always. Else the kernel would finish some requests on the submitting
-  // thread, and interrupt for that whatever the client's code does there meanwhile.
+  // Always on a kernel thread. Otherwise the kernel completes some requests on the submitting thread and interrupts the
+  // client's code there.
   request->flags = IOSQE_ASYNC;
   request->fd = descriptor;
   request->addr = (uint64_t)(uintptr_t)bytes;

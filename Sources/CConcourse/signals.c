@@ -6,17 +6,17 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 
-// Only what is safe in a signal handler happens here: atomics without locks and one write.
+// Only async-signal-safe operations in the handler: lock-free atomics and one write.
 
 static _Atomic uint64_t counts[NSIG];
 static _Atomic int report_to = -1;
-// What was installed before the counting handler, and which of the two is the latest. Written while the counting
-// handler is not installed, though it may still run.
+// The previous handlers, two slots per signal; `in_use` is the index of the latest. A slot is written while the
+// counting handler is not installed, though the handler may still be running.
 static struct sigaction before[NSIG][2];
 static _Atomic unsigned in_use[NSIG];
-// Whether the counting handler has ever been installed; guarded by the caller of `concourse_signal_count`.
+// Whether the counting handler has ever been installed. GUARDED BY the caller of `concourse_signal_count`.
 static bool was_installed[NSIG];
-// Whether the earlier handler was installed over ours, so that it may chain back to us.
+// Whether the previous handler was installed over ours and may therefore call ours.
 static _Atomic bool may_come_back[NSIG];
 
 int concourse_signal_limit(void) { return NSIG; }
@@ -25,9 +25,9 @@ void concourse_signal_report_to(int descriptor) { atomic_store(&report_to, descr
 
 uint64_t concourse_signal_take(int signal) { return atomic_exchange(&counts[signal], 0); }
 
-// The signals whose earlier handler this thread is calling. The same signal is blocked meanwhile: who finds its bit
-// set has been called by that handler, if that is one that may chain back to us. Of one that may not, it has
-// unblocked the signal, or left by a jump.
+// The signals whose previous handler this thread is calling; each is blocked during that call. If the bit is set on
+// entry and the previous handler may call ours, that handler made the call. If it may not call ours, it has unblocked
+// the signal or left by a jump.
 static __thread uint64_t chaining __attribute__((tls_model("initial-exec")));
 
 static void count_signal(int signal, siginfo_t *information, void *context) {
@@ -51,13 +51,13 @@ static void count_signal(int signal, siginfo_t *information, void *context) {
 int concourse_signal_count(int signal) {
   struct sigaction present;
   if (sigaction(signal, NULL, &present) != 0) return -errno;
-  // A program that has saved and restored the disposition may have lost the flags, not the address.
+  // A program that saved and restored the disposition may have dropped our flags, but not our address.
   if (present.sa_sigaction != count_signal) {
-    // Not over what a handler that runs may be reading.
+    // A running handler may be reading the other slot.
     unsigned unused = !atomic_load(&in_use[signal]);
     before[signal][unused] = present;
     atomic_store(&in_use[signal], unused);
-    // It was installed over ours, and may call it.
+    // The present handler replaced ours and may call it.
     bool calls = (present.sa_flags & SA_SIGINFO) || (present.sa_handler != SIG_DFL && present.sa_handler != SIG_IGN);
     atomic_store(&may_come_back[signal], was_installed[signal] && calls);
   } else if (present.sa_flags & SA_SIGINFO) {
@@ -78,9 +78,9 @@ void concourse_signal_unblock(uint64_t mask) {
   pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-// Signals that the program may send to threads of ours; bit n - 1 stands for signal n.
+// Signals that the program may send to the runtime's threads; bit n - 1 stands for signal n.
 static _Atomic uint64_t allowed;
-// What of them this thread has unblocked.
+// The allowed signals that this thread has unblocked.
 static __thread uint64_t adopted __attribute__((tls_model("initial-exec")));
 
 int concourse_signal_allow(int signal) {
@@ -96,6 +96,7 @@ void concourse_signal_exempt(void *blocked) {
 }
 
 void concourse_signal_adopt(void) {
+  // ORDERING: relaxed; the mask is the only data.
   uint64_t mask = atomic_load_explicit(&allowed, memory_order_relaxed);
   if (mask == adopted) return;
   adopted = mask;

@@ -1,4 +1,4 @@
-// Blocks made by hand, so that no compiler needs to know blocks to build this.
+// Blocks built by hand, so that this target builds without compiler support for blocks.
 
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ static void invoke_object(void *block) {
   self->invoke(self->object);
 }
 
-// The block is on the heap from the beginning: copying it only counts.
+// The block is on the heap from the start, so a copy only increments its count.
 static void copy_object(void *to, const void *from) {
   (void)to;
   (void)from;
@@ -74,7 +74,7 @@ void *concourse_block_object(const void *block) {
 
 // MARK: Destructors of data
 
-// What counts is their address. Called, they do nothing.
+// Only their addresses matter; calling one does nothing.
 static void do_nothing(void *block) { (void)block; }
 static const struct descriptor plain_descriptor = {0, sizeof(struct concourse_block), NULL, NULL};
 #define DESTRUCTOR(name)                                                                          \

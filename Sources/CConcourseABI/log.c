@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 
-// Lines for whoever debugs, sent to where LIBDISPATCH_LOG says: functions with variable arguments, and so C.
+// Debug messages, written to the destination in LIBDISPATCH_LOG. In C because they take variable arguments.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static pthread_once_t chosen = PTHREAD_ONCE_INIT;
 static int open_file(void) {
   char path[64];
   snprintf(path, sizeof path, "/var/tmp/libdispatch.%d.log", (int)getpid());
-  // Somebody else's link must not lead us elsewhere.
+  // O_NOFOLLOW: the file name is predictable, and another user may have put a link there.
   int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   return file >= 0 ? file : SYSTEM_LOG;
 }
@@ -48,7 +48,7 @@ static int where(void) {
 
 static void send(const char *line) {
   if (where() == SYSTEM_LOG) return syslog(LOG_USER | LOG_DEBUG, "%s", line);
-  // Formatted first, so that it is one write and lines of several threads do not mix.
+  // One write per line, so that lines of different threads do not mix.
   char *text = NULL;
   int length = asprintf(&text, "%s\n", line);
   if (length < 0) return;
@@ -103,7 +103,7 @@ EXPORTED void _dispatch_bug(size_t line, long value) {
   _dispatch_log("Concourse: a fault was reported for line %zu with value 0x%lx", line, (unsigned long)value);
 }
 
-// Until another thread, which is about to link a node there, has done so.
+// Waits until another thread, which is about to link a node there, has stored it.
 EXPORTED void *_dispatch_wait_for_enqueuer(void **link) {
   void *node;
   while ((node = __atomic_load_n(link, __ATOMIC_ACQUIRE)) == NULL) sched_yield();

@@ -1,18 +1,17 @@
-// What only the shared library has: it takes itself out of the environment of a program that `concourse run`
-// has started, so that the program's children are not switched along with it.
+// Removes the library from the environment of a program that `concourse run` started, so that the program's children do
+// not inherit it. Only the shared library contains this file.
 //
-// `concourse run` puts the library into LD_PRELOAD and sets CONCOURSE_RUN_PRELOAD, whose value is the entry
-// that the environment had before, "LD_PRELOAD=..." in full, or nothing where it had none. The library's
-// constructor puts that entry back and removes the variable. With `--children` the variable is not set, and
-// nothing is touched.
+// `concourse run` adds the library to LD_PRELOAD and sets CONCOURSE_RUN_PRELOAD to the previous entry, "LD_PRELOAD=..."
+// in full, or to nothing if there was none. The library's constructor restores that entry and removes the variable.
+// With `--children` the variable is not set, and the environment stays as it is.
 
 #include <stddef.h>
 #include <string.h>
 
 extern char **environ;
 
-// By this section `concourse run` knows the library from another libdispatch.so, also when it is stripped
-// of its symbols. A note: name, type 1 and, as its content, the version of the agreement described above.
+// This section identifies the library to `concourse run`, even after its symbols are stripped. It is a note: a name,
+// type 1, and the version of the protocol above.
 struct note {
   unsigned int nameSize, contentSize, type;
   char name[12];
@@ -28,10 +27,9 @@ static int startsWith(const char *entry, const char *name, size_t length) {
   return strncmp(entry, name, length) == 0;
 }
 
-// The array is changed in place rather than by setenv: nothing is allocated, the entries keep their order,
-// and `main`, whose third argument is this same array, sees what getenv sees. Programs that replace or clear
-// their environment do so later. 101 is the first priority that is free to use: before the library's other
-// constructors, and before any of the program's.
+// The array is changed in place rather than by setenv: nothing is allocated, the entries keep their order, and `main`,
+// whose third argument is this array, sees what getenv sees. Programs replace or clear their environment only later.
+// Priority 101 is the first one free to use: it runs before the library's other constructors and before the program's.
 __attribute__((constructor(101)))
 static void leavePreload(void) {
   if (environ == NULL) return;
@@ -40,7 +38,7 @@ static void leavePreload(void) {
     if (startsWith(*entry, ownEntry, sizeof ownEntry - 1)) original = *entry + sizeof ownEntry - 1;
   }
   if (original == NULL) return;
-  // A value that is no such entry was not written by `concourse run`: the loader's entry only goes.
+  // `concourse run` writes only such entries. For any other value, the loader's entry is removed without a replacement.
   if (!startsWith(original, loaderEntry, sizeof loaderEntry - 1)) original = NULL;
   char **kept = environ;
   for (char **entry = environ; *entry != NULL; entry++) {

@@ -1,5 +1,5 @@
-// What Swift cannot say: initial-exec thread-local storage, a trap, a spin hint, and the few system
-// calls and constants that the Glibc module does not carry. No logic lives here.
+// What Swift cannot express: initial-exec thread-local storage, a trap, a spin hint, and system calls and constants
+// that the Glibc module lacks. No logic lives here.
 
 #ifndef CCONCOURSE_H
 #define CCONCOURSE_H
@@ -12,33 +12,34 @@
 
 #include "linux_sources.h"
 
-/// Everything the engine keeps per thread. Only the thread itself touches it.
+/// The engine's per-thread state. Only the thread itself touches it.
 struct concourse_thread {
   /// The innermost running item's `Frame`, or NULL outside items.
   void *_Nullable frame;
-  /// The queue of `frame`, for when the stack that it lies on is gone; stale while `frame` is NULL.
+  /// The queue of `frame`, still valid when the frame's stack is gone; stale while `frame` is NULL.
   void *_Nullable queue;
   /// This thread's `WorkerRecord` when it is a pool worker, else NULL.
   void *_Nullable worker;
   /// Free `WorkNode`s cached by this thread, linked through their first word.
   void *_Nullable free_nodes;
-  /// How many nodes hang on `free_nodes`.
+  /// Number of nodes on `free_nodes`.
   uint32_t free_count;
-  /// How many make the thread give some back: 0 until its exit is watched, and again past its exit hook.
+  /// The count at which the thread returns nodes to the depot; 0 before its exit is watched and after its exit hook has
+  /// run.
   uint32_t free_limit;
-  /// Kernel thread id; 0 until first asked for, and again in a forked child.
+  /// Kernel thread id; 0 until first needed, and again in a forked child.
   uint32_t id;
-  /// Objects whose release waits for an outer release to unwind (see Submit/DeferredRelease.swift).
+  /// Objects whose release waits until an outer release has unwound (see Submit/DeferredRelease.swift).
   void *_Nullable deferred_releases;
-  /// How many parallel loops this thread is taking part in, one inside the other.
+  /// Nesting depth of the parallel loops that this thread takes part in.
   uint32_t loop_depth;
-  /// How many bodies of "once" this thread is running, one inside the other.
+  /// Nesting depth of the `once` bodies that this thread runs.
   uint32_t once_depth;
-  /// By how much the nice value of a lowered worker lies above the process's; 0 on other threads.
+  /// The nice value of a lowered worker minus the process's; 0 on other threads.
   int32_t nice;
-  /// How far the thread-exit hook is: `CONCOURSE_EXIT_…`.
+  /// State of the thread-exit hook: `CONCOURSE_EXIT_…`.
   uint8_t exit_hook;
-  /// 1 when the thread has woken another since it last waited (see Park/Spin.swift).
+  /// 1 if the thread has woken another since it last waited (see Park/Spin.swift).
   uint8_t has_woken;
   /// 1 while the thread drains `deferred_releases`.
   uint8_t releasing;
@@ -59,7 +60,7 @@ concourse_thread_current(void) {
   return &concourse_thread_local;
 }
 
-/// Ends the process at once with SIGILL, in every build mode.
+/// Terminates the process with SIGILL, in every build mode.
 static inline __attribute__((noreturn, always_inline)) void concourse_trap(void) { __builtin_trap(); }
 
 /// The processor's spin-wait hint.
@@ -80,41 +81,41 @@ void concourse_set_roots(void *_Nonnull table);
 
 uint32_t concourse_gettid(void);
 
-/// Whether the process was forked, without `exec`, from the one that loaded this code.
+/// Whether this process is a fork, without `exec`, of the process that loaded this code.
 bool concourse_is_forked(void);
 
-/// Between these calls the thread sanitizer, where there is one, overlooks what this thread does to memory:
-/// for changes whose order follows from reference counts, which it does not see.
+/// Between these calls the thread sanitizer ignores this thread's memory accesses. For changes that reference counts
+/// order, which the sanitizer does not see.
 void concourse_race_check_off(void);
 void concourse_race_check_on(void);
 
-/// Names the calling thread; at most 15 bytes are kept.
+/// Names the calling thread, truncated to 15 bytes.
 void concourse_set_thread_name(const char *_Nonnull name);
 
-/// Arms `hook` to run when the calling thread exits, and notes in `exit_hook` whether the system lets it.
+/// Arms `hook` to run when the calling thread exits. Stores the outcome in `exit_hook`.
 void concourse_watch_exit(void (*_Nonnull hook)(void));
 
-/// Waits while `*word == expected`. `clock`: 0 no deadline, 1 CLOCK_MONOTONIC, 2 CLOCK_REALTIME, the
-/// deadline being absolute, in nanoseconds. Returns 0 or the errno.
+/// Waits while `*word == expected`. `clock`: 0 for no deadline, 1 for CLOCK_MONOTONIC, 2 for CLOCK_REALTIME. `deadline`
+/// is absolute, in nanoseconds. Returns 0 or the errno.
 int concourse_futex_wait(const uint32_t *_Nonnull word, uint32_t expected, int clock, uint64_t deadline);
 /// Wakes up to `count` waiters; returns how many.
 int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 
-/// Gives the calling thread a nice value. Returns 0 or the errno.
+/// Sets the calling thread's nice value. Returns 0 or the errno.
 int concourse_set_nice(int nice);
 /// The nice value of the process's first thread.
 int concourse_process_nice(void);
-/// Whether the calling thread has the right to any nice value from this one up. False beside a seccomp filter.
+/// Whether the calling thread may take this nice value and every higher one. False under a seccomp filter.
 bool concourse_may_take_nice(int nice);
-/// Asks for a time slice of the calling thread's own, under the ordinary policies. Returns 0 or the errno; kernels
-/// before 6.12 change nothing. Refused beside a seccomp filter.
+/// Sets the calling thread's time slice; the scheduling policy stays. Returns 0 or the errno: EPERM under a seccomp
+/// filter. Kernels before 6.12 ignore it.
 int concourse_set_slice(uint64_t nanoseconds);
 
 /// Processors in the calling thread's affinity mask; at least 1.
 int concourse_affinity_count(void);
 
-/// Starts a detached thread with all signals blocked but the synchronous faults, SIGPIPE, SIGPROF and
-/// SIGSYS. Returns 0 or the errno.
+/// Starts a detached thread with all signals blocked except the synchronous faults, SIGPIPE, SIGPROF and SIGSYS.
+/// Returns 0 or the errno.
 int concourse_spawn(void *_Nullable (*_Nonnull entry)(void *_Nullable), void *_Nullable argument);
 
 /// Runs `child` in the child after every fork. Returns 0 or the errno.
@@ -123,21 +124,21 @@ int concourse_at_fork_child(void (*_Nonnull child)(void));
 /// The state letter of a thread of this process ('R', 'S', 'D', …), or 0 when it cannot be read.
 char concourse_thread_state(uint32_t tid);
 
-/// Tells the leak checker, in a build that has one, to look for pointers in memory from the system
-/// (`holds`), or no more. Nothing in other builds.
+/// Registers (`holds`) or unregisters memory that the leak checker must scan for pointers. No effect in builds without
+/// the checker.
 void concourse_note_pointers(void *_Nonnull start, size_t size, bool holds);
 
-/// The descriptor itself, or a duplicate that is none of 0 to 2: those belong to the program. Keeps errno.
+/// The descriptor itself, or a duplicate above 2: the program owns 0 to 2. Preserves errno.
 int concourse_above_standard(int descriptor);
 
-/// A non-blocking, close-on-exec eventfd; -1 when the system refuses.
+/// A non-blocking, close-on-exec eventfd, or -1.
 int concourse_eventfd(void);
 /// Makes an eventfd readable.
 void concourse_eventfd_signal(int descriptor);
 /// Makes an eventfd unreadable.
 void concourse_eventfd_clear(int descriptor);
 
-/// One event as epoll tells it.
+/// One event as epoll reports it.
 struct concourse_event {
   uint32_t ready;
   uint64_t token;
@@ -153,37 +154,39 @@ enum {
 };
 /// A close-on-exec epoll descriptor, or -errno.
 int concourse_epoll_create(void);
-/// Adds (1), removes (2) or modifies (3) what is watched. Returns 0 or -errno.
+/// Adds (1), removes (2) or modifies (3) a watched descriptor. Returns 0 or -errno.
 int concourse_epoll_control(int epoll, int operation, int descriptor, uint32_t interest, uint64_t token);
-/// Waits up to `timeout` milliseconds, without end if negative. Returns how many events were stored, or -errno.
+/// Waits up to `timeout` milliseconds; a negative timeout never expires. Returns the number of events stored, or
+/// -errno.
 int concourse_epoll_wait(int epoll, struct concourse_event *_Nonnull events, int capacity, int timeout);
 
-/// A non-blocking timerfd: on CLOCK_REALTIME if `wall`, else on CLOCK_MONOTONIC. -errno if refused.
+/// A non-blocking timerfd on CLOCK_REALTIME if `wall`, else on CLOCK_MONOTONIC; or -errno.
 int concourse_timerfd_create(bool wall);
 /// Arms a timerfd for an absolute time; 0 disarms it. A wall timer also fires when the clock is set.
 int concourse_timerfd_arm(int descriptor, bool wall, uint64_t nanoseconds);
 
-/// Counts deliveries of a signal from now on, by a handler that then calls the one that was installed
-/// before it. Returns 0 or -errno.
+/// Installs a handler that counts deliveries of a signal and then calls the previous handler. Returns 0 or -errno.
 int concourse_signal_count(int signal);
 /// Deliveries since the last call.
 uint64_t concourse_signal_take(int signal);
-/// The eventfd to make readable with each delivery; set before the first signal is counted.
+/// Sets the eventfd that each delivery makes readable. Call it before the first signal is counted.
 void concourse_signal_report_to(int descriptor);
-/// Lets the calling thread take the signals in `mask`, whose lowest bit is signal 1.
+/// Unblocks the signals in `mask` on the calling thread. The lowest bit is signal 1.
 void concourse_signal_unblock(uint64_t mask);
-/// Lets threads of ours take a signal that the program sends to them: those made from now on, and the others when
-/// they call `concourse_signal_adopt`. EINVAL for what is no signal, or cannot be caught; else 0.
+/// Lets the runtime's threads receive a signal that the program sends to them. New threads allow it from the start, the
+/// others from their next `concourse_signal_adopt`. Returns 0, or EINVAL for a number that is not a signal or cannot be
+/// caught.
 int concourse_signal_allow(int signal);
-/// Takes the allowed signals out of a set of signals to block (a sigset_t).
+/// Removes the allowed signals from a set of signals to block (a sigset_t).
 void concourse_signal_exempt(void *_Nonnull blocked);
+/// Unblocks the allowed signals on the calling thread.
 void concourse_signal_adopt(void);
 /// One more than the highest signal number.
 int concourse_signal_limit(void);
 
-/// Bytes that wait to be read (FIONREAD), or -errno.
+/// Number of bytes ready to read (FIONREAD), or -errno.
 long concourse_readable_bytes(int descriptor);
-/// What poll(2) says at once of the events asked for; -errno if it fails.
+/// The result of a poll(2) for the given events with timeout 0, or -errno.
 int concourse_poll_now(int descriptor, uint32_t interest);
 
 #endif

@@ -1,13 +1,13 @@
-// The C interface's data symbols, and what a block looks like. No logic lives here.
+// The C interface's data symbols and the layout of a block. No logic lives here.
 
 #ifndef CONCOURSE_ABI_H
 #define CONCOURSE_ABI_H
 
 #include <stdint.h>
 
-// An object of its own for each name: what counts is the address. Sizes are those of the toolchain's library,
-// since the linker copies such objects into finished programs. Every byte is the object's kind, as ObjectKind has it:
-// so one look at the place where Swift's objects have theirs tells what a reference is.
+// One object per name, identified by its address. The sizes match the toolchain's library, since the linker copies such
+// objects into finished programs. Every byte holds the object's kind (`ObjectKind`), so reading the kind field of a
+// reference also works for these symbols.
 #define CONCOURSE_OBJECTS(object)                       \
   object(_dispatch_main_q, 0x80, 11)                    \
   object(_dispatch_data_empty, 0x50, 12)                \
@@ -38,11 +38,11 @@
 CONCOURSE_OBJECTS(CONCOURSE_DECLARE)
 #undef CONCOURSE_DECLARE
 
-/// What a thread that crosses between the Swift interfaces asks of the next C call (see QueueBridge.swift).
+/// What a bridging thread wants from its next C call (see QueueBridge.swift).
 struct concourse_crossing {
-  /// The next queue to be made is to be this one, whose reference is passed on.
+  /// The queue that the next creating call returns, with one reference.
   void *_Nullable adopted;
-  /// 1 until the next query for a label stores here what it was asked about.
+  /// 1 until the next label query stores its queue in `captured`.
   uint8_t captures;
   void *_Nullable captured;
 };
@@ -52,7 +52,7 @@ static inline __attribute__((always_inline)) struct concourse_crossing *_Nonnull
   return &concourse_crossing;
 }
 
-/// The beginning of every block, as compilers lay it out.
+/// The header of every block, as compilers lay it out.
 struct concourse_block {
   void *_Nullable isa;
   int32_t flags;
@@ -64,8 +64,8 @@ struct concourse_block {
 void *_Nullable _Block_copy(const void *_Nonnull block);
 void _Block_release(const void *_Nonnull block);
 
-/// A block that stands for one of our objects: calling it calls `invoke` with the object, and its last release
-/// releases the object by `release`.
+/// A block that stands for one of our objects. Calling the block calls `invoke` with the object; the block's last
+/// release calls `release` with it.
 void *_Nullable concourse_block_create(void *_Nonnull object, void (*_Nonnull invoke)(void *_Nullable object),
                                        void (*_Nonnull release)(void *_Nonnull object));
 /// The object that a block from `concourse_block_create` stands for, or NULL for any other block.
