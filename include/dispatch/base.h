@@ -1,4 +1,4 @@
-// Annotations, all of them without meaning at run time, and the shape of a function that is submitted.
+// Annotations, which have no effect at run time, and the type of a submitted function.
 
 #ifndef __DISPATCH_BASE__
 #define __DISPATCH_BASE__
@@ -62,7 +62,7 @@
 #endif
 
 #ifdef __linux__
-#define DISPATCH_LINUX_UNAVAILABLE() DISPATCH_UNAVAILABLE_MSG("There is no such thing on Linux")
+#define DISPATCH_LINUX_UNAVAILABLE() DISPATCH_UNAVAILABLE_MSG("Not available on Linux")
 #else
 #define DISPATCH_LINUX_UNAVAILABLE()
 #endif
@@ -92,7 +92,7 @@
 #endif
 #endif
 
-// Programs that link the library statically define `dispatch_STATIC`, and need no table of symbols for it.
+// Programs that link the library statically define `dispatch_STATIC`, so that these symbols are not exported again.
 #if !defined(__GNUC__)
 #define DISPATCH_EXPORT DISPATCH_EXTERN
 #elif defined(dispatch_STATIC)
@@ -133,7 +133,7 @@
 #define DISPATCH_ASSUME_NONNULL_END
 #endif
 
-// Nullability and enumerations of a chosen type are extensions, of which -pedantic would tell in each header.
+// Nullability and enumerations with a fixed type are extensions; without this, -pedantic warns in each header.
 #ifdef __clang__
 #define DISPATCH_HEADER_BEGIN                                          \
   _Pragma("clang diagnostic push")                                     \
@@ -227,7 +227,7 @@
 
 DISPATCH_HEADER_BEGIN
 
-// What an `_f` function calls, with the context that was given along.
+// The function that an `_f` variant calls with its context.
 typedef void (*dispatch_function_t)(void *_Nullable);
 
 DISPATCH_HEADER_END

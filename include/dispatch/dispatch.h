@@ -1,13 +1,14 @@
-// Concourse: Grand Central Dispatch for Linux. This is the one header to include; it brings all public
-// declarations. What every function has in common, unless it says otherwise:
+// Concourse: Grand Central Dispatch for Linux. Include this header; it includes all public declarations.
 //
-// - It may be called from any thread, and from within an item.
+// The following holds for every function unless its comment says otherwise:
+//
+// - It may be called from any thread, and from an item.
 // - NULL for a queue, an object, a function or a block is a client bug and ends the process.
-// - "Traps" means that the process ends at once, with one line on standard error that says why.
-// - Times and intervals are nanoseconds.
-// - A function whose name ends in `_f` does what its namesake does, with `work(context)` in place of a block.
-//   Without blocks (gcc, or clang without -fblocks) only these are declared.
-// - What `create` or `copy` returns is the caller's to release.
+// - "Traps" means that the process ends at once, after one line on standard error with the reason.
+// - Times and intervals are in nanoseconds.
+// - A function with the suffix `_f` calls `work(context)` instead of a block. Without blocks (gcc, or clang without
+//   -fblocks) only these functions are declared.
+// - The caller releases what a `create` or `copy` function returns.
 
 #ifndef __DISPATCH_PUBLIC__
 #define __DISPATCH_PUBLIC__
@@ -23,14 +24,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-// With Clang modules, `off_t` must come from the module in which the C library's map puts it.
+// With Clang modules, `off_t` must come from the module to which the C library's module map assigns it.
 #if __has_feature(modules) && !defined(__arm__)
 #include <stdio.h>
 #endif
 
 #define DISPATCH_API_VERSION 20180109
 
-// Tells these headers, and with them the additions, from others.
+// Identifies these headers and their additions.
 #define CONCOURSE_DISPATCH 1
 
 #ifndef __DISPATCH_INDIRECT__

@@ -1,5 +1,5 @@
-// Names at which debuggers watch queues. They are declared so that sources which name them compile; the library
-// neither has nor calls them.
+// Hooks at which debuggers watch queues. Declared so that sources that name them compile. The library neither defines
+// nor calls them.
 
 #ifndef __DISPATCH_INTROSPECTION__
 #define __DISPATCH_INTROSPECTION__

@@ -1,4 +1,4 @@
-// What all dispatch objects have in common: a count of references, a context, suspension.
+// Common to all dispatch objects: reference counts, contexts, suspension.
 
 #ifndef __DISPATCH_OBJECT__
 #define __DISPATCH_OBJECT__
@@ -12,8 +12,8 @@ DISPATCH_ASSUME_NONNULL_BEGIN
 
 #ifdef __cplusplus
 
-// Classes in name only, so that a queue converts to an object and not the other way; none can be made,
-// copied or destroyed as a C++ object.
+// Classes only so that a queue converts to an object but not the reverse. They cannot be created, copied or destroyed
+// as C++ objects.
 typedef struct dispatch_object_s {
  private:
   dispatch_object_s();
@@ -31,7 +31,7 @@ typedef struct dispatch_object_s {
 
 #else
 
-// Whatever a dispatch object is called: each of these is accepted where this is asked for.
+// Accepts any dispatch object as an argument.
 typedef union {
   struct _os_object_s *_os_obj;
   struct dispatch_object_s *_do;
@@ -58,62 +58,61 @@ typedef union {
   DISPATCH_EXPORT const struct dispatch_source_type_s _dispatch_source_type_##name
 
 #ifdef __BLOCKS__
-// What queues execute. A block literal lives on the stack of the function it is written in; the functions
-// that keep a block make their own copy.
+// The work of an item. A block literal lives on the stack of its function; functions that keep a block copy it.
 typedef void (^dispatch_block_t)(void);
 #endif
 
 __BEGIN_DECLS
 
-// Takes one more reference. Without effect on the queues that always exist and on the empty data object.
+// Adds a reference. No effect on permanent queues and the empty data object.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW
 DISPATCH_SWIFT_UNAVAILABLE("dispatch objects are counted by ARC in Swift") void
 dispatch_retain(dispatch_object_t object);
 
-// Gives one reference back. After the last one the object goes, on a thread of the library's choice, when it
-// has nothing left to do. Traps if more is given back than was taken, and if the last reference is given back
-// of a queue or source that is suspended or was never activated.
+// Releases a reference. After the last release the object is destroyed on a thread of the library's choice, once its
+// work is complete. Traps on more releases than references, and on the last release of a queue or source that is
+// suspended or was never activated.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW
 DISPATCH_SWIFT_UNAVAILABLE("dispatch objects are counted by ARC in Swift") void
 dispatch_release(dispatch_object_t object);
 
-// The pointer last set, or NULL.
+// The context last set, or NULL.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_WARN_RESULT DISPATCH_NOTHROW void *_Nullable
 dispatch_get_context(dispatch_object_t object);
 
-// Attaches a pointer of the program's own to the object. Without effect on global queues and the main queue.
+// Sets the object's context pointer. No effect on global queues and the main queue.
 DISPATCH_EXPORT DISPATCH_NOTHROW void
 dispatch_set_context(dispatch_object_t object, void *_Nullable context);
 
-// `finalizer` is called with the object's context once, on the object's target queue, after the last
-// reference went. It is not called if the context is NULL then.
+// Calls `finalizer` once with the object's context, on the object's target queue, after the last release. Not called if
+// the context is NULL then.
 DISPATCH_EXPORT DISPATCH_NOTHROW void
 dispatch_set_finalizer_f(dispatch_object_t object, dispatch_function_t _Nullable finalizer);
 
-// Lets an object that was made inactive begin. Without effect on all others.
+// Starts an object that was created inactive. No effect on other objects.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_activate(dispatch_object_t object);
 
-// Holds a queue back, or a source's handlers, after the item that runs now. Nests: each needs its own
-// `dispatch_resume`. Without effect on other objects, on global queues and the main queue.
+// Stops a queue, or a source's handlers, after the current item. Nests: each call needs its own `dispatch_resume`. No
+// effect on other objects, on global queues and on the main queue.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_suspend(dispatch_object_t object);
 
-// Takes back one `dispatch_suspend`; traps if there is none. Of a source that was never activated, and is not
-// suspended, it is the activation.
+// Undoes one `dispatch_suspend`; traps if there is none. Activates a source that was never activated and is not
+// suspended.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_resume(dispatch_object_t object);
 
 #ifdef __BLOCKS__
 
-// The next four are macros where the compiler has `_Generic`: they call the function for the type of their
-// first argument. As functions they cannot be called.
+// With `_Generic`, the next four are macros that call the function for the type of their first argument. The functions
+// themselves cannot be called.
 
-// Waits for a block object, a group or a semaphore. Zero, or non-zero when the time is over.
+// Waits for a block object, a group or a semaphore. Returns 0, or non-zero after the timeout.
 DISPATCH_EXPORT DISPATCH_UNAVAILABLE DISPATCH_NONNULL1 DISPATCH_NOTHROW intptr_t
 dispatch_wait(void *object, dispatch_time_t timeout);
 
-// Has a block submitted when a block object or a group has completed.
+// Submits a block when a block object or a group has completed.
 DISPATCH_EXPORT DISPATCH_UNAVAILABLE DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_notify(void *object, dispatch_object_t queue, dispatch_block_t notification_block);
 
@@ -121,7 +120,7 @@ dispatch_notify(void *object, dispatch_object_t queue, dispatch_block_t notifica
 DISPATCH_EXPORT DISPATCH_UNAVAILABLE DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_cancel(void *object);
 
-// Non-zero if a block object or a source was cancelled.
+// Non-zero if a block object or a source is cancelled.
 DISPATCH_EXPORT DISPATCH_UNAVAILABLE DISPATCH_NONNULL_ALL DISPATCH_WARN_RESULT DISPATCH_NOTHROW intptr_t
 dispatch_testcancel(void *object);
 
@@ -149,8 +148,8 @@ dispatch_testcancel(void *object);
 
 #endif
 
-// Writes a description of the object, after the message. For debugging; the environment variable
-// LIBDISPATCH_LOG says where it goes: `stderr`, `file`, `syslog` (the same as YES), or NO.
+// Logs the message and a description of the object, for debugging. The environment variable LIBDISPATCH_LOG selects the
+// destination: `stderr`, `file`, `syslog` (or YES), or NO.
 DISPATCH_EXPORT DISPATCH_NONNULL2 DISPATCH_NOTHROW DISPATCH_COLD
     __attribute__((__format__(__printf__, 2, 3))) void
     dispatch_debug(dispatch_object_t object, const char *message, ...);

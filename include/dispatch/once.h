@@ -1,4 +1,4 @@
-// Something that is done once per process.
+// Initialization that runs once per process.
 
 #ifndef __DISPATCH_ONCE__
 #define __DISPATCH_ONCE__
@@ -12,8 +12,8 @@ DISPATCH_ASSUME_NONNULL_BEGIN
 
 __BEGIN_DECLS
 
-// Must be zero at the beginning, and in storage that lasts. All ones when the work is done: programs look at
-// that themselves where an ordinary load is enough for it, as compiled by the functions below.
+// Must start as zero and have static storage. All ones when the work is done; where an ordinary load suffices, the
+// inline functions below test for that.
 DISPATCH_SWIFT3_UNAVAILABLE("a global or static variable is initialised lazily, and once")
 typedef intptr_t dispatch_once_t;
 
@@ -24,8 +24,8 @@ typedef intptr_t dispatch_once_t;
 #endif
 
 #ifdef __BLOCKS__
-// Runs the block unless it has been run for this predicate. Returns when it is done, whoever does it. Traps if
-// the block itself comes here with the same predicate.
+// Runs the block unless a block has already run for this predicate. Returns when that run is complete, on whichever
+// thread it runs. Traps if the block calls this function with the same predicate.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW
 DISPATCH_SWIFT3_UNAVAILABLE("a global or static variable is initialised lazily, and once") void
 dispatch_once(dispatch_once_t *predicate, DISPATCH_NOESCAPE dispatch_block_t block);

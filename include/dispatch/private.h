@@ -1,5 +1,5 @@
-// What the library exports beyond the public headers: hooks for run loops and language runtimes, and functions
-// of no other use to programs than that some call them. Nothing here is promised to stay.
+// Exports beyond the public headers: hooks for run loops and language runtimes, and functions that are exported only
+// because some programs call them. All of them may change.
 
 #ifndef __DISPATCH_PRIVATE__
 #define __DISPATCH_PRIVATE__
@@ -13,14 +13,14 @@ __BEGIN_DECLS
 
 // --- Run loops ---
 
-// A descriptor, readable while the main queue has work; its reader is whoever polls it. Made by the first call.
+// A descriptor that is readable while the main queue has work. The first call creates it; the caller polls it.
 DISPATCH_EXPORT int _dispatch_get_main_queue_port_4CF(void);
 DISPATCH_EXPORT int _dispatch_get_main_queue_handle_4CF(void);
 
-// Runs what the main queue holds at this moment, on the calling thread. The argument is ignored.
+// Runs the items that the main queue holds now, on the calling thread. The argument is ignored.
 DISPATCH_EXPORT void _dispatch_main_queue_callback_4CF(void *_Nullable ignored);
 
-// A queue that runs items only in `perform`, one for each call, which tells whether there are more.
+// A queue that runs one item for each call of `perform`, which returns whether more remain.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT dispatch_queue_serial_t
 _dispatch_runloop_root_queue_create_4CF(const char *_Nullable label, unsigned long flags);
 DISPATCH_EXPORT bool _dispatch_runloop_root_queue_perform_4CF(dispatch_queue_t queue);
@@ -42,7 +42,7 @@ DISPATCH_EXPORT void dispatch_atfork_child(void);
 
 // --- Queues ---
 
-// Flag of `dispatch_get_global_queue`: a thread for each item, however many are busy.
+// Flag for `dispatch_get_global_queue`: each item gets a thread, however many are busy.
 #define DISPATCH_QUEUE_OVERCOMMIT 0x2ull
 #define DISPATCH_QUEUE_PRIORITY_NON_INTERACTIVE INT8_MIN
 #define DISPATCH_QUEUE_WIDTH_ACTIVE_CPUS -1
@@ -60,7 +60,7 @@ dispatch_queue_attr_make_with_overcommit(dispatch_queue_attr_t _Nullable attr, b
 // The label is not copied and must outlive the queue.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_queue_set_label_nocopy(dispatch_queue_t queue, const char *label);
-// At most so many items at once; one of the constants above is that number of processors. Traps for serial queues.
+// Limits how many items run at once. The constants above stand for that number of processors. Traps for serial queues.
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_queue_set_width(dispatch_queue_t queue, long width);
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
@@ -70,7 +70,7 @@ dispatch_queue_create_with_accounting_override_voucher(const char *_Nullable lab
                                                        dispatch_queue_attr_t _Nullable attr,
                                                        voucher_t _Nullable voucher);
 
-// Where debuggers find the parts of a queue: 17 numbers, of which the first is the version of the rest.
+// The layout of a queue, for debuggers: 17 numbers, the first of which is the layout's version.
 DISPATCH_EXPORT const struct dispatch_queue_offsets_s {
   uint16_t dqo_version;
   uint16_t dqo_parts[16];
@@ -105,16 +105,16 @@ DISPATCH_EXPORT DISPATCH_WARN_RESULT dispatch_block_t
 _dispatch_block_create(dispatch_block_flags_t flags, voucher_t _Nullable voucher, unsigned long priority,
                        dispatch_block_t block);
 #endif
-// The code pointer by which block objects are told from other blocks.
+// The invoke pointer that distinguishes block objects from other blocks.
 DISPATCH_EXPORT void (*const _dispatch_block_special_invoke)(void *block);
 
 // --- Sources ---
 
-// Fires every so many milliseconds (the handle), in step with all others of the same interval.
+// Fires at an interval in milliseconds (the handle), in phase with all other sources of that interval.
 #define DISPATCH_SOURCE_TYPE_INTERVAL (&_dispatch_source_type_interval)
 DISPATCH_SOURCE_TYPE_DECL(interval);
 
-// A cancel handler without which the source is not complete: to release it uncancelled traps.
+// Sets a cancel handler. Releasing the source without cancelling it traps.
 #ifdef __BLOCKS__
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_source_set_mandatory_cancel_handler(dispatch_source_t source, dispatch_block_t handler);
@@ -122,8 +122,8 @@ dispatch_source_set_mandatory_cancel_handler(dispatch_source_t source, dispatch_
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_source_set_mandatory_cancel_handler_f(dispatch_source_t source, dispatch_function_t handler);
 
-// Cancels, and returns when no handler runs any more and none will. Traps if there is a cancel handler, if the
-// source is suspended, and in its own handler.
+// Cancels the source and waits until no handler runs or will run. Traps if the source has a cancel handler or is
+// suspended, and in the source's own handlers.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_source_cancel_and_wait(dispatch_source_t source);
 
@@ -132,20 +132,20 @@ typedef struct dispatch_source_extended_data_s {
   unsigned long status;
 } *dispatch_source_extended_data_t;
 
-// The number of bytes that were filled in.
+// Returns the number of bytes filled in.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW size_t
 dispatch_source_get_extended_data(dispatch_source_t source, dispatch_source_extended_data_t data, size_t size);
 
-// Start of times on the clock that counts sleep too.
+// The present on the clock that includes sleep.
 #define DISPATCH_MONOTONICTIME_NOW (1ull << 63)
 
 // --- Data ---
 
-// The buffer is nobody's to free.
+// The data object does not free the buffer.
 #define DISPATCH_DATA_DESTRUCTOR_NONE (_dispatch_data_destructor_none)
 DISPATCH_DATA_DESTRUCTOR_TYPE_DECL(none);
 
-// An object with bytes yet to be filled in, and where.
+// Returns an object whose bytes the caller fills in, and their address.
 DISPATCH_EXPORT DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RESULT DISPATCH_NOTHROW dispatch_data_t
 dispatch_data_create_alloc(size_t size, void *_Nullable *_Nullable buffer_ptr);
 
@@ -169,7 +169,7 @@ DISPATCH_DATA_FORMAT_TYPE_DECL(utf16be);
 #define DISPATCH_DATA_FORMAT_TYPE_UTF_ANY (&_dispatch_data_format_type_utf_any)
 DISPATCH_DATA_FORMAT_TYPE_DECL(utf_any);
 
-// The same in another format; NULL if the bytes are not of the first one, or there is no way from one to the other.
+// Converts to another format. NULL if the bytes are not valid in the input format, or the conversion does not exist.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RESULT DISPATCH_NOTHROW
     dispatch_data_t _Nullable
     dispatch_data_create_with_transform(dispatch_data_t data, dispatch_data_format_type_t input_type,
@@ -177,12 +177,12 @@ DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RES
 
 // --- Input and output ---
 
-// Tuning of the library as a whole.
+// No effect.
 DISPATCH_EXPORT void _dispatch_iocntl(uint32_t param, uint64_t value);
 
 // --- Measurement ---
 
-// The mean time of `count` runs, in nanoseconds.
+// The mean time of one of `count` runs, in nanoseconds.
 #ifdef __BLOCKS__
 DISPATCH_EXPORT DISPATCH_NONNULL2 DISPATCH_NOTHROW uint64_t
 dispatch_benchmark(size_t count, DISPATCH_NOESCAPE dispatch_block_t block);

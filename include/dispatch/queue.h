@@ -1,4 +1,4 @@
-// Queues: lists of items, executed in the order of their submission by threads that the library provides.
+// Queues: FIFO lists of items, which threads of the library run.
 
 #ifndef __DISPATCH_QUEUE__
 #define __DISPATCH_QUEUE__
@@ -14,8 +14,8 @@
 DISPATCH_HEADER_BEGIN
 DISPATCH_ASSUME_NONNULL_BEGIN
 
-// Any queue; then those that always exist and are shared by all, those that run one item at a time, the one
-// of the main thread, and those that run items side by side.
+// Any queue; a permanent, shared queue; a queue that runs one item at a time; the main thread's queue; a queue that
+// runs items concurrently.
 DISPATCH_DECL(dispatch_queue);
 DISPATCH_DECL_SUBCLASS(dispatch_queue_global, dispatch_queue);
 DISPATCH_DECL_SUBCLASS(dispatch_queue_serial, dispatch_queue);
@@ -29,7 +29,7 @@ typedef qos_class_t dispatch_qos_class_t;
 #else
 typedef unsigned int dispatch_qos_class_t;
 
-// The classes of quality of service, best first. A program that has these names for itself defines
+// Quality-of-service classes, highest first. A program with its own definitions of these names defines
 // DISPATCH_NO_QOS_CLASS_NAMES.
 #if !defined(DISPATCH_NO_QOS_CLASS_NAMES) && !defined(QOS_CLASS_DEFAULT)
 enum {
@@ -51,7 +51,7 @@ __BEGIN_DECLS
 // --- Submission ---
 
 #ifdef __BLOCKS__
-// Appends an item and returns. The block is copied; the queue lives until the item has run.
+// Appends an item and returns. Copies the block; the queue stays alive until the item has run.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_async(dispatch_queue_t queue, dispatch_block_t block);
 #endif
@@ -60,8 +60,8 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_async_f(dispatch_queue_t queue, void *_Nullable context, dispatch_function_t work);
 
 #ifdef __BLOCKS__
-// Returns when the item has run, in its turn, on the calling thread; on the main thread if the queue is the
-// main queue or targets it. Traps if the calling item already keeps the queue to itself: it would never return.
+// Runs the item in its turn and returns after it. It runs on the calling thread, or on the main thread if the queue is
+// the main queue or targets it. Traps if the calling item holds the queue exclusively, since the call would deadlock.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_sync(dispatch_queue_t queue, DISPATCH_NOESCAPE dispatch_block_t block);
 #endif
@@ -70,8 +70,8 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_sync_f(dispatch_queue_t queue, void *_Nullable context, dispatch_function_t work);
 
 #ifdef __BLOCKS__
-// Waits like `dispatch_sync`, and heeds the queue's attributes. The item runs on the thread that empties the
-// queue just then, on the caller's if there is none. The one way to wait for an item on a workloop.
+// Like `dispatch_sync`, but honours the queue's attributes. The item runs on the thread that is draining the queue, or
+// on the calling thread if there is none. The only way to wait for an item on a workloop.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_async_and_wait(dispatch_queue_t queue, DISPATCH_NOESCAPE dispatch_block_t block);
 #endif
@@ -80,8 +80,8 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_async_and_wait_f(dispatch_queue_t queue, void *_Nullable context, dispatch_function_t work);
 
 #ifdef __BLOCKS__
-// As `dispatch_async`; on a concurrent queue that the program made, all earlier items end before this one
-// begins, and later ones wait for its end. On other queues an ordinary item.
+// Like `dispatch_async`. On a private concurrent queue, all earlier items complete before this one starts, and later
+// ones start after it completes. Other queues treat it as an ordinary item.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_barrier_async(dispatch_queue_t queue, dispatch_block_t block);
 #endif
@@ -90,8 +90,7 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_barrier_async_f(dispatch_queue_t queue, void *_Nullable context, dispatch_function_t work);
 
 #ifdef __BLOCKS__
-// As `dispatch_sync`, and alone on a concurrent queue. Called from an ordinary item of the same queue it
-// would wait for its own end.
+// Like `dispatch_sync`, but alone on a concurrent queue. Deadlocks if called from an ordinary item of that queue.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_barrier_sync(dispatch_queue_t queue, DISPATCH_NOESCAPE dispatch_block_t block);
 #endif
@@ -100,7 +99,7 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_barrier_sync_f(dispatch_queue_t queue, void *_Nullable context, dispatch_function_t work);
 
 #ifdef __BLOCKS__
-// As `dispatch_async_and_wait`, and alone on a concurrent queue.
+// Like `dispatch_async_and_wait`, but alone on a concurrent queue.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_barrier_async_and_wait(dispatch_queue_t queue, DISPATCH_NOESCAPE dispatch_block_t block);
 #endif
@@ -109,8 +108,8 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_barrier_async_and_wait_f(dispatch_queue_t queue, void *_Nullable context, dispatch_function_t work);
 
 #ifdef __BLOCKS__
-// Submits the item at `when`: never sooner, up to a tenth of the delay later (at least 1 ms, at most 60 s).
-// DISPATCH_TIME_FOREVER is never.
+// Submits the item at `when`. Never early; late by at most a tenth of the delay (at least 1 ms, at most 60 s).
+// DISPATCH_TIME_FOREVER never submits it.
 DISPATCH_EXPORT DISPATCH_NONNULL2 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_after(dispatch_time_t when, dispatch_queue_t queue, dispatch_block_t block);
 #endif
@@ -119,14 +118,14 @@ DISPATCH_EXPORT DISPATCH_NONNULL2 DISPATCH_NONNULL4 DISPATCH_NOTHROW void
 dispatch_after_f(dispatch_time_t when, dispatch_queue_t queue, void *_Nullable context,
                  dispatch_function_t work);
 
-// In place of a queue for `dispatch_apply`: a global one that suits the caller.
+// Passed to `dispatch_apply` as the queue: a global queue that suits the caller.
 #define DISPATCH_APPLY_AUTO_AVAILABLE 1
 #define DISPATCH_APPLY_QUEUE_ARG_NULLABILITY _Nullable
 #define DISPATCH_APPLY_AUTO (__extension__(dispatch_queue_t _Nonnull)0)
 
 #ifdef __BLOCKS__
-// Calls the block with 0 to iterations - 1, side by side as far as the queue allows it, and returns after the
-// last. The calling thread takes part.
+// Calls the block with 0 to iterations - 1, in parallel as far as the queue allows, and returns after the last call.
+// The calling thread takes part.
 DISPATCH_EXPORT DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_apply(size_t iterations, dispatch_queue_t DISPATCH_APPLY_QUEUE_ARG_NULLABILITY queue,
                DISPATCH_NOESCAPE void (^block)(size_t iteration));
@@ -136,17 +135,17 @@ DISPATCH_EXPORT DISPATCH_NONNULL4 DISPATCH_NOTHROW void
 dispatch_apply_f(size_t iterations, dispatch_queue_t DISPATCH_APPLY_QUEUE_ARG_NULLABILITY queue,
                  void *_Nullable context, void (*work)(void *_Nullable context, size_t iteration));
 
-// --- The queues that always exist ---
+// --- Permanent queues ---
 
 DISPATCH_EXPORT struct dispatch_queue_s _dispatch_main_q;
 
-// The queue of the main thread. It runs nothing before `dispatch_main` or a run loop does.
+// The main thread's queue. It runs no items until `dispatch_main` or a run loop serves it.
 DISPATCH_INLINE DISPATCH_ALWAYS_INLINE DISPATCH_CONST DISPATCH_NOTHROW dispatch_queue_main_t
 dispatch_get_main_queue(void) {
   return DISPATCH_GLOBAL_OBJECT(dispatch_queue_main_t, _dispatch_main_q);
 }
 
-// Serves the main queue, for good. Traps if called elsewhere than on the main thread, or from an item of it.
+// Serves the main queue and never returns. Traps on other threads, and in an item of the main queue.
 DISPATCH_EXPORT DISPATCH_NOTHROW DISPATCH_NORETURN void
 dispatch_main(void);
 
@@ -157,12 +156,12 @@ typedef long dispatch_queue_priority_t;
 #define DISPATCH_QUEUE_PRIORITY_LOW (-2)
 #define DISPATCH_QUEUE_PRIORITY_BACKGROUND INT16_MIN
 
-// The shared concurrent queue of a class of service (or of one of the priorities above); the same at each
-// call. NULL for any other identifier, and for flags other than 0.
+// The shared concurrent queue for a quality-of-service class or one of the priorities above; always the same one. NULL
+// for other identifiers and unknown flags. Pass 0 for `flags`.
 DISPATCH_EXPORT DISPATCH_CONST DISPATCH_WARN_RESULT DISPATCH_NOTHROW dispatch_queue_global_t
 dispatch_get_global_queue(intptr_t identifier, uintptr_t flags);
 
-// --- Attributes, of which equal ones are the same pointer ---
+// --- Attributes: equal ones are the same pointer ---
 
 DISPATCH_EXPORT struct dispatch_queue_attr_s _dispatch_queue_attr_concurrent;
 
@@ -179,7 +178,7 @@ DISPATCH_EXPORT struct dispatch_queue_attr_s _dispatch_queue_attr_concurrent;
   dispatch_queue_attr_make_with_autorelease_frequency(   \
       DISPATCH_QUEUE_CONCURRENT, DISPATCH_AUTORELEASE_FREQUENCY_WORK_ITEM)
 
-// The queue is born inactive: it takes items, and runs none before `dispatch_activate`.
+// The queue starts inactive: it accepts items and runs them after `dispatch_activate`.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_PURE DISPATCH_NOTHROW dispatch_queue_attr_t
 dispatch_queue_attr_make_initially_inactive(dispatch_queue_attr_t _Nullable attr);
 
@@ -189,87 +188,86 @@ DISPATCH_ENUM(dispatch_autorelease_frequency, unsigned long,
   DISPATCH_AUTORELEASE_FREQUENCY_NEVER = 2
 );
 
-// Remembered only: there are no autorelease pools on Linux.
+// No effect: Linux has no autorelease pools.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_PURE DISPATCH_NOTHROW dispatch_queue_attr_t
 dispatch_queue_attr_make_with_autorelease_frequency(dispatch_queue_attr_t _Nullable attr,
                                                     dispatch_autorelease_frequency_t frequency);
 
-// The queue's items have this class of service; relative priorities are -15 to 0. NULL for values that are none.
+// Sets the class of the queue's items and a relative priority from -15 to 0. NULL for invalid values.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_PURE DISPATCH_NOTHROW dispatch_queue_attr_t
 dispatch_queue_attr_make_with_qos_class(dispatch_queue_attr_t _Nullable attr,
                                         dispatch_qos_class_t qos_class, int relative_priority);
 
-// --- Making and asking queues ---
+// --- Creating and querying queues ---
 
 #define DISPATCH_TARGET_QUEUE_DEFAULT NULL
 
-// A queue whose items run as items of `target` (NULL: of the global queue that suits the attributes), for
-// good once it is active. The label is copied. Traps if `attr` is no attribute.
+// Returns a queue whose items run as items of `target` (NULL: the global queue that suits the attributes). The target
+// is fixed once the queue is active. Copies the label. Traps for an invalid attribute.
 DISPATCH_EXPORT DISPATCH_MALLOC DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RESULT DISPATCH_NOTHROW
     dispatch_queue_t
     dispatch_queue_create_with_target(const char *_Nullable label, dispatch_queue_attr_t _Nullable attr,
                                       dispatch_queue_t _Nullable target)
         DISPATCH_ALIAS_V2(dispatch_queue_create_with_target);
 
-// The same with the default target, which may be changed while the queue is active.
+// With the default target, which may change while the queue is active.
 DISPATCH_EXPORT DISPATCH_MALLOC DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RESULT DISPATCH_NOTHROW
     dispatch_queue_t
     dispatch_queue_create(const char *_Nullable label, dispatch_queue_attr_t _Nullable attr);
 
 #define DISPATCH_CURRENT_QUEUE_LABEL NULL
 
-// The queue's label, "" if it has none; that of the current queue for NULL. Valid while the queue lives.
+// The queue's label, or "". NULL means the current queue. Valid while the queue lives.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_NOTHROW const char *
 dispatch_queue_get_label(dispatch_queue_t _Nullable queue);
 
-// The class that the queue was made with, unspecified (0) if with none.
+// The class with which the queue was created, or unspecified (0).
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_NONNULL1 DISPATCH_NOTHROW dispatch_qos_class_t
 dispatch_queue_get_qos_class(dispatch_queue_t queue, int *_Nullable relative_priority_ptr);
 
-// For debugging: the innermost queue whose item runs on this thread; outside of items the main queue on the
-// main thread, a global queue elsewhere. Not for deciding whether `dispatch_sync` is safe.
+// For debugging: the innermost queue whose item runs on this thread. Outside items, the main queue on the main thread
+// and a global queue elsewhere. Not suitable for deciding whether `dispatch_sync` is safe.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_NOTHROW dispatch_queue_t
 dispatch_get_current_queue(void);
 
-// Another target, NULL for the default one: for a queue where its items run, for a source its handlers, for a
-// channel its input and output, for the other objects the finalizer. At once while the object is inactive;
-// between two items of a queue that `dispatch_queue_create` made. Traps for queues that have their target for
-// good.
+// Sets the target, or the default target for NULL. The target runs a queue's items, a source's handlers, a channel's
+// I/O, and the finalizers of other objects. Takes effect at once on an inactive object, and between two items of a
+// queue from `dispatch_queue_create`. Traps for queues with a fixed target.
 DISPATCH_EXPORT DISPATCH_NOTHROW void
 dispatch_set_target_queue(dispatch_object_t object, dispatch_queue_t _Nullable queue);
 
-// The queue's items have at least this class. Of an inactive queue, workloop or source; traps for others.
+// Sets a minimum class for the items of an inactive queue, workloop or source. Traps for other objects.
 DISPATCH_EXPORT DISPATCH_NOTHROW void
 dispatch_set_qos_class_floor(dispatch_object_t object, dispatch_qos_class_t qos_class, int relative_priority);
 
-// --- Values that belong to a queue ---
+// --- Queue-specific values ---
 
-// Keeps a value under the address `key`, NULL removes it. The destructor is called with the value on a global
-// queue when it is replaced or the queue goes.
+// Stores a value under the address `key`; NULL removes it. When the value is replaced or the queue is destroyed, the
+// destructor is called with it on a global queue.
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_queue_set_specific(dispatch_queue_t queue, const void *key, void *_Nullable context,
                             dispatch_function_t _Nullable destructor);
 
-// The value of just this queue, or NULL.
+// This queue's own value, or NULL.
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_WARN_RESULT DISPATCH_NOTHROW void *_Nullable
 dispatch_queue_get_specific(dispatch_queue_t queue, const void *key);
 
-// The value of the current queue or of the first of its targets that has one; NULL outside of items.
+// The value of the current queue, or of the nearest target that has one. NULL outside items.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_NOTHROW void *_Nullable
 dispatch_get_specific(const void *key);
 
 // --- Assertions ---
 
-// Traps unless called from an item of the queue, of a queue that targets it, or from a synchronous item that
-// such an item waits for. For the main queue all code of the main thread is right.
+// Traps unless called from an item of the queue, from an item of a queue that targets it, or from a synchronous item
+// that such an item waits for. All code on the main thread counts as running on the main queue.
 DISPATCH_EXPORT DISPATCH_NONNULL1 void
 dispatch_assert_queue(dispatch_queue_t queue) DISPATCH_ALIAS_V2(dispatch_assert_queue);
 
-// The same, and traps as well if the item is not alone on the queue.
+// Also traps if the item does not run alone on the queue.
 DISPATCH_EXPORT DISPATCH_NONNULL1 void
 dispatch_assert_queue_barrier(dispatch_queue_t queue);
 
-// Traps where `dispatch_assert_queue` does not.
+// Traps if `dispatch_assert_queue` would not.
 DISPATCH_EXPORT DISPATCH_NONNULL1 void
 dispatch_assert_queue_not(dispatch_queue_t queue) DISPATCH_ALIAS_V2(dispatch_assert_queue_not);
 
@@ -285,8 +283,8 @@ dispatch_assert_queue_not(dispatch_queue_t queue) DISPATCH_ALIAS_V2(dispatch_ass
 
 // --- Signals ---
 
-// Lets a signal be directed at threads of the library: it is not blocked on them, and how an item left its
-// mask stays so. 0, or -1 with `errno` for what is no signal. Not in other libraries for Linux.
+// Allows a signal to be sent to the library's threads: they unblock it, and keep whatever mask an item sets for it.
+// Returns 0, or -1 with `errno` for an invalid signal. Other libraries for Linux lack this function.
 DISPATCH_EXPORT DISPATCH_NOTHROW int
 dispatch_allow_send_signals(int preserve_signum);
 

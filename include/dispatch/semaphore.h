@@ -14,17 +14,18 @@ DISPATCH_DECL(dispatch_semaphore);
 
 __BEGIN_DECLS
 
-// A semaphore that `value` waits pass at once. NULL if the value is negative. Its last release traps while the
-// value is below that of its making: somebody has not given back what he took.
+// Returns a semaphore with an initial value. NULL if the value is negative. The last release traps if the value is
+// below the initial one.
 DISPATCH_EXPORT DISPATCH_MALLOC DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RESULT DISPATCH_NOTHROW
     dispatch_semaphore_t
     dispatch_semaphore_create(intptr_t value);
 
-// Takes one, waiting for it if none is left: 0, or non-zero (with nothing taken) when the time is over.
+// Decrements the value; waits while it is zero. Returns 0, or non-zero after the timeout, which leaves the value
+// unchanged.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW intptr_t
 dispatch_semaphore_wait(dispatch_semaphore_t dsema, dispatch_time_t timeout);
 
-// Gives one. Non-zero if that woke a thread.
+// Increments the value. Returns non-zero if the call woke a thread.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW intptr_t
 dispatch_semaphore_signal(dispatch_semaphore_t dsema);
 

@@ -1,4 +1,4 @@
-// Sources: events of the system, or of the program, that become calls of a handler on a queue.
+// Sources: call a handler on a queue for events of the system or the program.
 
 #ifndef __DISPATCH_SOURCE__
 #define __DISPATCH_SOURCE__
@@ -18,9 +18,9 @@ __BEGIN_DECLS
 
 typedef const struct dispatch_source_type_s *dispatch_source_type_t;
 
-// For each type: what the handle and the mask are, and what `dispatch_source_get_data` tells in the handler.
+// Each type defines its handle, its mask, and what `dispatch_source_get_data` returns in the handler.
 
-// What the program merges: the sum, the union of bits, or the last value. No handle, no mask.
+// Data merged by the program: the sum, the bitwise OR, or the last value. No handle, no mask.
 #define DISPATCH_SOURCE_TYPE_DATA_ADD (&_dispatch_source_type_data_add)
 DISPATCH_SOURCE_TYPE_DECL(data_add);
 #define DISPATCH_SOURCE_TYPE_DATA_OR (&_dispatch_source_type_data_or)
@@ -28,37 +28,36 @@ DISPATCH_SOURCE_TYPE_DECL(data_or);
 #define DISPATCH_SOURCE_TYPE_DATA_REPLACE (&_dispatch_source_type_data_replace)
 DISPATCH_SOURCE_TYPE_DECL(data_replace);
 
-// Bytes to be read. Handle: a descriptor. Data: about how many, 0 at the end of the file.
+// Readable bytes. Handle: a descriptor. Data: their approximate number, 0 at the end of the file.
 #define DISPATCH_SOURCE_TYPE_READ (&_dispatch_source_type_read)
 DISPATCH_SOURCE_TYPE_DECL(read);
 
-// Room for bytes to be written. Handle: a descriptor. Data: a hint how much.
+// Room for writing. Handle: a descriptor. Data: an estimate of the room in bytes.
 #define DISPATCH_SOURCE_TYPE_WRITE (&_dispatch_source_type_write)
 DISPATCH_SOURCE_TYPE_DECL(write);
 
-// Signals to the process, whose ordinary disposition this replaces. Handle: the number. Data: how many came.
+// Signals to the process; the source replaces their usual disposition. Handle: the signal. Data: the number received.
 #define DISPATCH_SOURCE_TYPE_SIGNAL (&_dispatch_source_type_signal)
 DISPATCH_SOURCE_TYPE_DECL(signal);
 
-// A timer, see `dispatch_source_set_timer`. Mask: DISPATCH_TIMER_STRICT or 0. Data: how often it fired.
+// A timer, see `dispatch_source_set_timer`. Mask: DISPATCH_TIMER_STRICT or 0. Data: the number of times it has fired.
 #define DISPATCH_SOURCE_TYPE_TIMER (&_dispatch_source_type_timer)
 DISPATCH_SOURCE_TYPE_DECL(timer);
 
-// What another process does. Handle: its pid. Mask: DISPATCH_PROC flags. Data: those that happened. Not in
-// other libraries for Linux, nor are the next two.
+// Events of another process. Handle: its pid. Mask: DISPATCH_PROC flags. Data: the flags of the events. Other libraries
+// for Linux lack this type and the next two.
 #define DISPATCH_SOURCE_TYPE_PROC (&_dispatch_source_type_proc)
 DISPATCH_SOURCE_TYPE_DECL(proc);
 
-// What happens to a file or directory. Handle: a descriptor of it. Mask: DISPATCH_VNODE flags. Data: those
-// that happened.
+// Changes of a file or directory. Handle: its descriptor. Mask: DISPATCH_VNODE flags. Data: the flags of the changes.
 #define DISPATCH_SOURCE_TYPE_VNODE (&_dispatch_source_type_vnode)
 DISPATCH_SOURCE_TYPE_DECL(vnode);
 
-// How short memory is. No handle. Mask: DISPATCH_MEMORYPRESSURE flags. Data: the level that was entered.
+// Memory pressure. No handle. Mask: DISPATCH_MEMORYPRESSURE flags. Data: the new level.
 #define DISPATCH_SOURCE_TYPE_MEMORYPRESSURE (&_dispatch_source_type_memorypressure)
 DISPATCH_SOURCE_TYPE_DECL(memorypressure);
 
-// Mach ports are not of this system.
+// Linux has no Mach ports.
 #define DISPATCH_SOURCE_TYPE_MACH_SEND (&_dispatch_source_type_mach_send)
 DISPATCH_SOURCE_TYPE_DECL(mach_send) DISPATCH_LINUX_UNAVAILABLE();
 #define DISPATCH_SOURCE_TYPE_MACH_RECV (&_dispatch_source_type_mach_recv)
@@ -90,20 +89,20 @@ typedef unsigned long dispatch_source_vnode_flags_t;
 #define DISPATCH_VNODE_FUNLOCK 0x100
 
 typedef unsigned long dispatch_source_timer_flags_t;
-// The leeway is meant to be kept, however small.
+// Keeps the leeway, however small it is.
 #define DISPATCH_TIMER_STRICT 0x1
 
-// A source, inactive; its handlers run on `queue` (NULL: a global one). NULL for a handle or mask that the type
-// does not know.
+// Returns an inactive source whose handlers run on `queue` (NULL: a global queue). NULL for a handle or mask that the
+// type does not support.
 DISPATCH_EXPORT DISPATCH_MALLOC DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RESULT DISPATCH_NOTHROW dispatch_source_t
 dispatch_source_create(dispatch_source_type_t type, uintptr_t handle, uintptr_t mask,
                        dispatch_queue_t _Nullable queue);
 
-// Handlers come in two forms, block and function, of which the one that was set last counts; NULL removes it.
-// Function handlers get the source's context.
+// A handler is a block or a function; the one set last counts, and NULL removes it. A function receives the source's
+// context.
 
 #ifdef __BLOCKS__
-// Called for events, one call at a time; what happens meanwhile is told by the next.
+// Called for events, one call at a time. Events that happen during a call are merged into the next one.
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_source_set_event_handler(dispatch_source_t source, dispatch_block_t _Nullable handler);
 #endif
@@ -112,7 +111,7 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_source_set_event_handler_f(dispatch_source_t source, dispatch_function_t _Nullable handler);
 
 #ifdef __BLOCKS__
-// Called once after cancellation, when the system no longer watches the handle: the place to close it.
+// Called once after cancellation, when the system no longer watches the handle. Close the handle here.
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_source_set_cancel_handler(dispatch_source_t source, dispatch_block_t _Nullable handler);
 #endif
@@ -121,7 +120,7 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_source_set_cancel_handler_f(dispatch_source_t source, dispatch_function_t _Nullable handler);
 
 #ifdef __BLOCKS__
-// Called once when the watch has begun, before any event; never if the source was cancelled before that.
+// Called once when the source starts to watch, before any event. Never called if the source was cancelled earlier.
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_source_set_registration_handler(dispatch_source_t source, dispatch_block_t _Nullable handler);
 #endif
@@ -129,8 +128,8 @@ dispatch_source_set_registration_handler(dispatch_source_t source, dispatch_bloc
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_source_set_registration_handler_f(dispatch_source_t source, dispatch_function_t _Nullable handler);
 
-// No further call of the event handler begins; one that runs is not interrupted. The handle may be closed when
-// the cancel handler is called, not before. Again: without effect.
+// Prevents further calls of the event handler; a running call continues. Do not close the handle before the cancel
+// handler is called. Cancelling again has no effect.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_source_cancel(dispatch_source_t source);
 
@@ -146,18 +145,18 @@ dispatch_source_get_handle(dispatch_source_t source);
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_WARN_RESULT DISPATCH_NOTHROW uintptr_t
 dispatch_source_get_mask(dispatch_source_t source);
 
-// What this call of the event handler is about. Meaningless elsewhere.
+// The data of this event handler call. Unspecified elsewhere.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_WARN_RESULT DISPATCH_NOTHROW uintptr_t
 dispatch_source_get_data(dispatch_source_t source);
 
-// An event of the program's own, for the three data types; traps for others. Nothing is told while the outcome
-// is zero.
+// Merges a value into a source of one of the three data types; traps for others. The handler is not called while the
+// merged value is zero.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_source_merge_data(dispatch_source_t source, uintptr_t value);
 
-// Sets a timer to fire at `start`, then every `interval` nanoseconds (DISPATCH_TIME_FOREVER: once), each time up
-// to `leeway` nanoseconds later if that saves a wake-up. `start` decides about the clock; DISPATCH_TIME_FOREVER
-// as start stops the timer. What it had counted is forgotten. Traps for sources that are no timers.
+// Sets the timer to fire at `start` and then every `interval` nanoseconds (DISPATCH_TIME_FOREVER: once). Each firing
+// may be up to `leeway` nanoseconds late to save a wake-up. `start` selects the clock; DISPATCH_TIME_FOREVER stops the
+// timer. Discards the firings counted so far. Traps for other sources.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_source_set_timer(dispatch_source_t source, dispatch_time_t start, uint64_t interval, uint64_t leeway);
 

@@ -1,5 +1,5 @@
-// Points in time. A `dispatch_time_t` says by itself which clock it is of: the one that stands still while
-// the machine sleeps, or the wall clock. Its encoding is nobody's business.
+// Points in time. A `dispatch_time_t` includes its clock: the uptime clock, which stops while the machine sleeps, or
+// the wall clock. The encoding is private.
 
 #ifndef __DISPATCH_TIME__
 #define __DISPATCH_TIME__
@@ -31,20 +31,19 @@ struct timespec;
 typedef uint64_t dispatch_time_t;
 
 __extension__ enum {
-  // The present, by the wall clock.
+  // The present on the wall clock.
   DISPATCH_WALLTIME_NOW = ~1ull
 };
 
 #define DISPATCH_TIME_NOW (0ull)
 #define DISPATCH_TIME_FOREVER (~0ull)
 
-// `when` and `delta` nanoseconds, on the clock of `when`; DISPATCH_TIME_NOW is the clock that does not
-// count sleep. Forever stays forever. Past the end of time the result is DISPATCH_TIME_FOREVER, before its
-// beginning the earliest time of that clock.
+// Returns `when` plus `delta` nanoseconds, on the clock of `when`. DISPATCH_TIME_NOW is on the uptime clock. Forever
+// stays forever. Overflow yields DISPATCH_TIME_FOREVER; underflow yields the clock's earliest time.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_NOTHROW dispatch_time_t
 dispatch_time(dispatch_time_t when, int64_t delta);
 
-// `delta` nanoseconds after a time of the wall clock; after the present if `when` is NULL.
+// Returns a wall-clock time plus `delta` nanoseconds; NULL means the present.
 DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_NOTHROW dispatch_time_t
 dispatch_walltime(const struct timespec *_Nullable when, int64_t delta);
 

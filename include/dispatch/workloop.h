@@ -1,4 +1,4 @@
-// Workloops: queues that run one item at a time, the one with the highest priority first.
+// Workloops: queues that run one item at a time, by priority.
 
 #ifndef __DISPATCH_WORKLOOP__
 #define __DISPATCH_WORKLOOP__
@@ -10,8 +10,8 @@
 DISPATCH_HEADER_BEGIN
 DISPATCH_ASSUME_NONNULL_BEGIN
 
-// May be the target of serial queues, whose items keep their order. `dispatch_sync` on a workloop itself traps;
-// there is `dispatch_async_and_wait`.
+// May be the target of serial queues, whose items keep their order. `dispatch_sync` on the workloop itself traps; use
+// `dispatch_async_and_wait`.
 DISPATCH_DECL_SUBCLASS(dispatch_workloop, dispatch_queue);
 
 __BEGIN_DECLS
@@ -20,12 +20,12 @@ DISPATCH_EXPORT DISPATCH_MALLOC DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RESULT D
     dispatch_workloop_t
     dispatch_workloop_create(const char *_Nullable label);
 
-// One that can be configured first. Items are submitted after `dispatch_activate` only, earlier ones trap.
+// Returns an inactive workloop, which can still be configured. Submitting items before `dispatch_activate` traps.
 DISPATCH_EXPORT DISPATCH_MALLOC DISPATCH_RETURNS_RETAINED DISPATCH_WARN_RESULT DISPATCH_NOTHROW
     dispatch_workloop_t
     dispatch_workloop_create_inactive(const char *_Nullable label);
 
-// Remembered only. Traps if the workloop is active.
+// No effect: Linux has no autorelease pools. Traps if the workloop is active.
 DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NOTHROW void
 dispatch_workloop_set_autorelease_frequency(dispatch_workloop_t workloop,
                                             dispatch_autorelease_frequency_t frequency);

@@ -1,5 +1,4 @@
-// The least that every header here leans on: declarations with C linkage, and questions to the compiler
-// that are answered "no" where the compiler does not know them.
+// The basis of all headers: declarations with C linkage, and feature tests that are false in compilers without them.
 
 #ifndef __OS_GENERIC_BASE__
 #define __OS_GENERIC_BASE__

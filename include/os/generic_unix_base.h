@@ -1,4 +1,4 @@
-// Annotations shared by the object headers. None of them changes what a declaration means at run time.
+// Annotations of the object headers. They do not change a declaration's meaning at run time.
 
 #ifndef __OS_GENERIC_UNIX_BASE__
 #define __OS_GENERIC_UNIX_BASE__
@@ -10,7 +10,7 @@
 #endif
 #include <sys/param.h>
 
-// Which release of another system brought a declaration says nothing here.
+// Availability in other systems' releases, which has no meaning here.
 #ifndef API_AVAILABLE
 #define API_AVAILABLE(...)
 #endif

@@ -1,5 +1,5 @@
-// The reference-counted object beneath all dispatch objects. Objective-C objects there are none on Linux, so
-// the macros that elsewhere choose between the two come out as plain C.
+// The reference-counted object below all dispatch objects. Linux has no Objective-C objects, so the macros that would
+// choose between the two kinds expand to plain C.
 
 #ifndef __OS_OBJECT__
 #define __OS_OBJECT__
@@ -30,8 +30,8 @@ struct _os_object_s;
 extern struct _os_object_s *_os_object_retain(struct _os_object_s *object);
 extern void _os_object_release(struct _os_object_s *object);
 
-// Takes a reference and returns the object. Any thread. The library exports it under the name that begins
-// with an underscore only, so it is inline here.
+// Adds a reference and returns the object, on any thread. Inline, because the library exports only the name with an
+// underscore.
 #ifdef __GNUC__
 __attribute__((__unused__))
 #endif
@@ -40,7 +40,7 @@ os_retain(void *object) {
   return (void *)_os_object_retain((struct _os_object_s *)object);
 }
 
-// Gives a reference back; with the last one the object goes, later and on a thread of the library's choice.
+// Releases a reference. After the last one, the object is destroyed later, on a thread of the library's choice.
 #ifdef __GNUC__
 __attribute__((__unused__))
 #endif
