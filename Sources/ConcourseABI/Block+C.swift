@@ -4,7 +4,7 @@
 internal import ConcourseRuntime
 internal import Glibc
 
-// block.h: blocks that can be waited for, followed and cancelled. Each stands for a `DispatchWorkItem`.
+// block.h: blocks that can be awaited, observed and cancelled. Each stands for a `DispatchWorkItem`.
 
 private func make(
   _ flags: UInt, _ qosClass: UInt32, _ relativePriority: Int32, _ block: Block
@@ -19,17 +19,17 @@ private func make(
 }
 
 extension DispatchWorkItemFlags {
-  /// nil when there are bits that have no meaning.
+  /// nil if unknown bits are set.
   fileprivate init?(exactly bits: UInt) {
     guard bits & ~DispatchWorkItemFlags.allKnown.rawValue == 0 else { return nil }
     self.init(rawValue: bits)
   }
 }
 
-/// What a block stands for; a plain block traps.
+/// The block's work item; a plain block traps.
 private func item(_ block: Reference?, _ function: StaticString) -> DispatchWorkItem {
   guard let item = Block(block, function).item else {
-    ClientBug.trap("\(function): the block is none that dispatch_block_create has made")
+    ClientBug.trap("\(function): the block was not made by dispatch_block_create")
   }
   return item.takeUnretainedValue()
 }
@@ -64,7 +64,7 @@ package func dispatch_block_create_with_voucher_and_qos_class(
     flags, qosClass, relativePriority, Block(block, "dispatch_block_create_with_voucher_and_qos_class"))
 }
 
-/// Bits of `flags` that have no meaning are ignored here, as by the toolchain's library.
+/// Ignores unknown bits of `flags`, like the toolchain's library.
 @c(_dispatch_block_create)
 package func _dispatch_block_create(
   _ flags: UInt, _ voucher: UnsafeMutableRawPointer?, _ priority: UInt, _ block: UnsafeMutableRawPointer?
@@ -75,8 +75,8 @@ package func _dispatch_block_create(
     Block(block, "_dispatch_block_create"))
 }
 
-/// A class and relative priority as thread libraries put them into one word: a bit for the class, and below it
-/// one less than the relative priority.
+/// A class and relative priority in one word, as thread libraries pass them: one bit for the class, and in the low byte
+/// the relative priority minus one.
 private struct ThreadPriority {
   let qosClass: UInt32
   let relativePriority: Int32

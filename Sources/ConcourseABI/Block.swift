@@ -1,11 +1,11 @@
 internal import CConcourseABI
 internal import ConcourseRuntime
 
-/// A block as the C interface passes it: called through its own function, with itself as the context.
+/// A block as the C interface passes it: a function that takes the block as its context.
 struct Block {
   let reference: Reference
 
-  /// A block that a caller must pass.
+  /// A required block argument; NULL traps.
   @inline(__always)
   init(_ reference: Reference?, _ function: StaticString) {
     guard let reference else { Reject.null(function, "block") }
@@ -15,35 +15,35 @@ struct Block {
   @inline(__always)
   init(_ reference: Reference) { self.reference = reference }
 
-  /// What calls it, with the block as the argument.
+  /// The function that runs the block, with the block as its argument.
   var invoke: ContextFunction {
     @inline(__always) get { head.pointee.invoke }
   }
 
   private var head: UnsafeMutablePointer<concourse_block> {
-    // SAFETY: every block begins like this.
+    // SAFETY: every block begins with this header.
     @inline(__always) get { reference.assumingMemoryBound(to: concourse_block.self) }
   }
 
-  /// The same function with other arguments.
-  // SAFETY: the caller names the type that the interface gives this block.
+  /// The same function with a different signature.
+  // SAFETY: the caller passes the function type that the interface declares for this block.
   @inline(__always)
   func invoke<Function>(as type: Function.Type) -> Function { unsafeBitCast(head.pointee.invoke, to: type) }
 
-  /// A copy, or another reference to a block that is a copy; `release` gives it back.
+  /// A copy on the heap, or one more reference if the block is on the heap already; release it with `_Block_release`.
   @inline(__always)
   func copy() -> Reference {
     guard let copy = _Block_copy(reference) else { ClientBug.outOfMemory("copying a block") }
     return copy
   }
 
-  /// The work item that the block stands for, if `dispatch_block_create` made it.
+  /// The block's work item, if `dispatch_block_create` made the block.
   var item: Unmanaged<DispatchWorkItem>? {
-    // SAFETY: `make` put it there, retained by the block.
+    // SAFETY: `make` stored the object, and the block retains it.
     @inline(__always) get { concourse_block_object(reference).map { Unmanaged.fromOpaque($0) } }
   }
 
-  /// A block that stands for `item`; nil when there is no memory.
+  /// A block that stands for `item`; nil when memory is exhausted.
   static func make(for item: DispatchWorkItem) -> Reference? {
     let retained = Unmanaged.passRetained(item)
     let block = concourse_block_create(
@@ -54,13 +54,13 @@ struct Block {
     return block
   }
 
-  /// A closure that calls a copy of the block, which goes with the closure.
+  /// A closure that calls a copy of the block and owns it.
   func closure() -> () -> Void {
     let owned = OwnedBlock(copying: self)
     return { owned.block.invoke(owned.block.reference) }
   }
 
-  /// For a copy that is called once.
+  /// Calls a copy once and releases it.
   static let callAndRelease: ContextFunction = { reference in
     Block(reference!).invoke(reference)
     _Block_release(reference!)

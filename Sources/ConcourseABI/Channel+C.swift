@@ -3,17 +3,17 @@
 
 internal import ConcourseRuntime
 
-// io.h: how channels come about. A type that there is not, and a path that is not absolute, give NULL, and the
-// cleanup handler is never called; whatever else is wrong it is told. It may be NULL.
+// io.h: creating channels. An unknown type or a relative path returns NULL without calling the cleanup handler. Every
+// other error goes to the cleanup handler, which may be NULL.
 
 private typealias Cleanup = (Int32) -> Void
 
-/// A cleanup handler that is a block, or none.
+/// The cleanup handler of a block; NULL does nothing.
 private func cleanup(_ block: Reference?) -> Cleanup {
   block.map { IOCallback<CleanupFunction>(Block($0)).closure } ?? { _ in }
 }
 
-/// A cleanup handler that is a function, or none.
+/// The cleanup handler of a function; NULL does nothing.
 private func cleanup(_ function: CleanupFunction?, _ context: Reference?) -> Cleanup {
   function.map { IOCallback($0, context).closure } ?? { _ in }
 }

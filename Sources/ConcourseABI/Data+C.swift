@@ -4,16 +4,15 @@
 internal import CConcourseABI
 internal import ConcourseRuntime
 
-// data.h. A function that has no memory for a copy of the bytes returns NULL.
+// data.h. Functions return NULL when there is no memory for a copy of the bytes.
 
-/// What becomes of a client's buffer.
-private enum Keeping {
+/// What a data object does with the client's buffer.
+private enum BufferPolicy {
   case copy
-  /// Kept as it is, and given back in the end; nil for a buffer that is nobody's to give back.
+  /// Uses the buffer in place and frees it with the deallocator; nil if it must not be freed.
   case adopt(DispatchData.Deallocator?)
 
-  /// What a destructor means if it is one of those that are only names, by their addresses; nil if the client
-  /// wrote it.
+  /// The policy of a predefined destructor, which its address identifies; nil for a destructor of the client's own.
   init?(named destructor: Reference?) {
     guard let destructor else {
       self = .copy
@@ -31,22 +30,24 @@ private enum Keeping {
   }
 }
 
-/// A size as far as memory can be that large.
+/// The size as an `Int`; a larger one traps.
 private func checkedSize(_ size: UInt, _ function: StaticString) -> Int {
   guard let count = Int(exactly: size) else {
-    ClientBug.trap("\(function): the size is \(size), more than any memory holds")
+    ClientBug.trap("\(function): the size is \(size), which is larger than the address space")
   }
   return count
 }
 
 private func create(
-  _ buffer: UnsafeRawPointer?, _ size: UInt, _ keeping: Keeping, _ function: StaticString
+  _ buffer: UnsafeRawPointer?, _ size: UInt, _ policy: BufferPolicy, _ function: StaticString
 ) -> Reference? {
   let count = checkedSize(size, function)
-  if buffer == nil && count > 0 { ClientBug.trap("\(function): the buffer is NULL, and the size \(count)") }
-  // SAFETY: the client says how large its buffer is.
+  if buffer == nil && count > 0 {
+    ClientBug.trap("\(function): the buffer is NULL, but the size is \(count)")
+  }
+  // SAFETY: the client states the size of its buffer.
   let bytes = UnsafeRawBufferPointer(start: buffer, count: count)
-  switch keeping {
+  switch policy {
   case .copy: return count == 0 ? DataObject.empty.reference : DataObject.copying(bytes)?.newReference
   case .adopt(let deallocator): return DataObject.adopting(bytes, deallocator, function).newReference
   }
@@ -57,7 +58,9 @@ package func dispatch_data_create(
   _ buffer: UnsafeRawPointer?, _ size: UInt, _ queue: UnsafeMutableRawPointer?,
   _ destructor: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
-  if let keeping = Keeping(named: destructor) { return create(buffer, size, keeping, "dispatch_data_create") }
+  if let policy = BufferPolicy(named: destructor) {
+    return create(buffer, size, policy, "dispatch_data_create")
+  }
   let block = Block(destructor!).copy()
   let queue = Object.queueIfAny(queue, "dispatch_data_create")
   return create(buffer, size, .adopt(.custom(queue, { Block.callAndRelease(block) })), "dispatch_data_create")
@@ -68,9 +71,9 @@ package func dispatch_data_create_f(
   _ buffer: UnsafeRawPointer?, _ size: UInt, _ queue: UnsafeMutableRawPointer?,
   _ destructor: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) -> UnsafeMutableRawPointer? {
-  // SAFETY: compared only; to programs without blocks the names are functions.
-  if let keeping = Keeping(named: unsafeBitCast(destructor, to: Reference?.self)) {
-    return create(buffer, size, keeping, "dispatch_data_create_f")
+  // SAFETY: only compared. Programs without blocks declare the predefined destructors as functions.
+  if let policy = BufferPolicy(named: unsafeBitCast(destructor, to: Reference?.self)) {
+    return create(buffer, size, policy, "dispatch_data_create_f")
   }
   let queue = Object.queueIfAny(queue, "dispatch_data_create_f")
   let destroy = { destructor!(UnsafeMutableRawPointer(mutating: buffer)) }

@@ -4,9 +4,9 @@
 internal import CConcourseABI
 internal import ConcourseRuntime
 
-// The formats that data can be turned from and to; no public header has them.
+// Conversions between data formats. No public header declares them.
 
-/// The format that a pointer names.
+/// The format at an address.
 private func format(_ reference: Reference?, _ argument: StaticString) -> DataFormat {
   switch reference {
   case nil: Reject.null("dispatch_data_create_with_transform", argument)
@@ -20,7 +20,7 @@ private func format(_ reference: Reference?, _ argument: StaticString) -> DataFo
   case concourse_dispatch_data_format_type_utf_any(): return .utfAny
   default:
     ClientBug.trap(
-      "dispatch_data_create_with_transform: the \(argument) is none of the DISPATCH_DATA_FORMAT_TYPE_ constants"
+      "dispatch_data_create_with_transform: the \(argument) is not one of the DISPATCH_DATA_FORMAT_TYPE_ constants"
     )
   }
 }

@@ -4,13 +4,13 @@
 internal import ConcourseRuntime
 internal import Glibc
 
-// What the functions with variable arguments, which are C (log.c), ask of Swift.
+// What the variadic functions in log.c need from Swift.
 
-/// A line about an object, to be freed; NULL when there is no memory.
+/// A one-line description of the object, which the caller frees; NULL when memory is exhausted.
 @c(concourse_describe)
 package func concourse_describe(_ object: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<CChar>? {
   guard object != nil else { return strdup("NULL") }
-  if QueueAttribute.contains(object) { return strdup("<attribute of queues>") }
+  if QueueAttribute.contains(object) { return strdup("<queue attribute>") }
   let known = Object.any(object, "dispatch_debug").takeUnretainedValue()
   return strdup(known.description)
 }

@@ -6,7 +6,7 @@ internal import Glibc
 
 // group.h and semaphore.h
 
-/// How C is told that a wait has timed out.
+/// The C result of a wait.
 private func status(_ result: DispatchTimeoutResult) -> Int {
   switch result {
   case .success: return 0

@@ -3,8 +3,8 @@
 
 internal import ConcourseRuntime
 
-// io.h: what channels do once they are there, and single operations. Lengths and marks above `Int.max` are negative
-// to the engine, and mean no limit there.
+// io.h: single operations, and operations on existing channels. Lengths and water marks above `Int.max` become
+// negative, which the engine treats as no limit.
 
 // MARK: Single operations
 
@@ -68,7 +68,7 @@ package func dispatch_write_f(
 
 // MARK: Operations of channels
 
-// Handlers and barriers that start by these calls may release the last reference: they need one of their own.
+// A handler or barrier that these calls start may release the channel's last reference, so each call holds its own.
 
 private func read(
   _ channel: Unmanaged<DispatchIO>, _ offset: Int, _ length: UInt, _ queue: Unmanaged<DispatchQueue>,
@@ -185,7 +185,7 @@ package func dispatch_io_set_interval(
   }
 }
 
-/// Programs that measure set the sizes of the toolchain's requests by this. Ours follow the descriptor's pace, so
-/// there is nothing that a number could set.
+/// No effect. Benchmarks set the toolchain's request sizes with this; here the request sizes follow the descriptor's
+/// pace.
 @c(_dispatch_iocntl)
 package func _dispatch_iocntl(_ parameter: UInt32, _ value: UInt64) {}

@@ -1,22 +1,22 @@
 internal import ConcourseRuntime
 
-// What C programs pass to be told of input and output. Data in a call is the callee's only during the call.
+// The I/O callbacks of C programs. A callback borrows its data object for the duration of the call.
 
-/// The end of a channel: with a context or itself, and an errno.
+/// A channel's cleanup handler: context or block, errno.
 typealias CleanupFunction = @convention(c) (UnsafeMutableRawPointer?, Int32) -> Void
-/// A single operation: with a context or itself, data, and an errno.
+/// The handler of a single operation: context or block, data, errno.
 typealias OnceFunction = @convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Void
-/// A channel's operation: with a context or itself, whether this is the last call, data, and an errno.
+/// The handler of a channel's operation: context or block, whether this is the last call, data, errno.
 typealias PiecesFunction =
   @convention(c) (
     UnsafeMutableRawPointer?, Bool, UnsafeMutableRawPointer?, Int32
   ) -> Void
 
-/// A function with its first argument: a context, or the block whose function it is.
+/// A function and its first argument: a context, or the block that the function belongs to.
 struct IOCallback<Function> {
   private let function: Function
   private let context: Reference?
-  /// Released with the last closure made of this.
+  /// Released with the last closure made from this value.
   private let owner: OwnedBlock?
 
   init(_ function: Function, _ context: Reference?) {
@@ -50,7 +50,7 @@ extension IOCallback<PiecesFunction> {
   }
 }
 
-/// NULL for no data at all, which is not the same as empty data.
+/// Passes NULL for no data, which differs from empty data.
 private func lend(_ data: DispatchData?, _ body: (Reference?) -> Void) {
   let object = data?.shown
   withExtendedLifetime(object) { body(object?.reference) }

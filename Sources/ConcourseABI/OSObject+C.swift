@@ -4,8 +4,8 @@
 internal import ConcourseRuntime
 internal import Synchronization
 
-// Reference counting beneath the objects: of dispatch objects, and of objects that programs allocate here to have
-// them counted.
+// Reference counting below the dispatch types: for dispatch objects, and for counted objects that programs allocate
+// here.
 
 @c(_os_object_alloc)
 package func _os_object_alloc(_ type: UnsafeRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
@@ -17,7 +17,7 @@ package func _os_object_alloc_realized(_ type: UnsafeRawPointer?, _ size: Int) -
   RawObject.make(type, size)
 }
 
-/// Frees at once what `_os_object_alloc` has made.
+/// Frees an object from `_os_object_alloc` at once.
 @c(_os_object_dealloc)
 package func _os_object_dealloc(_ object: UnsafeMutableRawPointer?) {
   guard let object = RawObject(object, "_os_object_dealloc") else {
@@ -45,7 +45,7 @@ package func _os_object_release(_ object: UnsafeMutableRawPointer?) {
   }
 }
 
-/// Also brings back an object whose last reference has gone, as long as it has internal ones.
+/// Also revives an object whose last external reference was released, if internal ones remain.
 @c(_os_object_retain_with_resurrect)
 package func _os_object_retain_with_resurrect(_ object: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
 {

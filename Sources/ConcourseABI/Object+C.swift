@@ -6,7 +6,7 @@ internal import ConcourseRuntime
 
 // object.h
 
-/// The object, if its references are counted: attributes, and what is there as long as the process, have none.
+/// The object, if its references are counted. Attributes and permanent objects have no count.
 @inline(__always)
 private func counted(_ reference: Reference?) -> Unmanaged<DispatchObject>? {
   guard let reference else { return nil }
@@ -15,8 +15,8 @@ private func counted(_ reference: Reference?) -> Unmanaged<DispatchObject>? {
   return object._withUnsafeGuaranteedRef { $0.kind.isCounted ? object : nil }
 }
 
-/// What is not counted is to be left alone, or the client's fault. Apart, and called last, so that counting itself
-/// needs no stack.
+/// Traps for NULL; other uncounted references need no action. Out of line and called last, so that counting needs no
+/// stack frame.
 @inline(never)
 private func leaveUncounted(_ reference: Reference?, _ function: StaticString) {
   if reference == nil { Reject.null(function, "object") }
@@ -53,7 +53,7 @@ package func dispatch_set_finalizer_f(
   Object.any(object, "dispatch_set_finalizer_f")._withUnsafeGuaranteedRef { $0.setFinalizer(finalizer) }
 }
 
-// What starts by these calls may release the last reference: they need one of their own.
+// These calls may start code that releases the last reference, so they hold their own.
 
 @c(dispatch_activate)
 package func dispatch_activate(_ object: UnsafeMutableRawPointer?) {

@@ -17,7 +17,7 @@ package func _dispatch_prohibit_transition_to_multithreaded(_ prohibit: Bool) {
   ProcessFacts.forbidThreads(prohibit)
 }
 
-// The C library tells the runtime of every fork that goes through it; these are for those that do not.
+// The C library reports the forks that go through it. These functions are for forks that bypass it.
 
 @c(dispatch_atfork_prepare)
 package func dispatch_atfork_prepare() {}

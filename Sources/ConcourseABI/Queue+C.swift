@@ -5,9 +5,10 @@ internal import CConcourseABI
 internal import ConcourseRuntime
 internal import Glibc
 
-// queue.h: making queues and asking them; the main queue.
+// queue.h: creating and querying queues; the main queue.
 
-/// `mayChangeTarget`: queues of the oldest call may, also while they are active.
+/// `mayChangeTarget`: whether the target may change while the queue is active. Not with an attribute that sets an
+/// autorelease frequency or makes the queue inactive.
 private func makeQueue(
   _ label: UnsafePointer<CChar>?, _ attribute: Reference?, _ target: DispatchQueue?, mayChangeTarget: Bool,
   _ function: StaticString
@@ -36,7 +37,7 @@ package func dispatch_queue_create_with_target(
     "dispatch_queue_create_with_target")
 }
 
-/// Traps, as in the toolchain's library: there are no vouchers to account by.
+/// Traps, like the toolchain's library: Linux has no vouchers.
 @c(dispatch_queue_create_with_accounting_override_voucher)
 package func dispatch_queue_create_with_accounting_override_voucher(
   _ label: UnsafePointer<CChar>?, _ attribute: UnsafeMutableRawPointer?, _ voucher: UnsafeMutableRawPointer?
@@ -48,7 +49,7 @@ package func dispatch_queue_create_with_accounting_override_voucher(
 
 @c(dispatch_get_global_queue)
 package func dispatch_get_global_queue(_ identifier: Int, _ flags: UInt) -> UnsafeMutableRawPointer? {
-  // 2 asks for a thread of its own, which the pool gives to whoever needs one.
+  // 2 selects the overcommit queue.
   guard flags & ~2 == 0 else { return nil }
   let qosClass: DispatchQoS.QoSClass
   switch identifier {
@@ -70,7 +71,7 @@ package func dispatch_get_current_queue() -> UnsafeMutableRawPointer? {
 
 @c(dispatch_queue_get_label)
 package func dispatch_queue_get_label(_ queue: UnsafeMutableRawPointer?) -> UnsafePointer<CChar>? {
-  // Off all queues, as `dispatch_get_current_queue` has it.
+  // Outside all queues: the queue that `dispatch_get_current_queue` returns.
   guard let queue else { return (DispatchQueue.current ?? DispatchQueue.global()).cLabel }
   QueueBridge.noteLabelQuery(queue)
   return Object.queue(queue, "dispatch_queue_get_label")._withUnsafeGuaranteedRef { $0.cLabel }

@@ -4,9 +4,8 @@
 internal import CConcourseABI
 internal import ConcourseRuntime
 
-/// The attributes of a queue to be made. C refers to a combination by an address inside of the table
-/// `_dispatch_queue_attr_concurrent`, so that equal combinations are equal pointers; NULL stands for a plain serial
-/// queue.
+/// The attributes of a new queue. C refers to each combination by an address in the table
+/// `_dispatch_queue_attr_concurrent`, so equal combinations are equal pointers. NULL means a plain serial queue.
 struct QueueAttribute {
   var isConcurrent = true
   var isInactive = false
@@ -15,7 +14,7 @@ struct QueueAttribute {
   var relativePriority = 0
   var overcommit = 0
 
-  /// In the order of their numbers in the table.
+  /// In table order.
   static let classes: [UInt32] = [0, 0x05, 0x09, 0x11, 0x15, 0x19, 0x21]
   private static let frequencies = 3
   private static let priorities = 16
@@ -23,7 +22,7 @@ struct QueueAttribute {
   private static let stride = 16
   private static let count = 2 * 2 * frequencies * classes.count * priorities * overcommits
 
-  /// The combination that a pointer stands for; nil when it stands for none.
+  /// The combination at an address; nil if the address is not an entry of the table.
   init?(_ reference: Reference?) {
     guard let reference else {
       isConcurrent = false
@@ -44,7 +43,7 @@ struct QueueAttribute {
     relativePriority = -next(Self.priorities)
   }
 
-  /// The pointer that stands for the combination.
+  /// The address of the combination.
   var reference: Reference {
     var index = -relativePriority
     index = index * Self.classes.count + level
@@ -55,7 +54,7 @@ struct QueueAttribute {
     return concourse_dispatch_queue_attr_concurrent() + index * Self.stride
   }
 
-  /// Whether a pointer points into the table.
+  /// Whether the address is an entry of the table.
   static func contains(_ reference: Reference?) -> Bool {
     guard let reference else { return false }
     return index(of: reference) != nil
@@ -67,10 +66,10 @@ struct QueueAttribute {
     return offset / stride
   }
 
-  /// The one that a caller passes to be changed; what is none traps.
+  /// The attribute that a caller passes to be changed; an address outside the table traps.
   static func checked(_ reference: Reference?, _ function: StaticString) -> QueueAttribute {
     guard let attribute = QueueAttribute(reference) else {
-      ClientBug.trap("\(function): the attribute is none that a dispatch_queue_attr_make function has made")
+      ClientBug.trap("\(function): the attribute was not made by a dispatch_queue_attr_make function")
     }
     return attribute
   }

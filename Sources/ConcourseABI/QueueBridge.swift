@@ -1,17 +1,17 @@
 internal import CConcourseABI
 package import ConcourseRuntime
 
-/// The way between a queue of ours and the toolchain's Swift object for the same queue.
+/// Converts between a queue of this library and the toolchain's Swift object for the same queue.
 ///
-/// That object holds the C reference where nobody can reach it, nor can one be made from a reference. But whatever it
-/// does becomes a C call, and those are ours: a thread says first what its next call is to mean.
+/// That object keeps its C reference private, and no such object can be made from a reference. But its operations call
+/// this library's C functions, so the bridging thread first tells the next C call what to do (`concourse_crossing`).
 package enum QueueBridge {
-  /// Lets `make`, which creates a queue through the C interface, get `queue` instead of a new one.
+  /// Runs `make`, whose C call to create a queue returns `queue` instead of a new one.
   package static func adopting<Wrapper>(_ queue: DispatchQueue, make: () -> Wrapper) -> Wrapper {
     let crossing = concourse_current_crossing()
-    // Those that stay for ever are not counted: nobody gives their references back.
-    let stays = queue.kind == .main || queue.kind == .global
-    crossing.pointee.adopted = stays ? queue.reference : queue.countedReference
+    // Permanent queues are not counted: no caller releases them.
+    let isPermanent = queue.kind == .main || queue.kind == .global
+    crossing.pointee.adopted = isPermanent ? queue.reference : queue.countedReference
     let made = make()
     guard crossing.pointee.adopted == nil else {
       ClientBug.trap(
@@ -20,7 +20,7 @@ package enum QueueBridge {
     return made
   }
 
-  /// The queue that `ask` asks the C interface for the label of.
+  /// The queue whose label `ask` queries through the C interface.
   package static func queue(askedBy ask: () -> Void) -> DispatchQueue {
     let crossing = concourse_current_crossing()
     crossing.pointee.captures = 1
@@ -33,7 +33,7 @@ package enum QueueBridge {
     return Object.queue(captured, "bridging").takeUnretainedValue()
   }
 
-  // MARK: For the C calls
+  // MARK: Called by the C functions
 
   /// The queue to return instead of making one.
   @inline(__always)
@@ -44,7 +44,7 @@ package enum QueueBridge {
     return adopted
   }
 
-  /// A label is asked for.
+  /// Stores the queue of a label query, if this thread is waiting for one.
   @inline(__always)
   static func noteLabelQuery(_ queue: Reference) {
     let crossing = concourse_current_crossing()

@@ -2,12 +2,12 @@ internal import ConcourseRuntime
 internal import Glibc
 internal import Synchronization
 
-/// An object that a program has had allocated, of a type of its own: the type's address, the numbers of internal and
-/// of external references besides the first, and then whatever the program keeps there.
+/// An object that `_os_object_alloc` made for a type of the program's own. Its header holds the type's address and the
+/// counts of internal and external references, each excluding the first; the program's fields follow.
 ///
-/// The type begins with two functions: what to do when the external references have gone, which is to give back the
-/// internal reference that they held together, and what to do when the internal ones have, which is to free the
-/// object. Without them, just that is done.
+/// The type begins with two functions. The first runs when the last external reference is released; without it, the
+/// internal reference that the external ones share is released. The second runs when the last internal reference is
+/// released; without it, the object is freed.
 struct RawObject {
   private typealias Function = @convention(c) (UnsafeMutableRawPointer?) -> Void
 
@@ -19,10 +19,10 @@ struct RawObject {
 
   let reference: Reference
 
-  /// nil for what was not made here.
+  /// nil if `_os_object_alloc` did not make the object.
   init?(_ reference: Reference?, _ function: StaticString) {
     guard let reference else { Reject.null(function, "object") }
-    guard Register.contains(reference) else { return nil }
+    guard ObjectRegistry.contains(reference) else { return nil }
     self.reference = reference
   }
 
@@ -30,12 +30,12 @@ struct RawObject {
     let size = max(size, MemoryLayout<Header>.size)
     guard let memory = calloc(1, size) else { ClientBug.outOfMemory("an object of \(size) bytes") }
     memory.storeBytes(of: type ?? Self.plainType, as: UnsafeRawPointer.self)
-    Register.add(memory)
+    ObjectRegistry.add(memory)
     return memory
   }
 
   func free() {
-    Register.remove(reference)
+    ObjectRegistry.remove(reference)
     Glibc.free(reference)
   }
 
@@ -44,14 +44,14 @@ struct RawObject {
 
   // MARK: Counting
 
-  // A count is that of the references besides the first, and this many for objects that are never freed.
+  // A count excludes the first reference. This value marks an object that is never freed.
   private static let uncounted = Int32.max
 
   private var references: UnsafeMutablePointer<Atomic<Int32>> { count(at: \.references) }
   private var externalReferences: UnsafeMutablePointer<Atomic<Int32>> { count(at: \.externalReferences) }
 
   private func count(at field: PartialKeyPath<Header>) -> UnsafeMutablePointer<Atomic<Int32>> {
-    // SAFETY: the two numbers are only touched as atomics.
+    // SAFETY: the two counts are accessed only as atomics.
     (reference + MemoryLayout<Header>.offset(of: field)!).assumingMemoryBound(to: Atomic<Int32>.self)
   }
 
@@ -62,9 +62,10 @@ struct RawObject {
   private func take(
     _ count: Int32, from number: UnsafeMutablePointer<Atomic<Int32>>, _ function: StaticString
   ) -> Change {
-    // ORDERING: relaxed; a mark that does not change.
+    // ORDERING: relaxed; the mark never changes.
     if number.pointee.load(ordering: .relaxed) == Self.uncounted { return .stays }
-    // ORDERING: acquiring and releasing; whoever takes the last one sees what all others did before.
+    // ORDERING: acquiring and releasing; pairs with itself. The thread that releases the last reference sees everything
+    // that other threads did before they released theirs.
     let left = number.pointee.wrappingSubtract(count, ordering: .acquiringAndReleasing).newValue
     if left < -1 { ClientBug.trap("\(function): the object was released more often than it was retained") }
     return left == -1 ? .gone : .stays
@@ -74,7 +75,7 @@ struct RawObject {
     _ count: Int32, to number: UnsafeMutablePointer<Atomic<Int32>>, orResurrect: Bool = false,
     _ function: StaticString
   ) -> Change {
-    // ORDERING: relaxed, both; the caller has a reference, so that nothing ends meanwhile.
+    // ORDERING: relaxed, both; the caller holds a reference, so the object cannot end meanwhile.
     if number.pointee.load(ordering: .relaxed) == Self.uncounted { return .stays }
     let before = number.pointee.wrappingAdd(count, ordering: .relaxed).oldValue
     if before < (orResurrect ? -1 : 0) {
@@ -105,20 +106,20 @@ struct RawObject {
 
   private func typeFunction(_ index: Int) -> Function? {
     let type = reference.load(as: UnsafeRawPointer.self)
-    // SAFETY: by the contract of `_os_object_alloc`, the type begins with two of them.
+    // SAFETY: by the contract of `_os_object_alloc`, the type begins with two functions.
     return type.assumingMemoryBound(to: Function?.self)[index]
   }
 }
 
-/// Which objects were made here: of a reference alone it cannot be told.
-private enum Register {
-  /// So that most programs, which have none, need no lock.
+/// The objects that `_os_object_alloc` made. A reference alone does not reveal its origin.
+private enum ObjectRegistry {
+  /// False in most programs, which then skip the lock.
   private static let isUsed = Atomic<Bool>(false)
-  // SAFETY: addresses, not what lies there.
+  // Addresses only; they are never dereferenced.
   private static let objects = Mutex<Set<UInt>>([])
 
   static func add(_ object: Reference) {
-    // ORDERING: relaxed; whoever has got a reference to such an object sees this.
+    // ORDERING: relaxed; other threads receive the object's reference after this store.
     isUsed.store(true, ordering: .relaxed)
     _ = objects.withLock { $0.insert(UInt(bitPattern: object)) }
   }

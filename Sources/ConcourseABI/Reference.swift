@@ -1,35 +1,35 @@
 internal import CConcourseABI
 internal import ConcourseRuntime
 
-// From a reference that C passes to the object and back. A reference is the object's address, but for the objects
-// that C programs know by the address of a data symbol: the main queue, empty data.
+// Converts between C references and objects. A reference is the object's address, except for objects that C programs
+// know by the address of a data symbol: the main queue and empty data.
 
-/// What the C interface passes for objects, functions' contexts and blocks.
+/// How the C interface passes objects, function contexts and blocks.
 package typealias Reference = UnsafeMutableRawPointer
 
-/// Objects by their references. The caller's reference keeps them alive during the call.
+/// Objects by reference. The caller's reference keeps the object alive during the call.
 enum Object {
   @inline(__always)
   static func any(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchObject> {
     guard let reference else { Reject.null(function, "object") }
-    // SAFETY: by the contract of the C interface; what else it may be cannot be told.
+    // SAFETY: by the contract of the C interface. A violation cannot be detected here.
     let object = Unmanaged<DispatchObject>.fromOpaque(reference)
     return object._withUnsafeGuaranteedRef {
-      if !$0.kind.isObject { return wellKnown($0.kind, function) }
+      if !$0.kind.isObject { return fromSymbol($0.kind, function) }
       if $0.isGone { DispatchObject.trapAsGone(function) }
       return object
     }
   }
 
-  /// What a symbol stands for.
+  /// The object that a data symbol stands for.
   @inline(never)
-  private static func wellKnown(_ kind: ObjectKind, _ function: StaticString) -> Unmanaged<DispatchObject> {
+  private static func fromSymbol(_ kind: ObjectKind, _ function: StaticString) -> Unmanaged<DispatchObject> {
     if kind == .mainQueueSymbol { return .passUnretained(DispatchQueue.main) }
     if kind == .emptyDataSymbol { return .passUnretained(DataObject.empty) }
     Reject.kind(function, kind, "an object")
   }
 
-  /// The main queue, if that is what a reference means that is no queue's own.
+  /// The main queue for its symbol; any other kind traps.
   @inline(never)
   private static func mainQueue(_ kind: ObjectKind, _ function: StaticString) -> Unmanaged<DispatchQueue> {
     if kind == .mainQueueSymbol { return .passUnretained(DispatchQueue.main) }
@@ -39,12 +39,12 @@ enum Object {
   @inline(__always)
   static func queue(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchQueue> {
     guard let reference else { Reject.null(function, "queue") }
-    // SAFETY: as in `any`; the kind is checked before anything else is touched.
+    // SAFETY: as in `any`; the kind is checked before anything else is used.
     let object = Unmanaged<DispatchQueue>.fromOpaque(reference)
     return object._withUnsafeGuaranteedRef { $0.kind.isQueue ? object : mainQueue($0.kind, function) }
   }
 
-  /// A queue where NULL has a meaning.
+  /// The queue, or nil for NULL.
   @inline(__always)
   static func queueIfAny(_ reference: Reference?, _ function: StaticString) -> DispatchQueue? {
     reference.map { queue($0, function).takeUnretainedValue() }
@@ -70,7 +70,8 @@ enum Object {
     return object
   }
 
-  // The same without the complaint, for calls that are over before a stack for one would be made: `refuse` complains.
+  // Like the two above, but nil instead of a trap. The caller then calls `refuse`, so its own path needs no stack
+  // frame.
 
   @inline(__always)
   static func groupIfOne(_ reference: Reference?) -> Unmanaged<DispatchGroup>? {
@@ -122,14 +123,14 @@ enum Object {
 }
 
 extension DispatchQueue {
-  /// How C refers to the queue; not counted.
+  /// The queue's C reference, not retained.
   var reference: Reference {
     kind == .main ? concourse_dispatch_main_q() : Unmanaged.passUnretained(self).toOpaque()
   }
 }
 
 extension DispatchObject {
-  /// A reference for C that counts.
+  /// A retained C reference.
   var countedReference: Reference {
     DispatchObject.retainForC(.passUnretained(self))
     return Unmanaged.passUnretained(self).toOpaque()
@@ -137,11 +138,11 @@ extension DispatchObject {
 }
 
 extension DataObject {
-  /// How C refers to the data; not counted.
+  /// The data's C reference, not retained.
   var reference: Reference {
     size == 0 ? concourse_dispatch_data_empty() : Unmanaged.passUnretained(self).toOpaque()
   }
 
-  /// A reference for C that counts, but for that of empty data.
+  /// A retained C reference. The empty data object is not counted.
   var newReference: Reference { size == 0 ? concourse_dispatch_data_empty() : countedReference }
 }

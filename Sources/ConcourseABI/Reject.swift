@@ -1,6 +1,6 @@
 internal import ConcourseRuntime
 
-/// The C interface's traps: named after the function that was called.
+/// The C interface's traps. Each message begins with the name of the function that was called.
 enum Reject {
   @inline(never)
   static func null(_ function: StaticString, _ argument: StaticString) -> Never {
@@ -22,7 +22,7 @@ extension ObjectKind {
     case .semaphore: "a semaphore"
     case .channel: "an I/O channel"
     case .data, .emptyDataSymbol: "a data object"
-    case .attribute: "an attribute of queues"
+    case .attribute: "a queue attribute"
     case .otherSymbol: "a constant"
     }
   }

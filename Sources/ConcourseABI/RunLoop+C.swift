@@ -4,7 +4,7 @@
 internal import ConcourseRuntime
 internal import Glibc
 
-// What run loops ask for: Foundation's knows these names.
+// Functions that run loops call. Foundation's run loop uses these names.
 
 @c(_dispatch_get_main_queue_handle_4CF)
 package func _dispatch_get_main_queue_handle_4CF() -> Int32 { DispatchQueue.mainQueueDescriptor }
@@ -17,6 +17,6 @@ package func _dispatch_main_queue_callback_4CF(_ message: UnsafeMutableRawPointe
   DispatchQueue.drainMainQueue()
 }
 
-/// Nothing needs to be made before the first call.
+/// No effect: the library initializes itself on first use.
 @c(libdispatch_init)
 package func libdispatch_init() {}

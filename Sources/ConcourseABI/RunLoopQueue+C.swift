@@ -3,7 +3,7 @@
 
 internal import ConcourseRuntime
 
-// Queues that a run loop serves item by item.
+// Queues that a run loop drains item by item.
 
 private func runLoopQueue(_ reference: Reference?, _ function: StaticString) -> RunLoopQueue {
   let queue = Object.queue(reference, function).takeUnretainedValue()
@@ -27,12 +27,12 @@ package func _dispatch_runloop_root_queue_perform_4CF(_ queue: UnsafeMutableRawP
   runLoopQueue(queue, "_dispatch_runloop_root_queue_perform_4CF").perform()
 }
 
-/// There is no port for a run loop to wait at, and so nobody to wake.
+/// No effect beyond the check: run loops do not wait at a port here.
 @c(_dispatch_runloop_root_queue_wakeup_4CF)
 package func _dispatch_runloop_root_queue_wakeup_4CF(_ queue: UnsafeMutableRawPointer?) {
   _ = runLoopQueue(queue, "_dispatch_runloop_root_queue_wakeup_4CF")
 }
 
-/// Events are polled for by threads of the runtime, so none waits for the caller.
+/// No effect: the runtime's own threads wait for events.
 @c(_dispatch_poll_for_events_4launchd)
 package func _dispatch_poll_for_events_4launchd() {}

@@ -3,12 +3,12 @@
 
 internal import ConcourseRuntime
 
-// queue_private.h: the class of service of queues and sources that are still inactive.
+// queue_private.h: the quality of service of inactive queues and sources.
 
-/// A class and relative priority as a caller passes them.
+/// The QoS that a caller passes; invalid numbers trap.
 func qos(_ number: UInt32, _ relativePriority: Int32, _ function: StaticString) -> DispatchQoS {
   guard let qosClass = QoSNumber.qosClass(number) else {
-    ClientBug.trap("\(function): there is no class of service 0x\(String(number, radix: 16))")
+    ClientBug.trap("\(function): 0x\(String(number, radix: 16)) is not a quality-of-service class")
   }
   guard (-15...0).contains(relativePriority) else {
     ClientBug.trap("\(function): the relative priority is \(relativePriority), which is not within -15...0")
@@ -16,7 +16,7 @@ func qos(_ number: UInt32, _ relativePriority: Int32, _ function: StaticString) 
   return DispatchQoS(qosClass: qosClass, relativePriority: Int(relativePriority))
 }
 
-/// Does one thing or another with what is a queue or a source; what is neither traps.
+/// Calls `queue` or `source`, depending on the object's kind; other objects trap.
 private func configure(
   _ reference: Reference?, _ function: StaticString, queue: (DispatchQueue) -> Void,
   source: (DispatchSource) -> Void
@@ -46,7 +46,7 @@ package func dispatch_set_qos_class(
 ) {
   let name: StaticString = "dispatch_set_qos_class"
   let qos = qos(qosClass, relativePriority, name)
-  // A source has no items but its handlers, which it lifts.
+  // A source's only items are its handlers, which run at least at this class.
   configure(object, name, queue: { $0.setClass(qos, name) }, source: { $0.setFloor(qos.qosClass, name) })
 }
 

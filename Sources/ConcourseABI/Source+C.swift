@@ -6,10 +6,10 @@ internal import ConcourseRuntime
 
 // source.h
 
-/// The type that a pointer names.
+/// The source type at an address.
 private func sourceType(_ reference: Reference?) -> SourceType? {
   guard let reference else { Reject.null("dispatch_source_create", "type") }
-  // Compared one after the other: the addresses are the linker's to choose.
+  // Compared one by one: the linker chooses the addresses.
   if reference == concourse_dispatch_source_type_timer() { return .timer }
   if reference == concourse_dispatch_source_type_read() { return .read }
   if reference == concourse_dispatch_source_type_write() { return .write }
@@ -29,7 +29,7 @@ package func dispatch_source_create(
   _ type: UnsafeMutableRawPointer?, _ handle: UInt, _ mask: UInt, _ queue: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   guard let type = sourceType(type) else {
-    ClientBug.trap("dispatch_source_create: the type is none of the DISPATCH_SOURCE_TYPE_ constants")
+    ClientBug.trap("dispatch_source_create: the type is not one of the DISPATCH_SOURCE_TYPE_ constants")
   }
   func make(_ queue: DispatchQueue?) -> Reference? {
     DispatchSource.make(type, handle: handle, mask: mask, queue: queue)?.firstReference
@@ -160,7 +160,7 @@ package func dispatch_source_get_data(_ source: UnsafeMutableRawPointer?) -> UIn
   Object.source(source, "dispatch_source_get_data")._withUnsafeGuaranteedRef { $0.rawData }
 }
 
-/// Fills in as many of the two numbers, data and status, as fit into `size` bytes; the status is always 0.
+/// Stores as many of the two numbers, data and status, as fit into `size` bytes. The status is always 0.
 @c(dispatch_source_get_extended_data)
 package func dispatch_source_get_extended_data(
   _ source: UnsafeMutableRawPointer?, _ extended: UnsafeMutableRawPointer?, _ size: Int

@@ -5,7 +5,7 @@ internal import ConcourseRuntime
 
 // queue.h: asynchronous and synchronous submission.
 
-/// An asynchronous submission of a block: what `dispatch_block_create` made goes as the work item that it is.
+/// Submits a block asynchronously. A block from `dispatch_block_create` is submitted as its work item.
 @inline(__always)
 private func submit(_ block: Block, to queue: Unmanaged<DispatchQueue>, barrier: Bool) {
   queue._withUnsafeGuaranteedRef { queue in
@@ -58,7 +58,7 @@ private func run(_ block: Block, on queue: Unmanaged<DispatchQueue>, barrier: Bo
         if barrier { queue.sync(flags: .barrier) { item.perform() } } else { queue.sync(execute: item) }
       }
     } else {
-      // What is inlined here goes straight to the queue's word.
+      // Both calls are inlined and operate on the queue's state word directly.
       if barrier && queue.kind == .concurrent {
         queue.sync(flags: .barrier) { block.invoke(block.reference) }
       } else {
@@ -102,7 +102,7 @@ package func dispatch_barrier_sync_f(
   }
 }
 
-/// A synchronous submission that obeys the queue's attributes.
+/// Submits a block synchronously, honouring the queue's attributes.
 private func runAndWait(_ block: Block, on queue: Unmanaged<DispatchQueue>, barrier: Bool) {
   queue._withUnsafeGuaranteedRef { queue in
     guard let item = block.item?.takeUnretainedValue() else {
@@ -165,7 +165,7 @@ package func dispatch_after(
     if let item = block.item {
       queue.schedule(item.takeUnretainedValue(), deadline)
     } else if deadline == .never {
-      // It will never run.
+      // The block never runs.
     } else {
       queue.asyncFunction(after: deadline, block.copy(), Block.callAndRelease)
     }
@@ -183,10 +183,10 @@ package func dispatch_after_f(
   }
 }
 
-/// A count of iterations that fits into memory's signed numbers.
+/// The iteration count as an `Int`; a larger one traps.
 private func iterations(_ count: UInt, _ function: StaticString) -> Int {
   guard let count = Int(exactly: count) else {
-    ClientBug.trap("\(function): \(count) iterations, more than there can be")
+    ClientBug.trap("\(function): \(count) iterations; the maximum is \(Int.max)")
   }
   return count
 }

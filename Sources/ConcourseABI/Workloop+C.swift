@@ -3,14 +3,14 @@
 
 internal import ConcourseRuntime
 
-// workloop.h and what is private of it.
+// workloop.h and the private functions of workloops.
 
 private func workloop(_ reference: Reference?, _ function: StaticString) -> DispatchWorkloop {
   let queue = Object.queue(reference, function).takeUnretainedValue()
   guard queue.kind == .workloop else {
     ClientBug.trap("\(function): the argument is queue \"\(queue.label)\", which is not a workloop")
   }
-  // SAFETY: what has this kind is of this class.
+  // SAFETY: every object of this kind is an instance of this class.
   return unsafeDowncast(queue, to: DispatchWorkloop.self)
 }
 
@@ -24,14 +24,14 @@ package func dispatch_workloop_create_inactive(_ label: UnsafePointer<CChar>?) -
   DispatchWorkloop(inactive: label.map { String(cString: $0) } ?? "").firstReference
 }
 
-/// Without effect where there is no Objective-C.
+/// No effect beyond the checks: autorelease pools need Objective-C.
 @c(dispatch_workloop_set_autorelease_frequency)
 package func dispatch_workloop_set_autorelease_frequency(
   _ loop: UnsafeMutableRawPointer?, _ frequency: UInt
 ) {
   let name: StaticString = "dispatch_workloop_set_autorelease_frequency"
   workloop(loop, name).requireInactive(name)
-  guard frequency <= 2 else { ClientBug.trap("\(name): there is no autorelease frequency \(frequency)") }
+  guard frequency <= 2 else { ClientBug.trap("\(name): \(frequency) is not an autorelease frequency") }
 }
 
 @c(dispatch_workloop_set_qos_class)
@@ -50,7 +50,7 @@ package func dispatch_workloop_set_qos_class_floor(
   workloop(loop, name).setFloor(qos(qosClass, relativePriority, name), name)
 }
 
-/// The kernel limits groups of processes, not threads by a share each: checked, and without effect.
+/// No effect beyond the checks: Linux limits groups of processes, not single threads.
 @c(dispatch_workloop_set_cpupercent)
 package func dispatch_workloop_set_cpupercent(
   _ loop: UnsafeMutableRawPointer?, _ percent: UInt8, _ refillMilliseconds: UInt32
@@ -58,7 +58,7 @@ package func dispatch_workloop_set_cpupercent(
   let name: StaticString = "dispatch_workloop_set_cpupercent"
   workloop(loop, name).requireInactive(name)
   guard percent <= 100 else {
-    ClientBug.trap("\(name): \(percent) per cent of a processor is more than there is")
+    ClientBug.trap("\(name): the limit is \(percent) per cent, which is more than 100")
   }
 }
 
