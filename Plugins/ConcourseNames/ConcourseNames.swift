@@ -1,11 +1,11 @@
 import Foundation
 import PackagePlugin
 
-/// Adds one generated file to a target that uses Concourse together with Foundation, after which names such
-/// as `DispatchQueue` mean Concourse's everywhere in the target.
+/// Adds one generated file to a target that uses Concourse together with Foundation. Names such as `DispatchQueue` then
+/// mean Concourse's everywhere in the target.
 ///
-/// Foundation re-exports the toolchain's Dispatch, so without it these names are ambiguous in files that
-/// import both.
+/// Foundation re-exports the toolchain's Dispatch, so without the file these names are ambiguous where both are
+/// imported.
 @main
 struct ConcourseNames: BuildToolPlugin {
   func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {

@@ -1,4 +1,4 @@
-// The C names under which Apple's Dispatch module knows its classes, for code that uses them.
+// The C names of the classes in Apple's Dispatch module, for code that uses them.
 // swift-format-ignore-file: TypeNamesShouldBeCapitalized
 
 public import ConcourseRuntime

@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// A closure that runs as an item of a queue while a task awaits it.
 ///
-/// One object carries it there and its outcome back, so that the item needs no memory of its own.
+/// This object carries the closure to the queue and its result back, so the item needs no memory of its own.
 final class Call<Result, Failure: Error> {
   private var work: (() throws(Failure) -> Result)?
   private var result: Swift.Result<Result, Failure>?
@@ -12,8 +12,8 @@ final class Call<Result, Failure: Error> {
 
   init(_ work: @escaping () throws(Failure) -> Result) { self.work = work }
 
-  /// Suspends the calling task until the closure has run. Once for each call.
-  /// - Parameter submit: submits the item that is passed to it.
+  /// Suspends the calling task until the closure has run. Call it once.
+  /// - Parameter submit: Submits the item that it receives.
   nonisolated(nonsending) func perform(submit: (_ item: @escaping () -> Void) -> Void) async {
     await withCheckedContinuation { continuation in
       self.continuation = continuation
@@ -21,13 +21,13 @@ final class Call<Result, Failure: Error> {
     }
   }
 
-  /// What came of it, for who has awaited `perform`, and for nobody else: the call may outlive its item's end
-  /// on another thread.
+  /// Moves the result out of this object, which the item's thread may keep alive a little longer. Call it once, after
+  /// `perform`.
   func takeOutcome() -> Swift.Result<Result, Failure> {
-    // ORDERING: acquiring; pairs with the releasing store in `run`. Swift's runtime orders the two as well,
-    // but out of the thread sanitizer's sight.
+    // ORDERING: acquiring; pairs with the releasing store in `run` and publishes `result`. Swift's runtime orders the
+    // two as well, but the thread sanitizer does not see that.
     guard isDone.load(ordering: .acquiring), let outcome = result else {
-      preconditionFailure("a task went on before the item that it awaits had run")
+      preconditionFailure("a task resumed before the item that it awaits had run")
     }
     result = nil
     return outcome
@@ -35,9 +35,9 @@ final class Call<Result, Failure: Error> {
 
   private func run() {
     result = Swift.Result(catching: work!)
-    // First: what the closure holds must be gone when its caller goes on.
+    // The closure's captures must be released before the caller resumes.
     work = nil
-    // The task may drop the call as soon as it goes on.
+    // The task may release this object as soon as it resumes.
     let continuation = continuation!
     // ORDERING: releasing; see `takeOutcome`.
     isDone.store(true, ordering: .releasing)
@@ -45,13 +45,12 @@ final class Call<Result, Failure: Error> {
   }
 }
 
-// SAFETY: OWNED BY the task until it has submitted the item, by the item until it resumes the task, and by
-// the task again from then on. The closure was sent to the queue with all that it captured and runs once, so
-// what it returns is nobody else's.
+// SAFETY: OWNED BY the task until it submits the item, then by the item until it resumes the task, then by the task
+// again. The closure was sent to the queue with its captures and runs once, so nothing else refers to its result.
 extension Call: @unchecked Sendable {}
 
 extension DispatchQoS {
-  /// The class of the priority that the calling task has now.
+  /// The QoS of the calling task's current priority.
   init(ofCurrentTask: Void) {
     self.init(qosClass: QoSClass(Task.currentPriority.rawValue), relativePriority: 0)
   }

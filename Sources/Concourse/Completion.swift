@@ -1,11 +1,10 @@
 public import ConcourseRuntime
 
 extension DispatchGroup {
-  /// Returns once nothing is outstanding: at once if the group is empty, else when the count next reaches
-  /// zero.
+  /// Waits until the group is empty. Returns at once if it is, else when the count next reaches zero.
   ///
-  /// What `wait()` is to threads, this is to tasks: it suspends the calling task and blocks no thread.
-  /// Cancellation of the task does not end it, since the work that is outstanding goes on all the same.
+  /// Unlike `wait()`, it suspends the calling task and blocks no thread. Cancelling the task does not end the wait,
+  /// because the group's work continues.
   nonisolated(nonsending) public final func finished() async {
     let queue = DispatchQueue.global(qos: DispatchQoS(ofCurrentTask: ()).qosClass)
     let call = Call { () throws(Never) in }
@@ -15,12 +14,12 @@ extension DispatchGroup {
 }
 
 extension DispatchWorkItem {
-  /// Returns once the item has completed its first execution, or been skipped because of its cancellation;
-  /// at once if it has.
+  /// Waits until the item has completed its first execution, or was skipped because it was cancelled. Returns at once
+  /// if that has happened.
   ///
-  /// What `wait()` is to threads, this is to tasks: it suspends the calling task and blocks no thread.
-  /// Unlike `wait()` it may be called any number of times. Cancellation of the task does not end it;
-  /// cancelling the item does, when the item is reached. Traps when the item has run more than once.
+  /// Unlike `wait()`, it suspends the calling task, blocks no thread, and may be called any number of times. Cancelling
+  /// the task does not end the wait. If the item is cancelled, the wait ends when the queue reaches the item. Traps if
+  /// the item has run more than once.
   nonisolated(nonsending) public final func finished() async {
     let queue = DispatchQueue.global(qos: DispatchQoS(ofCurrentTask: ()).qosClass)
     let call = Call { () throws(Never) in }

@@ -1,2 +1,2 @@
-// The module that programs import: the whole interface of the engine.
+// The module that programs import. It re-exports the engine's interface.
 @_exported public import ConcourseRuntime

@@ -3,24 +3,24 @@
   public import ConcourseRuntime
   public import Dispatch
 
-  // Between a queue of ours and the toolchain's object for it. There is one runtime in the process, so both stand for
-  // the same queue: an item goes where it would go through the other.
+  // Converts between queues of this module and of the toolchain's. Both names stand for one queue in one runtime, so
+  // items keep their order whichever name submits them.
 
   extension ConcourseRuntime.DispatchQueue {
-    /// This queue as Foundation and others know queues: for interfaces that take the toolchain's `DispatchQueue`.
+    /// This queue as the toolchain's `DispatchQueue`, for interfaces of Foundation and other modules.
     ///
-    /// A new object each time, which keeps this queue alive; only the object is new. O(1). There is no such member with
-    /// the package trait `WholeProcess` switched off.
+    /// Each call makes a new object, which stands for this queue and keeps it alive. O(1). Not available if the package
+    /// trait `WholeProcess` is off.
     public final var bridged: Dispatch.DispatchQueue {
       if self === ConcourseRuntime.DispatchQueue.main { return Dispatch.DispatchQueue.main }
       return QueueBridge.adopting(self) { Dispatch.DispatchQueue(label: "") }
     }
 
-    /// The queue behind an object of the toolchain's.
+    /// The queue behind an object of the toolchain's module.
     ///
-    /// Always the same object for a queue, whoever made it. O(1).
-    /// - Parameter queue: a queue of the toolchain's module; traps if it was made by another runtime, as by a library
-    ///   that was loaded with one of its own.
+    /// A queue always yields the same object. O(1).
+    /// - Parameter queue: A queue of the toolchain's module. Traps if another runtime made it, for example a library
+    ///   that was loaded with its own.
     public static func bridging(_ queue: Dispatch.DispatchQueue) -> ConcourseRuntime.DispatchQueue {
       QueueBridge.queue { _ = queue.label }
     }

@@ -1,24 +1,22 @@
 public import ConcourseRuntime
 
 extension DispatchQueue {
-  /// Runs a closure in its turn on this queue, and returns when it has run.
+  /// Runs a closure as an item of this queue and returns its result.
   ///
-  /// What `sync` is to threads, this is to tasks: the calling task is suspended meanwhile and no thread is
-  /// blocked, so it may be called from anywhere, also from an item or an actor of the same queue. The closure
-  /// runs as an item submitted with `async`, on the queue's thread; it is outside of the task there. What
-  /// it has captured is released before this returns, unless it is the result.
+  /// Unlike `sync`, it suspends the calling task and blocks no thread. It may be called from anywhere, including an
+  /// item or an actor of the same queue. The closure runs like an item submitted with `async`: on the queue's thread
+  /// and outside the task. Its captures are released before this method returns, unless they are part of the result.
   ///
-  /// **Cancellation** of the task changes nothing: the closure runs, once, and its result is returned, so
-  /// that what it was to do or to clean up is never lost. Who would rather not begin when cancelled calls
-  /// `try Task.checkCancellation()` before. On a queue that is never resumed this never returns.
+  /// **Cancellation** of the task has no effect: the closure runs once, and its result is returned. Call `try
+  /// Task.checkCancellation()` first to avoid starting after cancellation. If the queue is never resumed, this method
+  /// never returns.
   ///
   /// - Parameters:
-  ///   - qos: the class to serve the item at; `.unspecified` means that of the queue or, failing that, of the
-  ///     task's priority.
-  ///   - flags: `.barrier` runs the closure alone on a private concurrent queue; QoS rules.
-  ///   - work: the closure; what it captures is handed over to the queue, and may come back as
-  ///     its result.
-  /// - Returns: what the closure returns; what it throws is rethrown.
+  ///   - qos: The class of the item. `.unspecified` means the queue's class or, if it has none, the class of the task's
+  ///     priority.
+  ///   - flags: `.barrier` runs the closure alone on a private concurrent queue. The QoS flags apply as in `async`.
+  ///   - work: The closure. Its captures are sent to the queue and may return as its result.
+  /// - Returns: The closure's result. An error that it throws is rethrown.
   nonisolated(nonsending)
     public final func run<Result, Failure: Error>(
       qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],

@@ -1,21 +1,20 @@
 public import ConcourseRuntime
 
-// One class is a task executor and, in its serial subclasses, a serial executor too. Swift calls
-// `enqueue` in either role and expects to be told, when the job runs, in which of them it was called: a job
-// that runs in the wrong role changes executors once more than it needs to at each of its calls. So each
-// role has a witness of its own.
+// Every queue is a task executor; serial queues are serial executors too. Swift calls `enqueue` in either role, and the
+// job must then run in that same role: a job in the wrong role makes one extra executor switch at each of its calls. So
+// each role has its own witness.
 
-/// Every queue runs tasks that prefer it: `Task(executorPreference:)`, `withTaskExecutorPreference`.
+/// Every queue runs the tasks that prefer it: `Task(executorPreference:)`, `withTaskExecutorPreference`.
 ///
-/// Each job of such a task is an ordinary item of the queue: it keeps its place among the others, is held
-/// while the queue is suspended or inactive, and is served at the queue's QoS or, if it has none, at that of
-/// the task's priority. Code of the task that is isolated to an actor with an executor of its own runs there.
-/// A queue that is preferred stays alive until the task has ended.
+/// Each job of such a task is an ordinary item of the queue. It keeps its place among the other items, waits while the
+/// queue is suspended or inactive, and runs at the queue's QoS or, if the queue has none, at that of the task's
+/// priority. Code that is isolated to an actor with its own executor runs there instead. The task keeps its preferred
+/// queue alive until it ends.
 extension DispatchQueue: TaskExecutor {
-  /// Submits a job and returns at once; Swift's runtime calls this.
+  /// Submits a job and returns at once. Called by Swift's runtime.
   ///
-  /// A job that is submitted directly to a `DispatchSerialQueue` or `DispatchWorkloop`, by an executor that
-  /// is built upon it, runs isolated to that queue.
+  /// A job that another executor submits directly to a `DispatchSerialQueue` or `DispatchWorkloop` runs isolated to
+  /// that queue.
   public final func enqueue(_ job: consuming ExecutorJob) {
     if let queue = self as? _DispatchSerialExecutorQueue {
       queue.enqueueIsolated(job)
@@ -24,10 +23,10 @@ extension DispatchQueue: TaskExecutor {
     }
   }
 
-  /// This queue as a task executor. The reference is not counted.
+  /// This queue as a task executor. The reference is not retained.
   public final func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
 
-  /// What `enqueue` is to tasks that prefer this queue. Hidden: Swift's runtime calls it.
+  /// `enqueue` for tasks that prefer this queue. Called by Swift's runtime.
   @_documentation(visibility: internal)
   @_implements(TaskExecutor,enqueue(_:)) @_disfavoredOverload
   public final func enqueuePreferred(_ job: consuming ExecutorJob) {
@@ -36,12 +35,12 @@ extension DispatchQueue: TaskExecutor {
 }
 
 extension DispatchQueue {
-  /// How a job is run by the queue that it was submitted to, which is the `running` one then.
+  /// Runs a job on the queue that it was submitted to, which is `running` at that time.
   typealias JobRunner = @convention(c) (UnsafeMutableRawPointer?) -> Void
 
-  /// The one place where jobs become items.
+  /// Submits a job as an item.
   ///
-  /// A job is one word, and so is what its item carries: the queue is known where it runs.
+  /// The item carries only the job, one word; the runner finds the queue in `running`.
   final func submit(_ job: consuming ExecutorJob, _ run: JobRunner) {
     let job = UnownedJob(job)
     asyncJob(qos: DispatchQoS.QoSClass(job.priority.rawValue), context: job.context, function: run)
@@ -49,12 +48,12 @@ extension DispatchQueue {
 }
 
 extension UnownedJob {
-  // SAFETY: a frozen struct around one reference, which Swift's runtime consumes when the job runs.
+  // SAFETY: a frozen struct with one reference, which Swift's runtime consumes when the job runs.
   fileprivate var context: UnsafeMutableRawPointer { unsafeBitCast(self, to: UnsafeMutableRawPointer.self) }
 }
 
 extension UnsafeMutableRawPointer {
-  // SAFETY: only `submit` makes these pointers, from jobs; see above.
+  // SAFETY: only `submit` makes these pointers, from jobs.
   private var job: UnownedJob { unsafeBitCast(self, to: UnownedJob.self) }
 
   func runSynchronously(on executor: UnownedTaskExecutor) { job.runSynchronously(on: executor) }
@@ -62,8 +61,8 @@ extension UnsafeMutableRawPointer {
 }
 
 extension DispatchQoS.QoSClass {
-  /// The class that serves a job or task of this priority. Priorities are numbers with the classes as points
-  /// among them: what lies between two points belongs to the lower class.
+  /// The class for a priority. Class values are points on the scale of priorities; a priority between two of them maps
+  /// to the lower class.
   init(_ priority: UInt8) {
     switch priority {
     case 0x21...: self = .userInteractive

@@ -1,20 +1,20 @@
 internal import ConcourseRuntime
 internal import Synchronization
 
-/// Hands a source's events to whoever awaits them, one at a time. The source is suspended but while
-/// somebody waits, so that there is never an event without a taker.
+/// Passes a source's events to a waiting task, one at a time. The source is suspended while no task waits, so every
+/// event has a receiver.
 final class EventRelay<Element: Sendable> {
   typealias Waiter = CheckedContinuation<Element?, Never>
 
   private enum State {
-    /// Nobody waits, the source is suspended.
-    case resting
+    /// No task waits; the source is suspended.
+    case suspended
     case waiting(Waiter)
     case ended
   }
 
   private let source: any DispatchSourceProtocol
-  private let state = Mutex(State.resting)
+  private let state = Mutex(State.suspended)
 
   init(_ source: any DispatchSourceProtocol, _ read: @escaping (any DispatchSourceProtocol) -> Element) {
     self.source = source
@@ -24,12 +24,12 @@ final class EventRelay<Element: Sendable> {
     source.activate()
   }
 
-  /// What a change of state asks for.
+  /// What the caller does after unlocking.
   private enum Action {
     case nothing
     case resumeSource
     case give(Element?, to: Waiter)
-    /// Cancel the source and let it go on, so that its cancel handler runs.
+    /// Cancel the source; resume it if it was suspended, so that its cancel handler runs.
     case stop(wasSuspended: Bool, Waiter?)
   }
 
@@ -37,7 +37,7 @@ final class EventRelay<Element: Sendable> {
     perform(
       state.withLock { state in
         switch state {
-        case .resting:
+        case .suspended:
           state = .waiting(waiter)
           return .resumeSource
         case .waiting:
@@ -48,17 +48,17 @@ final class EventRelay<Element: Sendable> {
       })
   }
 
-  /// Runs in the source's handler.
+  /// Called by the source's handler.
   private func deliver(_ element: Element) {
     perform(
       state.withLock { state in
         switch state {
         case .waiting(let waiter):
-          state = .resting
-          // Under the lock: the next `await` must find it suspended.
+          state = .suspended
+          // Under the lock: the next `await` must find the source suspended.
           source.suspend()
           return .give(element, to: waiter)
-        case .resting, .ended:
+        case .suspended, .ended:
           return .nothing
         }
       })
@@ -68,7 +68,7 @@ final class EventRelay<Element: Sendable> {
     perform(
       state.withLock { state in
         switch state {
-        case .resting:
+        case .suspended:
           state = .ended
           return .stop(wasSuspended: true, nil)
         case .waiting(let waiter):
@@ -93,5 +93,5 @@ final class EventRelay<Element: Sendable> {
   }
 }
 
-// SAFETY: the state is guarded by its mutex; sources may be used from any thread.
+// SAFETY: a mutex guards the state; sources may be used from any thread.
 extension EventRelay: @unchecked Sendable {}

@@ -1,6 +1,6 @@
-// The names of C's functions and constants, unavailable: code that still has them is told what to write instead. The list
-// is that of the toolchain's Dispatch and of Apple's. Where Foundation is imported too, a constant is the toolchain's
-// (`@_disfavoredOverload`) instead of ambiguous.
+// Unavailable declarations for C's functions and constants; each message names the Swift replacement. The list covers
+// the toolchain's Dispatch and Apple's. `@_disfavoredOverload` makes a constant resolve to the toolchain's, not
+// ambiguously, where Foundation is imported too.
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation, AlwaysUseLowerCamelCase
 
 public import ConcourseRuntime

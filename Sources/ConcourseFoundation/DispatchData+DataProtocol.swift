@@ -1,10 +1,10 @@
 public import ConcourseRuntime
 public import FoundationEssentials
 
-/// Foundation's view of data: `Data(data)`, `append(contentsOf: data)` and whatever else takes a `DataProtocol` copy its
-/// bytes region by region, without joining them first.
+/// Foundation's view of data. `Data(data)`, `append(contentsOf: data)` and other users of `DataProtocol` copy the bytes
+/// region by region, without joining the regions first.
 extension DispatchData: DataProtocol {
-  /// The regions in order. O(n log n) in their number; no bytes are copied.
+  /// The regions in order. O(n log n) in the number of regions; copies no bytes.
   public var regions: [Region] {
     var regions: [Region] = []
     var position = 0
@@ -16,14 +16,14 @@ extension DispatchData: DataProtocol {
     return regions
   }
 
-  /// A part of some data whose bytes lie one after the other in memory. It keeps them alive.
+  /// A contiguous part of a data object, which it keeps alive.
   ///
-  /// The positions are those that the bytes have in the whole data.
+  /// Positions are those of the whole data.
   public struct Region: DataProtocol, ContiguousBytes, Sendable {
-    /// The region as data of its own.
+    /// The region's bytes.
     private let data: DispatchData
 
-    /// The position of the first byte in the whole data.
+    /// The position of the first byte.
     public let startIndex: DispatchData.Index
 
     init(_ data: DispatchData, at position: Int) {
@@ -31,10 +31,10 @@ extension DispatchData: DataProtocol {
       startIndex = position
     }
 
-    /// The position behind the last byte.
+    /// The position after the last byte.
     public var endIndex: DispatchData.Index { startIndex + data.count }
 
-    /// The byte at a position of the whole data. O(1). Traps when the region does not have the position.
+    /// The byte at a position. O(1). Traps if the position is outside the region.
     public subscript(position: DispatchData.Index) -> UInt8 { data[position - startIndex] }
 
     /// The region itself.
@@ -50,7 +50,7 @@ extension DispatchData: DataProtocol {
       try withContiguousStorageIfAvailable { try body(UnsafeRawBufferPointer($0)) }!
     }
 
-    /// Calls `body` with the bytes, which are always in one piece.
+    /// Calls `body` with the bytes. Never nil, because a region is contiguous.
     public func withContiguousStorageIfAvailable<Result>(
       _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
     ) rethrows -> Result? {
