@@ -1,7 +1,7 @@
 import Glibc
 
-/// The `concourse` command. It must start fast and must not itself be a program that uses dispatch, hence
-/// neither Foundation nor Swift Concurrency here: see the target's settings in Package.swift.
+/// The `concourse` command. It starts fast and does not use dispatch itself, so it imports neither Foundation nor Swift
+/// Concurrency: see the target's settings in Package.swift.
 @main
 enum ConcourseTool {
   static let version = "0.4.0"
@@ -21,14 +21,14 @@ enum ConcourseTool {
     case "help", "--help", "-h":
       exit(help(on: arguments.dropFirst(2).first))
     case "--version":
-      Terminal.say("concourse \(version)")
+      Terminal.printLine("concourse \(version)")
       exit(0)
     case nil:
-      Terminal.complain(usage, asIs: true)
+      Terminal.printError(usage, asIs: true)
       exit(2)
     case .some(let unknown):
-      Terminal.complain("there is no command '\(unknown)'")
-      Terminal.complain(usage, asIs: true)
+      Terminal.printError("unknown command '\(unknown)'")
+      Terminal.printError(usage, asIs: true)
       exit(2)
     }
   }
@@ -36,14 +36,14 @@ enum ConcourseTool {
   private static func help(on subject: String?) -> Int32 {
     switch subject {
     case nil:
-      Terminal.say(
-        usage + "\n" + "run   runs a finished program on Concourse in place of its own libdispatch.so")
+      Terminal.printLine(
+        usage + "\n" + "run   runs a finished program on Concourse instead of its own libdispatch.so")
       return 0
     case "run":
-      Terminal.say(RunOptions.help)
+      Terminal.printLine(RunOptions.help)
       return 0
     case .some(let unknown):
-      Terminal.complain("there is no command '\(unknown)'")
+      Terminal.printError("unknown command '\(unknown)'")
       return 2
     }
   }

@@ -1,4 +1,4 @@
-/// Where an ELF file's section headers lie.
+/// The location of an ELF file's section headers.
 struct SectionHeaders {
   var offset: UInt64 = 0
   var entrySize: UInt16 = 0
@@ -6,13 +6,13 @@ struct SectionHeaders {
   var namesIndex: UInt16 = 0
 }
 
-/// Symbols and sections. Neither is needed to run a program, and both may have been stripped: what is not
-/// there, or does not fit the file, counts as absent.
+/// Symbols and sections. A program runs without them, and both may have been stripped. Absent or damaged ones count as
+/// absent.
 extension ElfImage {
   enum SymbolTable: UInt32 {
-    /// All symbols; usually stripped from what is shipped.
+    /// All symbols; usually stripped from shipped files.
     case full = 2
-    /// Those that other objects can see.
+    /// Symbols that other objects can see.
     case dynamic = 11
   }
 
@@ -37,7 +37,7 @@ extension ElfImage {
     }
   }
 
-  /// Whether it has a section of that name.
+  /// Whether the file has a section of that name.
   func hasSection(named name: String) -> Bool {
     let all = allSections
     guard Int(sections.namesIndex) < all.count else { return false }
@@ -50,19 +50,19 @@ extension ElfImage {
     }
   }
 
-  /// Whether a function whose name satisfies `isWanted` is defined in it. Linear in the number of symbols.
+  /// Whether the file defines a function whose name satisfies `isWanted`. Linear in the number of symbols.
   func definesFunction(in table: SymbolTable, where isWanted: (ArraySlice<UInt8>) -> Bool) -> Bool {
     let all = allSections
     for section in all where section.type == table.rawValue {
-      guard Int(section.link) < all.count, section.size <= FileBytes.mostAtOnce,
-        case let strings = all[Int(section.link)], strings.size <= FileBytes.mostAtOnce,
+      guard Int(section.link) < all.count, section.size <= FileBytes.maximumRead,
+        case let strings = all[Int(section.link)], strings.size <= FileBytes.maximumRead,
         let symbols = file.read(at: section.offset, count: Int(section.size)),
         let names = file.read(at: strings.offset, count: Int(strings.size))
       else { continue }
       for index in 0..<symbols.count / 24 {
         let entry = index * 24
-        // Defined functions only: a finished program may hold a copy of a library's variable, which is a
-        // definition as well.
+        // Functions only: a finished program may contain a copy of a library's variable, which counts as a definition
+        // too.
         guard symbols[entry + 4] & 0xF == 2, symbols.number(at: entry + 6, as: UInt16.self) != 0 else {
           continue
         }

@@ -1,4 +1,4 @@
-/// What machine code is made for.
+/// The platform of machine code.
 struct ElfTarget: Equatable {
   var is64Bit: Bool
   var isLittleEndian: Bool
@@ -17,37 +17,37 @@ struct ElfTarget: Equatable {
   }
 }
 
-/// What the command wants to know of a program or a shared library. Reading one does not trust it: whatever
-/// does not fit the file makes the file `damaged`.
+/// The properties of a program or shared library that the command needs. The reader does not trust the file: any
+/// structure outside it makes the file `damaged`.
 struct ElfImage {
   enum Failure: Error, Equatable {
-    /// `errno` of the attempt to open it.
+    /// `errno` of the failed open.
     case unreadable(Int32)
-    /// It does not begin like an ELF file.
+    /// The file lacks the ELF signature.
     case notElf
-    /// What does not fit.
+    /// The damaged structure.
     case damaged(String)
-    /// It is for machines that the command is not made for, and was not read further.
+    /// Built for another platform, so not read further.
     case foreign(ElfTarget)
   }
 
   let path: String
   let target: ElfTarget
-  /// The loader that the kernel is to start (`PT_INTERP`).
+  /// The loader that the kernel starts (`PT_INTERP`).
   var interpreter: String?
   /// Whether it has a dynamic section.
   var isDynamic = false
   /// `DT_NEEDED`, in order.
   var needed: [String] = []
   var soname: String?
-  /// `DT_RPATH`; a loader ignores it where there is a `DT_RUNPATH`.
+  /// `DT_RPATH`; ignored if there is a `DT_RUNPATH`.
   var rpath: [String] = []
   var runpath: [String] = []
   let file: FileBytes
-  /// The tables of sections that `ElfImage+Sections` reads.
+  /// The tables that `ElfImage+Sections` reads.
   var sections = SectionHeaders()
 
-  /// A segment's place in memory and in the file.
+  /// A segment's location in memory and in the file.
   private struct Segment {
     var address: UInt64
     var offset: UInt64
@@ -66,9 +66,9 @@ struct ElfImage {
     target = ElfTarget(
       is64Bit: ident[4] == 2, isLittleEndian: isLittleEndian,
       machine: isLittleEndian ? machine : machine.byteSwapped)
-    // The only layout of the systems that Concourse runs on.
+    // The only layout of the platforms that Concourse supports.
     guard target.is64Bit, target.isLittleEndian else { throw .foreign(target) }
-    guard let header = file.read(at: 0, count: 64) else { throw .damaged("its header is cut off") }
+    guard let header = file.read(at: 0, count: 64) else { throw .damaged("its header is truncated") }
     try readSegments(header)
     sections = SectionHeaders(
       offset: header.number(at: 40)!, entrySize: header.number(at: 58)!,
@@ -81,7 +81,7 @@ struct ElfImage {
     let count: UInt16 = header.number(at: 56)!
     guard count > 0 else { return }
     guard entrySize == 56, let table = file.read(at: tableOffset, count: Int(count) * 56) else {
-      throw .damaged("its program headers do not lie within it")
+      throw .damaged("its program headers are outside the file")
     }
     var loaded: [Segment] = []
     var dynamic: Segment?
@@ -96,7 +96,7 @@ struct ElfImage {
       case 2: dynamic = segment
       case 3:
         guard segment.size <= 4096, let name = file.text(at: segment.offset, limit: Int(segment.size)) else {
-          throw .damaged("the name of its loader does not lie within it")
+          throw .damaged("the name of its loader is outside the file")
         }
         interpreter = name
       default: break
@@ -109,9 +109,9 @@ struct ElfImage {
   }
 
   private mutating func readDynamic(_ segment: Segment, loaded: [Segment]) throws(Failure) {
-    // No linker comes near this many entries.
+    // Linkers write far fewer entries.
     guard segment.size <= 1 << 20, let table = file.read(at: segment.offset, count: Int(segment.size)) else {
-      throw .damaged("its dynamic section does not lie within it")
+      throw .damaged("its dynamic section is outside the file")
     }
     var names: UInt64?
     var entries: [(tag: UInt64, value: UInt64)] = []
@@ -125,11 +125,11 @@ struct ElfImage {
     guard !entries.isEmpty else { return }
     guard let names, let home = loaded.first(where: { names >= $0.address && names - $0.address < $0.size }),
       case (let start, false) = home.offset.addingReportingOverflow(names - home.address)
-    else { throw .damaged("its table of names does not lie within it") }
+    else { throw .damaged("its string table is outside the file") }
     for (tag, value) in entries {
       guard case (let place, false) = start.addingReportingOverflow(value), let text = file.text(at: place)
       else {
-        throw .damaged("the name of a library does not lie within it")
+        throw .damaged("the name of a library is outside the file")
       }
       switch tag {
       case 1: needed.append(text)

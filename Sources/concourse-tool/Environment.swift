@@ -1,19 +1,18 @@
 import Glibc
 
-/// The entries of an environment, as bytes: nobody promises that they are text.
+/// The entries of an environment, as bytes: they need not be valid text.
 struct Environment: Equatable {
   var entries: [[UInt8]]
 
-  /// The loader's list of libraries that come first.
+  /// The loader's list of libraries to load first.
   static let loaderVariable = "LD_PRELOAD"
-  /// Tells the library what to put back; see CConcoursePreload.
+  /// Tells the library which entry to restore; see CConcoursePreload.
   static let ownVariable = "CONCOURSE_RUN_PRELOAD"
 
-  /// The process's own.
+  /// The process's environment.
   static func current() -> Environment {
     var entries: [[UInt8]] = []
-    // SAFETY: an array of terminated strings with a null at its end; the process has one thread, and changes
-    // nothing there.
+    // SAFETY: a null-terminated array of C strings. The process has one thread, and nothing changes the array.
     var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
     while let entry = next.pointee {
       entries.append(Array(UnsafeRawBufferPointer(start: entry, count: strlen(entry))))
@@ -31,13 +30,13 @@ struct Environment: Equatable {
     value(of: name).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The environment in which the loader loads `libraries` first.
+  /// The environment that makes the loader load `libraries` first.
   ///
-  /// They come after what is in the list already, since some (the sanitizers') insist on being
-  /// first. Another libdispatch.so is left out: one process cannot have two.
+  /// They follow the libraries already in the list, because some of those (the sanitizers') must come first. Another
+  /// libdispatch.so is removed from the list: a process cannot have two.
   ///
-  /// - Parameter children: whether it stays so for the program's children; otherwise the library is told
-  ///   what to put back.
+  /// - Parameter children: Whether the program's children inherit the list. Otherwise the library restores the
+  ///   previous entry.
   func switched(to libraries: [String], children: Bool) -> Environment {
     let start = Array("\(Self.loaderVariable)=".utf8)
     let ownStart = Array("\(Self.ownVariable)=".utf8)
@@ -57,7 +56,7 @@ struct Environment: Equatable {
       if !entry.starts(with: start) {
         result.append(entry)
       } else if entry == original && !result.contains(list) {
-        // In its place, so that the order is the old one once it is put back.
+        // At its old position, so that restoring it restores the order.
         result.append(list)
       }
     }

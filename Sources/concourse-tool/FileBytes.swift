@@ -1,17 +1,17 @@
 import Glibc
 
-/// Read access to a file that nobody vouches for: every read is checked against the file's size, and one that
-/// fails is nil. The file is read rather than mapped, since a mapped file that shrinks kills its reader.
+/// Read access to an untrusted file. Every read is checked against the file's size; a failed read is nil. The file is
+/// not mapped, since shrinking a mapped file kills its reader.
 final class FileBytes {
-  /// More than this is not read at once; no table that is looked at comes near it.
-  static let mostAtOnce = 1 << 28
+  /// The largest single read. The tables that are read are far smaller.
+  static let maximumRead = 1 << 28
 
   private let descriptor: Int32
   let size: UInt64
 
-  /// Nil, with `errno` telling why, if the path cannot be opened for reading or is no regular file.
+  /// nil, with `errno` set, if the path cannot be opened for reading or is not a regular file.
   init?(path: String) {
-    // O_NONBLOCK: a FIFO of that name must not keep us waiting for its writer.
+    // O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     var status = stat()
@@ -25,9 +25,9 @@ final class FileBytes {
 
   deinit { close(descriptor) }
 
-  /// Exactly `count` bytes from `offset` on, or nil.
+  /// Exactly `count` bytes from `offset`, or nil.
   func read(at offset: UInt64, count: Int) -> [UInt8]? {
-    guard count >= 0, count <= Self.mostAtOnce, offset <= size, UInt64(count) <= size - offset else {
+    guard count >= 0, count <= Self.maximumRead, offset <= size, UInt64(count) <= size - offset else {
       return nil
     }
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -42,7 +42,7 @@ final class FileBytes {
     return bytes.count == count ? bytes : nil
   }
 
-  /// The text from `offset` to the next zero byte, or nil if there is none within `limit` bytes.
+  /// The text from `offset` to the next zero byte; nil if there is none within `limit` bytes.
   func text(at offset: UInt64, limit: Int = 4096) -> String? {
     guard offset < size else { return nil }
     let available = Int(min(UInt64(limit), size - offset))
@@ -54,7 +54,7 @@ final class FileBytes {
 }
 
 extension [UInt8] {
-  /// The little-endian number at `offset`, or nil if it is not all there.
+  /// The little-endian number at `offset`; nil if it is truncated.
   func number<Value: FixedWidthInteger>(at offset: Int, as type: Value.Type = Value.self) -> Value? {
     let width = Value.bitWidth / 8
     guard offset >= 0, offset <= count - width else { return nil }

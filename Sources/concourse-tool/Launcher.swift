@@ -1,15 +1,15 @@
 import Glibc
 
-/// Turns this process into the program. So its identifier, its terminal and its exit status are the program's
-/// without anybody passing them on, and a signal reaches whom it was sent to.
+/// Replaces this process with the program. The program thus keeps the process identifier and the terminal, receives
+/// signals directly, and its exit status is the command's.
 enum Launcher {
   /// - Parameters:
   ///   - path: the program's file.
-  ///   - firstArgument: the index, among this process's own arguments, of the program's name. They are handed
-  ///     on as they came: nobody promises that they are text.
+  ///   - firstArgument: The index of the program's name in this process's arguments. Arguments are passed on as bytes,
+  ///     since they need not be valid text.
   /// - Returns: `errno`; only if the program cannot be run.
-  static func become(_ path: String, firstArgument: Int, environment: Environment) -> Int32 {
-    // SAFETY: the kernel's array, of which a part is passed on, its terminating null included.
+  static func replaceProcess(with path: String, firstArgument: Int, environment: Environment) -> Int32 {
+    // SAFETY: the rest of the kernel's argument array, with its terminating null.
     let arguments = CommandLine.unsafeArgv + firstArgument
     var pointers: [UnsafeMutablePointer<CChar>?] = environment.entries.map { entry in
       let copy = UnsafeMutablePointer<CChar>.allocate(capacity: entry.count + 1)

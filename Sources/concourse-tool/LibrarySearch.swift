@@ -1,7 +1,7 @@
-/// Finds the libraries of a program in the places and in the order in which the loader would.
+/// Finds a program's libraries in the loader's places and in the loader's order.
 ///
-/// Left out: the subdirectories for particular processors (glibc-hwcaps), whose libraries need the same
-/// others as the plain ones beside which they lie.
+/// It skips the processor-specific subdirectories (glibc-hwcaps), whose libraries have the same dependencies as the
+/// generic ones.
 struct LibrarySearch {
   /// The directories of LD_LIBRARY_PATH.
   var libraryPath: [String] = []
@@ -9,36 +9,36 @@ struct LibrarySearch {
   /// The loader's own directories.
   var defaults: [String] = []
 
-  /// An object, and the one that needed it first.
+  /// An object, and the first object that needed it.
   struct Loaded {
     var image: ElfImage
-    /// As the other one names it; the program's own path.
+    /// The name in the other object's dependencies; for the program, its path.
     var name: String
     var parent: Int?
   }
 
-  /// A program, or a library, with everything that it needs.
+  /// A program or library with all its dependencies.
   struct Closure {
     var loaded: [Loaded]
-    /// The names for which there is no file, each with the object that needs it.
+    /// Names without a file, each with the object that needs it.
     var missing: [(name: String, neededBy: String)] = []
 
-    /// The names of the objects on the shortest way to `name`, which is the last of them: from the first
-    /// object, itself left out, on. Nil if nothing needs it.
-    func way(to name: String) -> [String]? {
+    /// The names of the objects on the shortest dependency path to `name`, which comes last. The first object is left
+    /// out. nil if no object needs `name`.
+    func path(to name: String) -> [String]? {
       guard var index = loaded.firstIndex(where: { $0.image.needed.contains(name) }) else { return nil }
-      var way = [name]
+      var path = [name]
       while let parent = loaded[index].parent {
-        way.append(loaded[index].name)
+        path.append(loaded[index].name)
         index = parent
       }
-      return way.reversed()
+      return path.reversed()
     }
   }
 
-  /// Libraries are taken in the order of their distance, each once; so circles come to an end.
+  /// Visits each library once, breadth first, so cycles end.
   ///
-  /// - Parameter omitted: the name of a library that is not looked for, nor what it would need.
+  /// - Parameter omitted: A library that is not searched, nor are its dependencies.
   func closure(of image: ElfImage, omitting omitted: String? = nil) -> Closure {
     var closure = Closure(loaded: [Loaded(image: image, name: image.path, parent: nil)])
     var known: Set<String> = []
@@ -61,7 +61,7 @@ struct LibrarySearch {
 
   private func find(_ name: String, for index: Int, in loaded: [Loaded]) -> ElfImage? {
     for path in candidates(name, for: index, in: loaded) {
-      // A file for another machine is passed over, as the loader does.
+      // Like the loader, skips files for other platforms.
       if let image = try? ElfImage(path: path), image.target == loaded[0].image.target { return image }
     }
     return nil
@@ -72,12 +72,12 @@ struct LibrarySearch {
     guard !name.utf8.contains(UInt8(ascii: "/")) else { return expanded(name, of: image) }
     var directories: [String] = []
     if image.runpath.isEmpty {
-      // DT_RPATH counts for the libraries of libraries, too.
-      var asker: Int? = index
-      while let current = asker {
+      // DT_RPATH also applies to the dependencies of libraries.
+      var ancestorIndex: Int? = index
+      while let current = ancestorIndex {
         let ancestor = loaded[current].image
         if ancestor.runpath.isEmpty { directories += ancestor.rpath.flatMap { expanded($0, of: ancestor) } }
-        asker = loaded[current].parent
+        ancestorIndex = loaded[current].parent
       }
     }
     directories += libraryPath
@@ -86,7 +86,7 @@ struct LibrarySearch {
     return listed + cache.paths(of: name) + defaults.map { $0 + "/" + name }
   }
 
-  /// A path with the loader's own words put in. What `$LIB` stands for differs between systems.
+  /// The path with the loader's tokens expanded. The meaning of `$LIB` depends on the system.
   private func expanded(_ path: String, of image: ElfImage) -> [String] {
     guard path.utf8.contains(UInt8(ascii: "$")) else { return [path] }
     let processor = image.target.machine == 183 ? "aarch64" : "x86_64"
@@ -98,7 +98,7 @@ struct LibrarySearch {
 }
 
 extension String {
-  /// With `$word` and `${word}` replaced.
+  /// Replaces `$word` and `${word}`.
   fileprivate func replacing(word: String, with text: String) -> String {
     var result = ""
     var rest = self[...]

@@ -8,9 +8,9 @@ struct LoaderCache {
     self.files = files
   }
 
-  /// The list at `path`; an empty one if there is none, or none of a known form.
+  /// The list at `path`; empty if it is missing or in an unknown format.
   init(path: String) {
-    guard let file = FileBytes(path: path), file.size <= FileBytes.mostAtOnce,
+    guard let file = FileBytes(path: path), file.size <= FileBytes.maximumRead,
       let bytes = file.read(at: 0, count: Int(file.size))
     else {
       self = .empty
@@ -21,7 +21,7 @@ struct LoaderCache {
 
   init(bytes: [UInt8]) {
     var start = 0
-    // Older systems put a list of an older form before it, and fill up to a multiple of eight.
+    // Older systems put a list in an older format first, padded to a multiple of eight.
     if bytes.starts(with: "ld.so-1.7.0".utf8), let count: UInt32 = bytes.number(at: 12) {
       start = (16 + Int(count) * 12 + 7) & ~7
     }
@@ -48,7 +48,7 @@ struct LoaderCache {
     self.init(files: files)
   }
 
-  /// Where libraries of that name lie, for whatever machine.
+  /// The paths of libraries of that name, for any platform.
   func paths(of name: String) -> [String] {
     files[name] ?? []
   }

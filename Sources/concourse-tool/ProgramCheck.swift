@@ -1,19 +1,19 @@
 import CExtendedAttributes
 import Glibc
 
-/// Tells whether a program will run on another libdispatch.so when the loader is told to load that first.
+/// Determines whether a program will use a libdispatch.so that LD_PRELOAD names.
 struct ProgramCheck {
   static let dispatchName = "libdispatch.so"
 
-  /// What the library is made for.
+  /// The library's platform.
   var target: ElfTarget
   var search: LibrarySearch
 
   enum Verdict: Equatable {
-    /// The libraries on the way to libdispatch.so, which is the last.
-    case switchable(way: [String])
+    /// The libraries on the dependency path to libdispatch.so, which comes last.
+    case switchable(path: [String])
     case withoutDispatch
-    /// The program brings the functions with it, and its own come first.
+    /// The program contains the functions, which take precedence.
     case ownDispatch(isConcourse: Bool)
     case staticallyLinked
     case privileged(Privilege)
@@ -46,7 +46,7 @@ struct ProgramCheck {
     }
     guard program.target == target else { return .otherMachine(program.target) }
     guard let loader = program.interpreter else { return .staticallyLinked }
-    // Other C libraries (musl) have other loaders, and cannot load what is made for glibc.
+    // Other C libraries (musl) have other loaders, which cannot load libraries for glibc.
     let loaderName = FilePath.lastPart(of: loader)
     guard loaderName.utf8.starts(with: "ld-linux".utf8) || loaderName.utf8.starts(with: "ld64".utf8) else {
       return .otherCLibrary(loader: loader)
@@ -54,8 +54,8 @@ struct ProgramCheck {
     if Self.definesDispatch(program, in: .dynamic) {
       return .ownDispatch(isConcourse: Self.isConcourse(program))
     }
-    if let way = search.closure(of: program, omitting: Self.dispatchName).way(to: Self.dispatchName) {
-      return .switchable(way: way)
+    if let path = search.closure(of: program, omitting: Self.dispatchName).path(to: Self.dispatchName) {
+      return .switchable(path: path)
     }
     if Self.definesDispatch(program, in: .full) {
       return .ownDispatch(isConcourse: Self.isConcourse(program))
@@ -63,18 +63,18 @@ struct ProgramCheck {
     return .withoutDispatch
   }
 
-  /// Why the loader would not listen to the environment. The bits count whoever runs the program: under its
-  /// owner nothing changes hands, but a program that works for one user and is refused to another is no help.
+  /// Why the loader would ignore the environment. The bits count even if the caller is the file's owner, so that the
+  /// result is the same for every user.
   private static func privilege(of path: String) -> Privilege? {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     if status.st_mode & S_ISUID != 0 { return .setuid }
-    // Without the group's right to run it, the bit means another thing.
+    // Without group execute permission, the bit has another meaning.
     if status.st_mode & S_ISGID != 0 && status.st_mode & S_IXGRP != 0 { return .setgid }
     return getxattr(path, "security.capability", nil, 0) > 0 ? .capabilities : nil
   }
 
-  /// The program that a script's first line names.
+  /// The program on a script's first line.
   private static func interpreter(ofScript path: String) -> String? {
     guard let file = FileBytes(path: path),
       let head = file.read(at: 0, count: Int(min(file.size, 256))), head.starts(with: "#!".utf8)
@@ -90,7 +90,7 @@ struct ProgramCheck {
   }
 
   private static func isConcourse(_ image: ElfImage) -> Bool {
-    // How the names of the module ConcourseRuntime begin in machine code.
+    // The prefix of the mangled names of module ConcourseRuntime.
     let prefix = Array("$s16ConcourseRuntime".utf8)
     return image.definesFunction(in: .full) { $0.starts(with: prefix) }
       || image.definesFunction(in: .dynamic) { $0.starts(with: prefix) }
@@ -107,49 +107,48 @@ extension ProgramCheck.Verdict {
     }
   }
 
-  /// Whether what the program starts may be switched although it is not itself: the environment goes
-  /// through it.
-  var passesOn: Bool {
+  /// Whether its children may be switched even if it is not: the environment reaches them.
+  var canSwitchChildren: Bool {
     switch self {
     case .switchable, .withoutDispatch, .ownDispatch, .staticallyLinked, .script: true
     case .privileged, .notProgram, .unreadable, .damaged, .otherMachine, .otherCLibrary: false
     }
   }
 
-  /// What was found, and what can be done about it, as the end of a sentence that begins with the program.
+  /// The verdict and the remedy. A predicate whose subject is the program.
   var description: String {
     switch self {
-    case .switchable(let way):
-      way.count == 1
-        ? "can be switched: it needs \(way[0])"
-        : "can be switched: it needs \(way.last!) by way of \(way.dropLast().joined(separator: ", "))"
+    case .switchable(let path):
+      path.count == 1
+        ? "can be switched: it needs \(path[0])"
+        : "can be switched: it needs \(path.last!) by way of \(path.dropLast().joined(separator: ", "))"
     case .withoutDispatch:
-      "does not use libdispatch.so, nor does a library that it names; should it load one later, use --force, "
-        + "and for what it starts, --children"
+      "does not use libdispatch.so, and neither do its libraries; if it loads one later, use --force; for its "
+        + "children, use --children"
     case .ownDispatch(isConcourse: true):
-      "has Concourse linked into it already; run it as it is"
+      "already contains Concourse; run it directly"
     case .ownDispatch(isConcourse: false):
-      "has a libdispatch of its own linked into it; build it against libdispatch.so, or against Concourse"
+      "contains its own libdispatch; build it against libdispatch.so or Concourse"
     case .staticallyLinked:
-      "is statically linked, so it loads no library; link it dynamically, or build it against Concourse"
+      "is statically linked and loads no libraries; link it dynamically or build it against Concourse"
     case .privileged(.setuid):
-      "is setuid, and the loader ignores the environment of such programs; run a copy without that bit"
+      "is setuid, so the loader ignores its environment; run a copy without that bit"
     case .privileged(.setgid):
-      "is setgid, and the loader ignores the environment of such programs; run a copy without that bit"
+      "is setgid, so the loader ignores its environment; run a copy without that bit"
     case .privileged(.capabilities):
-      "has file capabilities, and the loader ignores the environment of such programs; run a copy without them"
+      "has file capabilities, so the loader ignores its environment; run a copy without them"
     case .script(let interpreter):
-      "is a script for \(interpreter); name the program that it starts, or switch all that it starts: --children"
+      "is a script for \(interpreter); name the program that it starts, or switch its children with --children"
     case .notProgram:
       "is neither an ELF program nor a script that names its interpreter; name the program itself"
     case .unreadable(let error):
-      "cannot be examined (\(describe(error: error))); if it does use libdispatch.so, run it with --force"
+      "cannot be examined (\(describe(error: error))); if it uses libdispatch.so, run it with --force"
     case .damaged(let what):
-      "is no proper ELF program (\(what)); build or install it anew"
+      "is not a valid ELF program (\(what)); rebuild or reinstall it"
     case .otherMachine(let target):
-      "is made for another processor (\(target.name)); use a libdispatch.so for that one: --library"
+      "is built for another processor (\(target.name)); pass a libdispatch.so for it with --library"
     case .otherCLibrary(let loader):
-      "is made for another C library (its loader is \(loader)); build it for glibc"
+      "is built for another C library (its loader is \(loader)); build it for glibc"
     }
   }
 }

@@ -5,11 +5,11 @@ enum ProgramSearch {
   enum Result: Equatable {
     case found(String)
     case absent
-    /// There is something of that name, but it cannot be run: the path, and `errno`.
+    /// The file exists but cannot be run: the path, and `errno`.
     case notRunnable(String, Int32)
   }
 
-  /// - Parameter searchPath: the value of PATH; nil where it is not set.
+  /// - Parameter searchPath: The value of PATH; nil if it is not set.
   static func find(_ name: String, searchPath: String?) -> Result {
     guard !name.isEmpty else { return .absent }
     if name.utf8.contains(UInt8(ascii: "/")) { return examine(name) }
@@ -31,7 +31,7 @@ enum ProgramSearch {
     }
     if status.st_mode & S_IFMT == S_IFDIR { return .notRunnable(path, EISDIR) }
     if status.st_mode & S_IFMT != S_IFREG { return .notRunnable(path, EACCES) }
-    // As the kernel will ask: for the effective user.
+    // Checks the effective user, as the kernel will.
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? .found(path) : .notRunnable(path, errno)
   }
 }

@@ -1,26 +1,25 @@
 import Glibc
 
-/// `concourse run`: finds the program and the library, checks that the one will run on the other, and becomes
-/// the program.
+/// `concourse run`: finds the program and the library, checks that they fit, and replaces the process with the program.
 enum RunCommand {
-  /// The exit statuses of `env`, `timeout` and their like.
+  /// Exit statuses as `env` and `timeout` use them.
   enum Status {
     static let failure: Int32 = 125
     static let notRunnable: Int32 = 126
     static let notFound: Int32 = 127
-    /// Of `--check`.
+    /// With `--check`.
     static let notSwitchable: Int32 = 1
   }
 
-  /// - Parameter arguments: what follows the word `run`.
-  /// - Returns: the exit status, if the process has not become the program.
+  /// - Parameter arguments: The arguments after `run`.
+  /// - Returns: The exit status, unless the program has replaced the process.
   static func run(_ arguments: [String]) -> Int32 {
     switch RunOptions.parse(arguments) {
     case .help:
-      Terminal.say(RunOptions.help)
+      Terminal.printLine(RunOptions.help)
       return 0
     case .unusable(let reason):
-      Terminal.complain("\(reason); 'concourse run --help' tells more")
+      Terminal.printError("\(reason); see 'concourse run --help'")
       return Status.failure
     case .run(let options):
       return run(options)
@@ -34,10 +33,10 @@ enum RunCommand {
     case .found(let found):
       path = found
     case .absent:
-      Terminal.complain("\(options.program): there is no such program")
+      Terminal.printError("\(options.program): no such program")
       return Status.notFound
     case .notRunnable(let found, let error):
-      Terminal.complain("\(found) cannot be run: \(describe(error: error))")
+      Terminal.printError("\(found) cannot be run: \(describe(error: error))")
       return Status.notRunnable
     }
 
@@ -46,7 +45,7 @@ enum RunCommand {
       library = try RuntimeLibrary.find(
         chosen: options.library, command: FilePath.resolved("/proc/self/exe") ?? "concourse")
     } catch {
-      Terminal.complain(error.reason)
+      Terminal.printError(error.reason)
       return Status.failure
     }
     let search = LibrarySearch(environment: environment)
@@ -61,19 +60,21 @@ enum RunCommand {
     do {
       loaded = try companions.get() + [library.path]
     } catch {
-      Terminal.complain(error.reason)
+      Terminal.printError(error.reason)
       return Status.failure
     }
     if options.verbose {
-      Terminal.complain("\(path) runs on \(library.path)\(options.children ? ", and its children" : "")")
+      Terminal.printError(
+        "\(path) runs on \(library.path)\(options.children ? ", and so do its children" : "")")
     }
-    if !library.isOwn && !options.children {
-      Terminal.complain("warning: \(library.path) is not Concourse's, and the program's children get it, too")
+    if !library.isConcourse && !options.children {
+      Terminal.printError(
+        "warning: \(library.path) is not Concourse's libdispatch.so; the program's children will load it too")
     }
-    let error = Launcher.become(
-      path, firstArgument: 2 + options.programIndex,
+    let error = Launcher.replaceProcess(
+      with: path, firstArgument: 2 + options.programIndex,
       environment: environment.switched(to: loaded, children: options.children))
-    Terminal.complain("\(path) cannot be run: \(describe(error: error))")
+    Terminal.printError("\(path) cannot be run: \(describe(error: error))")
     return error == ENOENT ? Status.notFound : Status.notRunnable
   }
 
@@ -81,34 +82,34 @@ enum RunCommand {
     _ verdict: ProgramCheck.Verdict, on path: String, _ companions: Result<[String], RuntimeLibrary.Failure>
   ) -> Int32 {
     if verdict.isSwitchable, case .failure(let failure) = companions {
-      Terminal.say("\(path) cannot be switched: \(failure.reason)")
+      Terminal.printLine("\(path) cannot be switched: \(failure.reason)")
       return Status.notSwitchable
     }
-    Terminal.say("\(path) \(verdict.description)")
+    Terminal.printLine("\(path) \(verdict.description)")
     return verdict.isSwitchable ? 0 : Status.notSwitchable
   }
 
   private static func isAllowed(_ verdict: ProgramCheck.Verdict, path: String, options: RunOptions) -> Bool {
-    let said = "\(path) \(verdict.description)"
+    let message = "\(path) \(verdict.description)"
     if verdict.isSwitchable {
-      if options.verbose { Terminal.complain(said) }
+      if options.verbose { Terminal.printError(message) }
       return true
     }
-    if options.children && verdict.passesOn {
-      if options.verbose { Terminal.complain("\(said); switching what it starts") }
+    if options.children && verdict.canSwitchChildren {
+      if options.verbose { Terminal.printError("\(message); switching its children") }
       return true
     }
     if options.force {
-      Terminal.complain("warning: \(said); run nevertheless (--force)")
+      Terminal.printError("warning: \(message); running it anyway (--force)")
       return true
     }
-    Terminal.complain(said)
+    Terminal.printError(message)
     return false
   }
 }
 
 extension LibrarySearch {
-  /// The search of a process with this environment.
+  /// A search with the paths of this environment.
   init(environment: Environment) {
     libraryPath = (environment.text(of: "LD_LIBRARY_PATH") ?? "").split { $0 == ":" || $0 == ";" }.map(
       String.init)

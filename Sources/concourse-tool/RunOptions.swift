@@ -1,28 +1,28 @@
 /// The command line of `concourse run`.
 struct RunOptions: Equatable {
-  /// The switch stays in force for what the program starts.
+  /// Also switches the program's children.
   var children = false
-  /// Only tells whether the program can be switched.
+  /// Only reports whether the program can be switched.
   var check = false
-  /// Runs the program also where a check speaks against it.
+  /// Runs the program even if the check fails.
   var force = false
-  /// Tells what was decided.
+  /// Reports the decisions.
   var verbose = false
-  /// The shared library, where it is not the one beside the command.
+  /// The shared library, if not the one beside the command.
   var library: String?
-  /// The program as it was named.
+  /// The program, as given.
   var program: String
-  /// How many of the arguments came before the program's name.
+  /// The number of arguments before the program's name.
   var programIndex: Int
 
   enum Parsed: Equatable {
     case run(RunOptions)
     case help
-    /// What is wrong with the command line, in words.
+    /// The error in the command line.
     case unusable(String)
   }
 
-  /// - Parameter arguments: what follows the word `run`.
+  /// - Parameter arguments: The arguments after `run`.
   static func parse(_ arguments: [String]) -> Parsed {
     var options = RunOptions(program: "", programIndex: 0)
     var index = 0
@@ -45,7 +45,7 @@ struct RunOptions: Equatable {
         if argument.utf8.starts(with: "--library=".utf8) {
           options.library = String(argument.dropFirst("--library=".count))
         } else if argument.utf8.first == UInt8(ascii: "-") {
-          return .unusable("there is no option '\(argument)'")
+          return .unusable("unknown option '\(argument)'")
         } else {
           break reading
         }
@@ -53,7 +53,7 @@ struct RunOptions: Equatable {
       index += 1
     }
     if options.library == "" { return .unusable("--library needs a path") }
-    guard index < arguments.count else { return .unusable("no program was named") }
+    guard index < arguments.count else { return .unusable("no program given") }
     options.program = arguments[index]
     options.programIndex = index
     return .run(options)
@@ -62,20 +62,19 @@ struct RunOptions: Equatable {
   static let help = """
     usage: concourse run [options] [--] program [argument ...]
 
-    Runs a finished program on Concourse in place of the libdispatch.so that it was built for. The program
-    takes over the command's process: identifier, terminal, descriptors, signals and exit status are its own.
+    Runs a finished program on Concourse instead of the libdispatch.so for which it was built. The program
+    replaces the command: it has the same process identifier, terminal and descriptors.
 
-      --children       what the program starts is switched, too; otherwise only the program itself is. This is
-                       also how a script is run: whatever it starts is switched
-      --library PATH   the libdispatch.so to use (otherwise ../lib/libdispatch.so, ../lib/concourse/libdispatch.so
-                       or libdispatch.so, seen from the command's own directory)
-      --check          says whether the program can be switched, and does not run it: status 0 if so, else 1
-      --force          runs it even if the check says that nothing will be switched
-      --verbose        says on standard error what was decided
-      --help           says this
+      --children       also switches the program's children; use it for a script
+      --library PATH   the libdispatch.so to use (default: ../lib/libdispatch.so, ../lib/concourse/libdispatch.so
+                       or libdispatch.so, relative to the command's directory)
+      --check          reports whether the program can be switched, without running it: status 0 if so, else 1
+      --force          runs the program even if it will not be switched
+      --verbose        reports each decision on standard error
+      --help           prints this text
 
-    A program cannot be switched if it is statically linked, setuid, setgid or has capabilities of its own, is
-    a script, is made for another processor or C library, does not use libdispatch.so, or brings its own.
+    A program cannot be switched if it is statically linked, setuid or setgid, has file capabilities, is a
+    script, is built for another processor or C library, does not use libdispatch.so, or contains its own.
 
     Exit status: the program's; 125 if the command fails or the program cannot be switched, 126 if the program
     was found but cannot be run, 127 if it was not found.

@@ -1,21 +1,21 @@
-/// The libdispatch.so that programs are switched to.
+/// The libdispatch.so that replaces a program's own.
 struct RuntimeLibrary {
   var path: String
   var image: ElfImage
-  /// Whether it is Concourse's, which takes itself out of the environment again.
-  var isOwn: Bool
+  /// Whether it is Concourse's, which removes itself from the environment.
+  var isConcourse: Bool
 
-  /// Why there is none, in words.
+  /// Why no library can be used.
   struct Failure: Error, Equatable {
     var reason: String
   }
 
-  /// The name of the section by which the library is known; see CConcoursePreload.
-  static let mark = ".note.concourse"
+  /// The section that identifies the library; see CConcoursePreload.
+  static let sectionName = ".note.concourse"
 
   /// - Parameters:
-  ///   - chosen: the path that the user gave.
-  ///   - command: the path of the `concourse` command.
+  ///   - chosen: The path that the user gave.
+  ///   - command: The path of the `concourse` command.
   static func find(chosen: String?, command: String) throws(Failure) -> RuntimeLibrary {
     if let chosen {
       guard let path = FilePath.resolved(chosen) else {
@@ -26,14 +26,16 @@ struct RuntimeLibrary {
     let directory = FilePath.directory(of: command)
     let places = ["../lib", "../lib/concourse", "."].map { "\(directory)/\($0)/\(ProgramCheck.dispatchName)" }
     for place in places {
-      // Beside the command may as well lie the toolchain's library.
-      if let path = FilePath.resolved(place), let library = try? RuntimeLibrary(path: path), library.isOwn {
+      // The toolchain's library may lie there too.
+      if let path = FilePath.resolved(place), let library = try? RuntimeLibrary(path: path),
+        library.isConcourse
+      {
         return library
       }
     }
     throw Failure(
       reason: "Concourse's \(ProgramCheck.dispatchName) is not at \(places.joined(separator: ", nor at ")); "
-        + "say where it is: --library PATH")
+        + "give its path with --library PATH")
   }
 
   private init(path: String) throws(Failure) {
@@ -43,43 +45,42 @@ struct RuntimeLibrary {
       let reason =
         switch error {
         case .unreadable(let number): describe(error: number)
-        case .notElf: "it is no ELF file"
+        case .notElf: "it is not an ELF file"
         case .damaged(let what): what
-        case .foreign(let target): "it is made for another processor (\(target.name))"
+        case .foreign(let target): "it is built for another processor (\(target.name))"
         }
       throw Failure(reason: "the library \(path) cannot be used: \(reason)")
     }
     guard image.soname == ProgramCheck.dispatchName else {
       throw Failure(
         reason:
-          "the library \(path) cannot be used: it calls itself \(image.soname ?? "nothing"), and programs ask "
-          + "for \(ProgramCheck.dispatchName)")
+          "the library \(path) cannot be used: \(image.soname.map { "its soname is \($0)" } ?? "it has no soname"), "
+          + "but programs need \(ProgramCheck.dispatchName)")
     }
-    guard Self.canBeListed(path) else {
+    guard Self.fitsPreloadList(path) else {
       throw Failure(
         reason:
-          "the library's path, \(path), has a space, a colon or a dollar sign in it, and so cannot be told to "
-          + "the loader; put the library elsewhere and use --library")
+          "the library's path, \(path), contains a space, a colon or a dollar sign, which LD_PRELOAD cannot carry; "
+          + "move the library and use --library")
     }
     self.path = path
-    isOwn = image.hasSection(named: Self.mark)
+    isConcourse = image.hasSection(named: Self.sectionName)
   }
 
-  /// Whether the loader's list can carry a path: it divides the list at the first two characters, and replaces what
-  /// follows the third.
-  private static func canBeListed(_ path: String) -> Bool {
+  /// Whether LD_PRELOAD can carry the path. The loader splits the list at spaces and colons, and expands words after a
+  /// dollar sign.
+  private static func fitsPreloadList(_ path: String) -> Bool {
     !path.utf8.contains { " :$".utf8.contains($0) }
   }
 
-  /// The libraries that have to be loaded by their paths, together with this one, since the loader would not find
-  /// them for it.
+  /// The dependencies that must be loaded by path together with this library, because the loader would not find them.
   ///
-  /// They are looked for beside the library, in LD_LIBRARY_PATH, and among those of the program as it was built.
+  /// They are searched beside the library, in LD_LIBRARY_PATH, and among the program's own libraries.
   /// - Parameters:
-  ///   - search: the search of a process with the command's environment.
-  ///   - program: the program, if it could be read.
-  ///   - children: whether processes are switched whose programs, working directories and LD_LIBRARY_PATH are not
-  ///     known.
+  ///   - search: A search with the command's environment.
+  ///   - program: The program, if it could be read.
+  ///   - children: Whether children are switched too. Their programs, working directories and LD_LIBRARY_PATH are
+  ///     unknown.
   func companions(
     in search: LibrarySearch, for program: ElfImage?, children: Bool
   ) throws(Failure) -> [String] {
@@ -93,22 +94,22 @@ struct RuntimeLibrary {
       guard let first = missing.first(where: { !given.contains($0.name) }) else { break }
       let known = others ?? libraries(in: search, of: program)
       others = known
-      guard let found = beside(first.name) ?? known[first.name] else {
+      guard let found = libraryBeside(first.name) ?? known[first.name] else {
         throw Failure(
           reason:
-            "the library \(path) cannot be loaded: \(first.neededBy) needs \(first.name), which is neither beside "
-            + "it nor in the loader's directories; put it there, or name its directory in LD_LIBRARY_PATH")
+            "the library \(path) cannot be loaded: \(first.neededBy) needs \(first.name), which is not in the "
+            + "library's or the loader's directories; put it there, or add its directory to LD_LIBRARY_PATH")
       }
       companions.append(found)
       given.insert(first.name)
     }
     var paths: [String] = []
     for companion in companions {
-      guard let path = FilePath.resolved(companion.path), Self.canBeListed(path) else {
+      guard let path = FilePath.resolved(companion.path), Self.fitsPreloadList(path) else {
         throw Failure(
           reason:
-            "the library \(self.path) cannot be loaded: the path of what it needs, \(companion.path), has a space, a "
-            + "colon or a dollar sign in it, and so cannot be told to the loader; put a copy of it beside the library"
+            "the library \(self.path) cannot be loaded: the path of its dependency, \(companion.path), contains a "
+            + "space, a colon or a dollar sign, which LD_PRELOAD cannot carry; put a copy of it beside the library"
         )
       }
       paths.append(path)
@@ -116,15 +117,15 @@ struct RuntimeLibrary {
     return paths
   }
 
-  /// A library in the same directory. The loader takes a file from its list for another one by the soname only.
-  private func beside(_ name: String) -> ElfImage? {
+  /// The library of that name in the same directory. Its soname must match, because the loader compares sonames only.
+  private func libraryBeside(_ name: String) -> ElfImage? {
     guard let found = try? ElfImage(path: FilePath.directory(of: path) + "/" + name),
       found.target == image.target, found.soname == name
     else { return nil }
     return found
   }
 
-  /// What the loader finds for this library with LD_LIBRARY_PATH, and what it finds for the program, by soname.
+  /// What the loader finds for this library with LD_LIBRARY_PATH, and for the program, by soname.
   private func libraries(in search: LibrarySearch, of program: ElfImage?) -> [String: ElfImage] {
     var libraries: [String: ElfImage] = [:]
     for root in [image, program].compactMap({ $0 }) {

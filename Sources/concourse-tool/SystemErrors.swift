@@ -1,9 +1,9 @@
 import Glibc
 
-/// `errno`, for files that need nothing else of the C library.
+/// `errno`, for files that do not import the C library.
 func lastError() -> Int32 { errno }
 
-/// What the system says about an error number.
+/// The system's text for an error number.
 func describe(error: Int32) -> String {
   String(cString: strerror(error))
 }

@@ -75,17 +75,17 @@ struct ElfImageTests {
     for address: UInt64 in [0, 1, .max, ElfBuilder.loadAddress + 1 << 40] {
       var builder = dynamic
       builder.namesAddress = address
-      #expect(try failure(builder.bytes()) == .damaged("its table of names does not lie within it"))
+      #expect(try failure(builder.bytes()) == .damaged("its string table is outside the file"))
     }
     // Just before the end of what is loaded: the table is there, the names are not.
     var builder = dynamic
     builder.namesAddress = ElfBuilder.loadAddress + UInt64(dynamic.bytes().count) - 1
-    #expect(try failure(builder.bytes()) == .damaged("the name of a library does not lie within it"))
+    #expect(try failure(builder.bytes()) == .damaged("the name of a library is outside the file"))
     var bytes = dynamic.bytes()
     bytes.replaceSubrange(32..<40, with: UInt64.max.littleBytes)
-    #expect(try failure(bytes) == .damaged("its program headers do not lie within it"))
+    #expect(try failure(bytes) == .damaged("its program headers are outside the file"))
     bytes.replaceSubrange(32..<40, with: UInt64(bytes.count - 1).littleBytes)
-    #expect(try failure(bytes) == .damaged("its program headers do not lie within it"))
+    #expect(try failure(bytes) == .damaged("its program headers are outside the file"))
   }
 
   @Test("a file that is cut off anywhere is refused or read in part, never a trap")
@@ -111,7 +111,7 @@ struct ElfImageTests {
           refused += 1
           continue
         }
-        _ = image.hasSection(named: RuntimeLibrary.mark)
+        _ = image.hasSection(named: RuntimeLibrary.sectionName)
         _ = image.definesFunction(in: .dynamic) { _ in true }
       }
     }

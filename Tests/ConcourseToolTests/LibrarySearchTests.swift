@@ -12,20 +12,20 @@ struct LibrarySearchTests {
     try ElfImage(path: folder.write(builder.bytes(), to: "bin/program"))
   }
 
-  private func way(_ builder: ElfBuilder, search: LibrarySearch = LibrarySearch()) throws -> [String]? {
-    try search.closure(of: program(builder)).way(to: "libdispatch.so")
+  private func path(_ builder: ElfBuilder, search: LibrarySearch = LibrarySearch()) throws -> [String]? {
+    try search.closure(of: program(builder)).path(to: "libdispatch.so")
   }
 
-  @Test("the way to a library goes through others")
+  @Test("the path to a library goes through others")
   func transitive() throws {
     try folder.write(ElfBuilder(needed: ["libb.so"], runpath: "$ORIGIN/more").bytes(), to: "lib/liba.so")
     try folder.write(ElfBuilder(needed: ["libdispatch.so"]).bytes(), to: "lib/more/libb.so")
     #expect(
-      try way(ElfBuilder(needed: ["liba.so"], runpath: "${ORIGIN}/../lib")) == [
+      try path(ElfBuilder(needed: ["liba.so"], runpath: "${ORIGIN}/../lib")) == [
         "liba.so", "libb.so", "libdispatch.so",
       ])
-    #expect(try way(ElfBuilder(needed: ["libdispatch.so"])) == ["libdispatch.so"])
-    #expect(try way(ElfBuilder(needed: ["libc.so.6"])) == nil)
+    #expect(try path(ElfBuilder(needed: ["libdispatch.so"])) == ["libdispatch.so"])
+    #expect(try path(ElfBuilder(needed: ["libc.so.6"])) == nil)
   }
 
   @Test("libraries that need each other, and themselves, come to an end")
@@ -37,7 +37,7 @@ struct LibrarySearchTests {
     let closure = LibrarySearch().closure(of: image)
     #expect(closure.loaded.map(\.name) == [image.path, "liba.so", "libb.so"])
     #expect(closure.missing.isEmpty)
-    #expect(closure.way(to: "libdispatch.so") == nil)
+    #expect(closure.path(to: "libdispatch.so") == nil)
   }
 
   @Test("LD_LIBRARY_PATH goes before RUNPATH, and RPATH before both, for libraries of libraries too")
@@ -46,16 +46,16 @@ struct LibrarySearchTests {
     try folder.write(ElfBuilder().bytes(), to: "without/liba.so")
     let (with, without) = (folder.path + "/with", folder.path + "/without")
     #expect(
-      try way(ElfBuilder(needed: ["liba.so"], runpath: with), search: .init(libraryPath: [without])) == nil)
+      try path(ElfBuilder(needed: ["liba.so"], runpath: with), search: .init(libraryPath: [without])) == nil)
     #expect(
-      try way(ElfBuilder(needed: ["liba.so"], rpath: with), search: .init(libraryPath: [without])) != nil)
+      try path(ElfBuilder(needed: ["liba.so"], rpath: with), search: .init(libraryPath: [without])) != nil)
     // An RPATH beside a RUNPATH does not count.
-    #expect(try way(ElfBuilder(needed: ["liba.so"], rpath: with, runpath: "/absent")) == nil)
+    #expect(try path(ElfBuilder(needed: ["liba.so"], rpath: with, runpath: "/absent")) == nil)
     try folder.write(ElfBuilder(needed: ["liba.so"]).bytes(), to: "bin/libouter.so")
-    #expect(try way(ElfBuilder(needed: ["libouter.so"], rpath: "$ORIGIN:\(with)")) != nil)
-    #expect(try way(ElfBuilder(needed: ["libouter.so"], runpath: "$ORIGIN:\(with)")) == nil)
-    #expect(try way(ElfBuilder(needed: ["liba.so"]), search: .init(defaults: [with])) != nil)
-    #expect(try way(ElfBuilder(needed: ["\(with)/liba.so"])) != nil)
+    #expect(try path(ElfBuilder(needed: ["libouter.so"], rpath: "$ORIGIN:\(with)")) != nil)
+    #expect(try path(ElfBuilder(needed: ["libouter.so"], runpath: "$ORIGIN:\(with)")) == nil)
+    #expect(try path(ElfBuilder(needed: ["liba.so"]), search: .init(defaults: [with])) != nil)
+    #expect(try path(ElfBuilder(needed: ["\(with)/liba.so"])) != nil)
   }
 
   @Test("a library for another machine, or a damaged one, is passed over")
@@ -66,7 +66,7 @@ struct LibrarySearchTests {
     let closure = LibrarySearch().closure(of: try program(ElfBuilder(needed: ["liba.so"], runpath: paths)))
     #expect(closure.missing.map(\.name) == ["liba.so"])
     try folder.write(ElfBuilder(needed: ["libdispatch.so"]).bytes(), to: "good/liba.so")
-    #expect(try way(ElfBuilder(needed: ["liba.so"], runpath: paths + ":\(folder.path)/good")) != nil)
+    #expect(try path(ElfBuilder(needed: ["liba.so"], runpath: paths + ":\(folder.path)/good")) != nil)
   }
 
   @Test("what is left out is not looked into")
@@ -76,7 +76,7 @@ struct LibrarySearchTests {
     #expect(LibrarySearch().closure(of: image).missing.map(\.name) == ["libblocks.so"])
     let closure = LibrarySearch().closure(of: image, omitting: "libdispatch.so")
     #expect(closure.loaded.count == 1 && closure.missing.isEmpty)
-    #expect(closure.way(to: "libdispatch.so") == ["libdispatch.so"])
+    #expect(closure.path(to: "libdispatch.so") == ["libdispatch.so"])
   }
 
   @Test("the system's list is read in both its forms")

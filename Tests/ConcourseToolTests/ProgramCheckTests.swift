@@ -22,7 +22,7 @@ struct ProgramCheckTests {
   @Test("each kind of program")
   func kinds() throws {
     let program = ElfBuilder(interpreter: Self.loader, needed: ["libdispatch.so"])
-    #expect(try verdict(program.bytes()) == .switchable(way: ["libdispatch.so"]))
+    #expect(try verdict(program.bytes()) == .switchable(path: ["libdispatch.so"]))
     #expect(
       try verdict(ElfBuilder(interpreter: Self.loader, needed: ["libc.so.6"]).bytes()) == .withoutDispatch)
     #expect(try verdict(ElfBuilder(isDynamic: false).bytes()) == .staticallyLinked)
@@ -37,7 +37,7 @@ struct ProgramCheckTests {
     #expect(
       try verdict(ElfBuilder(machine: 3, elfClass: 1).bytes())
         == .otherMachine(ElfTarget(is64Bit: false, isLittleEndian: true, machine: 3)))
-    #expect(try verdict(program.bytes().prefix(100)) == .damaged("its program headers do not lie within it"))
+    #expect(try verdict(program.bytes().prefix(100)) == .damaged("its program headers are outside the file"))
     #expect(try verdict([]) == .notProgram)
     #expect(try verdict(Array("echo hello\n".utf8)) == .notProgram)
   }
@@ -109,7 +109,7 @@ struct ProgramCheckTests {
       #expect(!refusal.description.contains("\n"))
     }
     #expect(
-      ProgramCheck.Verdict.switchable(way: ["liba.so", "libdispatch.so"]).description
+      ProgramCheck.Verdict.switchable(path: ["liba.so", "libdispatch.so"]).description
         == "can be switched: it needs libdispatch.so by way of liba.so")
   }
 }
