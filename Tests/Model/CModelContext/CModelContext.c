@@ -15,17 +15,17 @@ struct model_context {
   void *argument;
   char *stack;
   struct model_context *next_free;
-  // The Swift runtime's list of the exclusive accesses that this stack has open.
+  // The Swift runtime's list of this stack's open exclusive accesses.
   void *accesses[4];
 };
 
-// The Swift runtime threads its open exclusive accesses through the stacks that make them. Each
-// coroutine takes its own list along, as a Swift task does: otherwise a switch in the middle of an
-// access would look like a conflict, and an abandoned stack would stay in the list.
+// The Swift runtime links its open exclusive accesses through the stacks that make them. Each coroutine saves and
+// restores its own list, like a Swift task. Otherwise a switch during an access would look like a conflict, and an
+// abandoned stack would stay in the list.
 extern void swift_task_enterThreadLocalContext(char *state) __attribute__((weak));
 extern void swift_task_exitThreadLocalContext(char *state) __attribute__((weak));
 
-// One exploration runs at a time (the Swift side holds a lock), so the pool needs none.
+// The Swift side holds a lock during an exploration, so this pool needs none.
 static struct model_context *free_contexts;
 
 static __thread void *current_scheduler;
@@ -48,7 +48,7 @@ static struct model_context *make(void) {
     free(context);
     return NULL;
   }
-  // An overflow must fault, not run into the neighbour.
+  // An overflow must fault instead of reaching the next stack.
   mprotect(context->stack, guard_size, PROT_NONE);
   return context;
 }
@@ -70,7 +70,7 @@ struct model_context *model_context_create(model_entry entry, void *argument) {
   context->registers.uc_stack.ss_size = stack_size;
   context->registers.uc_link = NULL;
   uintptr_t self = (uintptr_t)context;
-  // makecontext passes ints only.
+  // makecontext passes only ints.
   makecontext(&context->registers, (void (*)(void))begin, 2, (unsigned)((uint64_t)self >> 32),
               (unsigned)self);
   return context;

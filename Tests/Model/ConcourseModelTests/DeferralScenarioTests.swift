@@ -2,11 +2,11 @@ import Testing
 
 @testable import ConcourseModel
 
-/// Entries that a worker pushes without waking another, and workers that leave such entries to it. The model's clock
-/// stands still while anybody can run, so all entries are short here.
+/// Entries that a worker pushes without waking another worker, and workers that leave such entries to it. The model's
+/// clock stands still while any coroutine can run, so all entries are short here.
 extension ModelSuite {
   @Suite struct Deferring {
-    /// Two processors, and the monitor asleep: without its thread nothing is deferred.
+    /// Two processors, and a sleeping monitor: nothing is deferred without its thread.
     private static func begin() {
       Model.setProcessors(2)
       Runtime.shared.monitor.ensureStarted()
@@ -45,7 +45,7 @@ extension ModelSuite {
             queue.async {
               for (mine, other) in [(first, second), (second, first)] {
                 queue.async {
-                  // ORDERING: sequentially consistent; each announces itself before it looks for the other.
+                  // ORDERING: sequentially consistent; each announces itself before it checks the other.
                   mine.word.store(true, ordering: .sequentiallyConsistent)
                   while !other.word.load(ordering: .sequentiallyConsistent) { Processor.pause() }
                 }
@@ -53,14 +53,14 @@ extension ModelSuite {
             }
           }
           Model.run()
-          // ORDERING: relaxed; everybody has come to rest.
+          // ORDERING: relaxed; all coroutines are at rest.
           Model.check(
             first.word.load(ordering: .relaxed) && second.word.load(ordering: .relaxed), "one never began")
         })
     }
 
-    /// Two items that each submit another, and a third: two workers each take the other for the one that goes on.
-    private static func twoLeaveToEachOther() {
+    /// Two items that each submit another, and a third: each of two workers assumes that the other will continue.
+    private static func twoWorkersDefer() {
       Self.begin()
       let log = Model.Log<String>()
       let queue = DispatchQueue.global()
@@ -78,21 +78,21 @@ extension ModelSuite {
     }
 
     @Test func nothingIsLeftToAParkedWorker() {
-      expectComplete(Model.explore("two workers, deferring", bound: 1) { Self.twoLeaveToEachOther() })
+      expectComplete(Model.explore("two workers, deferring", bound: 1) { Self.twoWorkersDefer() })
     }
 
     @Test func leavingToAParkedWorkerIsFound() throws {
       let result = Model.random("two workers, one thought active", seed: 42, runs: 20_000) {
-        // The other worker's status is what it was at an earlier look.
+        // The load returns the other worker's status from an earlier check.
         ModelFaults.staleLoadsIn = "leavesWork(_:)"
-        Self.twoLeaveToEachOther()
+        Self.twoWorkersDefer()
       }
       let failure = try #require(result.failure, "\(result)")
       #expect(failure.kind == .check && failure.message.contains("ran"), "\(failure)")
     }
 
-    /// Items that wait, in a call that the pool does not know, for an item that they have submitted; the monitor has
-    /// gone to sleep before the second.
+    /// Items that wait, in a call unknown to the pool, for an item that they have submitted. The monitor goes to sleep
+    /// before the second one.
     private static func waitForDeferred() {
       Self.begin()
       let (submitted, done, never) = (Gate(), Gate(), Gate())
@@ -124,7 +124,7 @@ extension ModelSuite {
       let result = Model.random(
         "an item waits for what it has deferred, unwatched", seed: 42, runs: 2_000, allowTime: true
       ) {
-        // The monitor is taken to be awake still.
+        // The worker believes that the monitor is still awake.
         ModelFaults.staleLoadsIn = "watch()"
         Self.waitForDeferred()
       }
@@ -134,7 +134,7 @@ extension ModelSuite {
   }
 }
 
-/// A number that rises; waiting for it is no wait of the engine's.
+/// A number that rises. Waiting for it is not a wait of the engine's.
 private final class Gate: Sendable {
   private let word = ConcourseModel.Atomic<UInt32>(0)
 

@@ -2,10 +2,10 @@ import Testing
 
 @testable import ConcourseModel
 
-/// Whether the explorer visits what it says: numbers that can be worked out by hand.
+/// Whether the explorer visits the number of schedules that theory predicts.
 extension ModelSuite {
   @Suite struct Explorer {
-    /// Two threads of two steps each, on the same word or on words of their own.
+    /// Two threads of two steps each, on one word or on two.
     private func twoByTwo(sameWord: Bool, bound: Int, reduce: Bool) -> ModelResult {
       Model.explore("two by two", bound: bound, reduce: reduce) {
         let first = Box(0)
@@ -18,7 +18,7 @@ extension ModelSuite {
           }
         }
         Model.run()
-        // ORDERING: relaxed; everybody has finished.
+        // ORDERING: relaxed; all threads have finished.
         let sum = first.word.load(ordering: .relaxed)
         Model.check(sum == (sameWord ? 4 : 2), "the sum is \(sum)")
       }
@@ -50,7 +50,7 @@ extension ModelSuite {
           Model.run()
         }
       }
-      // 8! / (4! · 4!) interleavings, of which dependent steps leave none to recognise.
+      // 8! / (4! · 4!) interleavings; the steps depend on each other, so none is redundant.
       #expect(fourSteps(sameWord: true, reduce: false).executions == 70)
       let same = fourSteps(sameWord: true, reduce: true)
       #expect(same.executions == 70 && same.pruned == 0)
@@ -69,7 +69,7 @@ extension ModelSuite {
           let seen = Model.Log<(Int, Int)>()
           for (id, mine, theirs) in [(1, x, y), (2, y, x)] {
             Model.thread("\(id)") {
-              // ORDERING: sequentially consistent: one total order, so one of the two sees the other.
+              // ORDERING: sequentially consistent: a single total order, so one of the two sees the other.
               mine.word.store(1, ordering: .sequentiallyConsistent)
               seen.append((id, theirs.word.load(ordering: .sequentiallyConsistent)))
             }
@@ -139,7 +139,7 @@ extension ModelSuite {
       let result = Model.explore("spin for ever") {
         let flag = Box(0)
         Model.thread("spinner") {
-          // ORDERING: relaxed; nothing will ever come.
+          // ORDERING: relaxed; the store never happens.
           while flag.word.load(ordering: .relaxed) == 0 { Processor.pause() }
         }
         Model.run()

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Everything that explores. The model's state is global, so its tests run one at a time.
+/// The explorations. The model's state is global, so these tests run one at a time.
 ///
-/// Sanitizers follow stacks and shadow memory per system thread and take a coroutine switch for an
-/// overflow or a race; scripts that build with one set CONCOURSE_SANITIZER, and these tests then rest.
+/// Sanitizers track stacks and shadow memory per system thread and mistake a coroutine switch for an overflow or a
+/// race. Scripts that build with one set CONCOURSE_SANITIZER, which disables these tests.
 @Suite(
   .serialized,
   .disabled(

@@ -2,14 +2,14 @@ import Testing
 
 @testable import ConcourseModel
 
-/// The pool's promise: what is put in is run, although workers sleep, wait and come and go.
+/// The pool's guarantee: every submitted item runs, although workers sleep, wait, start and end.
 extension ModelSuite {
   @Suite struct Parking {
     private func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
       #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
     }
 
-    /// Two producers, and workers that go to sleep between their posts.
+    /// Two producers, and workers that go to sleep between the posts.
     private static func postAgainstSleep() {
       Model.setProcessors(1)
       let log = Model.Log<String>()
@@ -24,7 +24,7 @@ extension ModelSuite {
       expectComplete(Model.explore("post against sleep", bound: 2) { Self.postAgainstSleep() })
     }
 
-    /// Items posted against a worker that waits for events, and events that come meanwhile.
+    /// Items posted to a worker that waits for events, with events arriving meanwhile.
     private static func postAgainstPolling(posts: Int, events: Int) {
       Model.setProcessors(1)
       let log = Model.Log<String>()
@@ -49,7 +49,7 @@ extension ModelSuite {
     }
 
     @Test func aMissingInterruptionIsFound() throws {
-      let result = Model.explore("two posts against polling, nobody called away", bound: 2) {
+      let result = Model.explore("two posts against polling, interruptions dropped", bound: 2) {
         ModelFaults.dropsInterruptions = true
         Self.postAgainstPolling(posts: 2, events: 0)
       }
@@ -59,7 +59,7 @@ extension ModelSuite {
 
     @Test func aMissingRecheckIsFound() throws {
       func scenario() {
-        // The worker's look at the lists, after it has announced that it sleeps, sees what it saw before.
+        // After announcing that it sleeps, the worker sees the lists as they were before.
         ModelFaults.staleLoadsIn = "isEmptyInTotalOrder"
         Self.postAgainstSleep()
       }
@@ -69,7 +69,7 @@ extension ModelSuite {
       #expect(failure.message.contains("ran"))
       let again = Model.replay(failure.schedule) { scenario() }
       #expect(again?.kind == failure.kind && again?.message == failure.message)
-      // It is the fault that loses the wake-up, not the schedule.
+      // Without the fault, the same schedule succeeds.
       #expect(Model.replay(failure.schedule) { Self.postAgainstSleep() }?.kind != failure.kind)
     }
 
@@ -99,18 +99,18 @@ extension ModelSuite {
         Model.explore("two items that need each other", bound: 1) {
           Model.setProcessors(2)
           let (first, second) = (Box(false), Box(false))
-          // Neither item blocks in a wait of ours: both must have been started, by two workers.
+          // Neither item blocks in a wait of the engine's, so two workers must have started both.
           for (mine, other) in [(first, second), (second, first)] {
             Model.thread("client") {
               DispatchQueue.global().async {
-                // ORDERING: sequentially consistent; each announces itself before it looks for the other.
+                // ORDERING: sequentially consistent; each announces itself before it checks the other.
                 mine.word.store(true, ordering: .sequentiallyConsistent)
                 while !other.word.load(ordering: .sequentiallyConsistent) { Processor.pause() }
               }
             }
           }
           Model.run()
-          // ORDERING: relaxed; everybody has come to rest.
+          // ORDERING: relaxed; all coroutines are at rest.
           Model.check(
             first.word.load(ordering: .relaxed) && second.word.load(ordering: .relaxed), "one never began")
         })
@@ -134,11 +134,11 @@ extension ModelSuite {
       expectComplete(
         Model.explore("semaphore", bound: 3) {
           let free = DispatchSemaphore(value: 1)
-          let room = Model.Room()
+          let section = Model.Section()
           for name in ["left", "right", "third"] {
             Model.thread(name) {
               free.wait()
-              room.alone()
+              section.alone()
               free.signal()
             }
           }
@@ -146,7 +146,7 @@ extension ModelSuite {
         })
     }
 
-    /// Waiters whose time has passed meet a signal that has counted one of them in and not yet granted it.
+    /// Waiters whose deadlines have passed race with a signal that has counted one of them and not granted it yet.
     @Test func lateWaitersOfASemaphore() {
       for signals in 1...2 {
         expectComplete(
@@ -173,7 +173,7 @@ extension ModelSuite {
         Model.explore("a late waiter and a patient one", bound: 2) {
           let semaphore = DispatchSemaphore(value: 0)
           Model.thread("late") {
-            // What it has taken, it gives back.
+            // A successful wait is undone by a signal.
             if semaphore.wait(until: .uptime(1)) == .success { semaphore.signal() }
           }
           Model.thread("patient") { semaphore.wait() }

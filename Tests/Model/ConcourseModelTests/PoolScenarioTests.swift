@@ -2,24 +2,23 @@ import Testing
 
 @testable import ConcourseModel
 
-/// The pool's order: no class is kept waiting for ever, and the monitor does not lose what one worker takes from
-/// another.
+/// The pool's order: no class starves, and the monitor keeps track of entries that one worker steals from another.
 extension ModelSuite {
   @Suite struct Pool {
     // MARK: Fairness
 
-    /// Classes whose global queues never run dry, a pair of queues that hand an item to and fro, and one item of
-    /// another class, put in by one of the others: how many begin between that one and it?
+    /// Classes whose global queues never run dry, two queues that pass an item back and forth, and a probe: an item of
+    /// another class, which one of the others submits. Counts the entries that start before the probe.
     private struct Flood {
       let classes: [DispatchQoS.QoSClass]
       var pair: DispatchQoS.QoSClass = .default
       let probe: DispatchQoS.QoSClass
       let mostBefore: Int
 
-      /// The floods dry up after so many entries, or when the probe has run.
+      /// The floods end after this many entries, or when the probe has run.
       private static let length = 32
 
-      /// - Parameter first: how many entries have begun when the item is put in.
+      /// - Parameter first: The number of entries that have started when the probe is submitted.
       func run(after first: Int) {
         Model.setProcessors(1)
         let log = Model.Log<String>()
@@ -39,7 +38,7 @@ extension ModelSuite {
         Model.check(before <= mostBefore, "\(before) entries before the item: \(log.entries)")
       }
 
-      /// One schedule for each place in the worker's turns, until one fails.
+      /// One schedule for each position in the worker's rotation, until one fails.
       func explore(_ arm: @escaping () -> Void = {}) -> ModelResult {
         var result = ModelResult(name: "")
         for first in 1...12 {
@@ -53,8 +52,8 @@ extension ModelSuite {
       }
     }
 
-    // In the model a root goes first at every third entry, and one that is more urgent than the kept queue at every
-    // second; at every sixth both are due, and the first rule goes before.
+    // In the model a root goes first at every third entry, and a root more urgent than the kept queue at every second.
+    // At every sixth both apply, and the first rule wins.
     private static let urgent = Flood(classes: [.default], probe: .userInteractive, mostBefore: 2 * 2 - 1)
     private static let between = Flood(
       classes: [.userInteractive, .default], probe: .userInitiated, mostBefore: 3 * 3 - 1)
@@ -83,8 +82,8 @@ extension ModelSuite {
 
     // MARK: Stealing
 
-    /// A searcher takes over what a busy worker keeps, while the monitor goes to sleep. Both workers then block in
-    /// calls that the engine does not know of, until the queue has been run.
+    /// A searcher takes over a busy worker's queue while the monitor goes to sleep. Both workers then block in calls
+    /// unknown to the engine until the queue has run.
     private static func stealAgainstDormancy(_ steals: Count) {
       Model.setProcessors(2)
       let band = Runtime.shared.bands[0]
@@ -103,16 +102,16 @@ extension ModelSuite {
           _ = Futex.wait(hasRun.word, expected: 0)
         }
       }
-      // Before the monitor's last look, for which it has begun another entry.
+      // Before the monitor's last check, so that it has started another entry by then.
       worker("owner", at: 15_500_000) { worker in
         worker.pointee.progress.wrappingAdd(1, ordering: .relaxed)
         queue.async {
-          // ORDERING: relaxed; nothing is published by it.
+          // ORDERING: relaxed; it publishes nothing.
           hasRun.word.store(1, ordering: .relaxed)
           Futex.wake(hasRun.word, count: 2)
         }
       }
-      // At that look.
+      // At the time of that check.
       worker("thief", at: 16_000_000) { worker in
         if let overdue = band.overdueCandidate(besides: worker), band.steal(overdue, for: worker) {
           steals.value += 1
@@ -132,7 +131,7 @@ extension ModelSuite {
   }
 }
 
-/// Counts over all executions of an exploration.
+/// Counts across all executions of an exploration.
 private final class Count: @unchecked Sendable {  // SAFETY: the coroutines take turns on one thread.
   var value = 0
 }

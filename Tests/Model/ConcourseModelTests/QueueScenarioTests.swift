@@ -4,25 +4,25 @@ import Testing
 
 /// The engine's own queues: every interleaving of a few operations, within a bound of preemptions.
 ///
-/// Each scenario checks order, exclusion, that everything ran, and that the queue is idle afterwards.
+/// Each scenario checks order, exclusion, that every item ran, and that the queue is idle afterwards.
 extension ModelSuite {
   @Suite struct Queues {
-    /// What a scenario's items leave behind.
+    /// Records a scenario's items.
     struct Track: Sendable {
       let log = Model.Log<String>()
-      let room = Model.Room()
+      let section = Model.Section()
 
-      /// An item that must be alone, and says so in the log.
+      /// An item that must run alone. It logs its name.
       func alone(_ name: String) -> @Sendable () -> Void {
-        { [self] in room.alone { log.append(name) } }
+        { [self] in section.alone { log.append(name) } }
       }
 
-      /// An item that may overlap others of its kind.
+      /// An item that may overlap others of its kind. It logs its name.
       func together(_ name: String) -> @Sendable () -> Void {
-        { [self] in room.together { log.append(name) } }
+        { [self] in section.together { log.append(name) } }
       }
 
-      /// That exactly these ran, and that the names of each group kept their order.
+      /// Checks that exactly these items ran, and that each group kept its order.
       func check(_ groups: [String]...) {
         let all = groups.flatMap { $0 }
         Model.check(log.entries.sorted() == all.sorted(), "ran \(log.entries), not \(all)")
@@ -154,7 +154,7 @@ extension ModelSuite {
           Model.run()
           Model.check(track.log.entries.isEmpty, "an item started on a suspended queue")
           let state = queue.state.snapshot
-          Model.check(state.level == .utility, "the class was forgotten: \(state)")
+          Model.check(state.level == .utility, "the class was lost: \(state)")
           Model.thread("resumer") {
             held.write(false)
             queue.resume()
@@ -269,13 +269,13 @@ extension ModelSuite {
             queue.resume()
           }
           Model.run()
-          // In order, though a2 may stand in the target's list already when a1 is held back.
+          // Order holds even if a2 is in the target's list already when a1 is held back.
           track.check(["a1", "a2"])
           Self.checkIdle(target, queue)
         })
     }
 
-    // MARK: - More than can be visited
+    // MARK: - Random
 
     @Test func aMixUnderRandomSchedules() {
       let result = Model.random("mix", runs: 400, preemptions: 4) {
@@ -301,7 +301,7 @@ extension ModelSuite {
         Model.check(ran == ["a1", "a2", "a3", "b1", "b2", "c1"], "only \(ran) ran")
         Self.checkIdle(serial, shared)
       }
-      // The seed is in the description.
+      // The result's description contains the seed.
       #expect(result.failure == nil && result.executions == 400, "\(result)")
     }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConcourseModel
 
-/// Queues whose target changes while they are active, and two changes at once.
+/// Queues whose target changes while they are active, including two concurrent changes.
 extension ModelSuite {
   @Suite struct Retargets {
     private static func makeQueue(_ label: String) -> DispatchQueue {
@@ -13,7 +13,7 @@ extension ModelSuite {
 
     private static let trap = "lead back to it"
 
-    /// Every execution has to end in the trap for cycles.
+    /// Every execution must end in the trap for cycles.
     private func expectTrap(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
       let isWhole = result.isComplete || result.seed != nil
       #expect(result.failure == nil && isWhole, "\(result)", sourceLocation: location)
@@ -43,7 +43,7 @@ extension ModelSuite {
         })
     }
 
-    /// A change that waits in a queue's list counts as made: the next caller traps, not a worker later on.
+    /// A change that waits in a queue's list counts as made: the next caller traps, not a worker later.
     @Test func waitingChangeIsKnown() {
       expectTrap(
         Model.explore("a change that waits", bound: 1, reduce: false, expectedTrap: Self.trap) {

@@ -2,12 +2,12 @@ import Testing
 
 @testable import ConcourseModel
 
-/// Whether the explorer finds the classic mistakes, and leaves their corrections alone.
+/// Whether the explorer finds the classic mistakes and accepts their corrections.
 extension ModelSuite {
   @Suite struct ToyAlgorithms {
     // MARK: - Locks
 
-    /// Test-and-set, with the test and the set in one step or in two.
+    /// Test-and-set, in one step or in two.
     private struct ToyLock: ~Copyable {
       let word = ConcourseModel.Atomic<UInt32>(0)
       let isBroken: Bool
@@ -15,7 +15,7 @@ extension ModelSuite {
       func lock() {
         while true {
           if isBroken {
-            // ORDERING: sequentially consistent, and of no use: somebody may come in between.
+            // ORDERING: sequentially consistent, but useless: another thread may run between the test and the set.
             if word.load(ordering: .sequentiallyConsistent) == 0 {
               word.store(1, ordering: .sequentiallyConsistent)
               return
@@ -34,7 +34,7 @@ extension ModelSuite {
     // SAFETY: Sendable because coroutines share one system thread.
     private final class Guarded: @unchecked Sendable {
       let lock: ToyLock
-      let room = Model.Room()
+      let section = Model.Section()
       let count = Model.Cell(0, "count")
       init(isBroken: Bool) { lock = ToyLock(isBroken: isBroken) }
     }
@@ -44,7 +44,7 @@ extension ModelSuite {
       for name in ["left", "right", "third"] {
         Model.thread(name) {
           guarded.lock.lock()
-          guarded.room.alone { guarded.count.change { $0 += 1 } }
+          guarded.section.alone { guarded.count.change { $0 += 1 } }
           guarded.lock.unlock()
         }
       }
@@ -69,7 +69,7 @@ extension ModelSuite {
 
     // MARK: - Orderings
 
-    /// One word publishes a plain value.
+    /// A word publishes a plain value.
     private func publish(_ storing: AtomicStoreOrdering) -> ModelResult {
       Model.explore("publish") {
         let value = Model.Cell(0, "value")
@@ -79,7 +79,7 @@ extension ModelSuite {
           ready.word.store(1, ordering: storing)
         }
         Model.thread("reader") {
-          // ORDERING: acquiring; pairs with the writer's store when that releases.
+          // ORDERING: acquiring; pairs with the writer's store if that releases.
           if ready.word.load(ordering: .acquiring) == 1 {
             Model.check(value.read() == 7, "the value is not there")
           }
@@ -95,8 +95,8 @@ extension ModelSuite {
 
     // MARK: - Post against sleep
 
-    /// A producer posts one entry, a consumer sleeps when it sees none.
-    private func postAgainstSleep(rechecks: Bool, papered: Bool = false) {
+    /// A producer posts one entry; a consumer sleeps if it sees none.
+    private func postAgainstSleep(rechecks: Bool, timed: Bool = false) {
       let queue = Box(0)
       let bell = Box<UInt32>(0)
       let asleep = Box(false)
@@ -104,12 +104,12 @@ extension ModelSuite {
         while true {
           // ORDERING: sequentially consistent, as below.
           if queue.word.load(ordering: .sequentiallyConsistent) > 0 { return }
-          // ORDERING: sequentially consistent here and below: the announcement and the re-check against
-          // the post and the look (store and load on both sides).
+          // ORDERING: sequentially consistent here and below; the announcement and the re-check race with the post and
+          // the check (store, then load, on both sides).
           let ring = bell.word.load(ordering: .sequentiallyConsistent)
           asleep.word.store(true, ordering: .sequentiallyConsistent)
           if rechecks && queue.word.load(ordering: .sequentiallyConsistent) > 0 { return }
-          _ = Futex.wait(bell.word, expected: ring, deadline: papered ? .uptime(Clock.uptime() + 9) : .never)
+          _ = Futex.wait(bell.word, expected: ring, deadline: timed ? .uptime(Clock.uptime() + 9) : .never)
         }
       }
       Model.thread("producer") {
@@ -139,7 +139,7 @@ extension ModelSuite {
     }
 
     @Test func aTimeoutDoesNotHideALostWakeUp() {
-      let hidden = Model.explore("papered over") { postAgainstSleep(rechecks: false, papered: true) }
+      let hidden = Model.explore("hidden by a timeout") { postAgainstSleep(rechecks: false, timed: true) }
       #expect(hidden.failure?.kind == .timeNeeded, "\(hidden)")
     }
 
@@ -149,14 +149,14 @@ extension ModelSuite {
         postAgainstSleep(rechecks: true)
       }
       #expect(careless.failure?.kind == .deadlock, "\(careless)")
-      let silent = Model.explore("wakes nobody") {
+      let silent = Model.explore("wakes no thread") {
         ModelFaults.dropsWakes = true
         postAgainstSleep(rechecks: true)
       }
       #expect(silent.failure?.kind == .deadlock, "\(silent)")
       let stale = Model.explore("stale re-check") {
-        // The closures below `postAgainstSleep` carry its name.
-        ModelFaults.staleLoadsIn = "postAgainstSleep(rechecks:papered:)"
+        // Closures inside `postAgainstSleep` carry its name.
+        ModelFaults.staleLoadsIn = "postAgainstSleep(rechecks:timed:)"
         postAgainstSleep(rechecks: true)
       }
       #expect(stale.failure?.kind == .deadlock, "\(stale)")
@@ -171,18 +171,18 @@ extension ModelSuite {
       #expect(again.failure?.schedule == failure.schedule)
     }
 
-    // MARK: - A stack whose pop falls for a node that left and came back
+    // MARK: - ABA: a pop that meets a node that left and came back
 
     /// Nodes 1 and 2 on a stack of indices; the head may carry a count of its changes.
     private func popTwice(counted: Bool) {
-      // Low half: the index of the first node; high half: how often the head has changed.
+      // Low half: the index of the first node. High half: the number of changes of the head.
       let head = Box<UInt64>(1)
       let next = [Box<UInt64>(0), Box<UInt64>(2), Box<UInt64>(0)]
       let popped = Model.Log<UInt64>()
 
       func swing(_ seen: UInt64, to index: UInt64) -> Bool {
         let count = counted ? (seen >> 32) + 1 : 0
-        // ORDERING: acquiring and releasing; each change of the head sees those before it.
+        // ORDERING: acquiring and releasing; pairs with itself. Each change of the head sees the earlier ones.
         return head.word.compareExchange(
           expected: seen, desired: count << 32 | index, ordering: .acquiringAndReleasing
         ).exchanged
@@ -198,7 +198,7 @@ extension ModelSuite {
       }
       func push(_ index: UInt64) {
         while true {
-          // ORDERING: acquiring the head, releasing the link; as in `pop`.
+          // ORDERING: acquiring for the head, releasing for the link; as in `pop`.
           let seen = head.word.load(ordering: .acquiring)
           next[Int(index)].word.store(seen & 0xFFFF_FFFF, ordering: .releasing)
           if swing(seen, to: index) { return }

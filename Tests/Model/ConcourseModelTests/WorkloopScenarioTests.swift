@@ -61,7 +61,7 @@ extension ModelSuite {
         })
     }
 
-    /// A workloop that is on its way at a low class is put in front of the workers again for a higher one.
+    /// A workloop that is enqueued at a low class is enqueued again at a higher one.
     @Test func higherClassLiftsTheWorkloop() {
       expectNoFailure(
         Model.explore("a higher class lifts the workloop", bound: 1) {
@@ -69,10 +69,10 @@ extension ModelSuite {
           let workloop = DispatchWorkloop(label: "workloop")
           let track = Queues.Track()
           Model.thread("client") {
-            // The worker is busy with this item, so all else waits.
+            // The worker runs this item, so everything else waits.
             DispatchQueue.global().async {
               workloop.async(qos: .default, execute: track.alone("low"))
-              // Displaces the workloop from what the worker does next.
+              // Displaces the workloop from the worker's slot.
               DispatchQueue(label: "other").async {}
               DispatchQueue.global().async(execute: track.alone("between"))
               workloop.async(qos: .userInteractive, execute: track.alone("high"))
@@ -86,15 +86,15 @@ extension ModelSuite {
         })
     }
 
-    /// A workloop that never runs dry yields its worker after every 256 items, not after the first 256 only.
+    /// A workloop that never runs dry yields its worker after every 256 items, not only after the first 256.
     @Test func itemsThatFollowEachOtherYield() {
-      let result = Model.inTurn("a workloop that feeds itself", stepLimit: 200_000) {
+      let result = Model.roundRobin("a workloop that feeds itself", stepLimit: 200_000) {
         Model.setProcessors(1)
         let workloop = DispatchWorkloop(label: "workloop")
         let log = Model.Log<String>()
         @Sendable func item() {
           log.append("item")
-          // Nothing waited when the first 256 had run.
+          // No other entry was waiting when the first 256 items had run.
           if log.entries.count == 300 { DispatchQueue.global().async { log.append("other") } }
           if log.entries.last == "item" && log.entries.count < 1500 { workloop.async(execute: item) }
         }
@@ -107,9 +107,9 @@ extension ModelSuite {
       #expect(result.failure == nil, "\(result)")
     }
 
-    /// Producers that are faster than their workloop do not keep it from running items.
+    /// Producers that outrun their workloop do not stop it from running items.
     @Test func floodDoesNotHoldUpItems() {
-      let result = Model.inTurn("a flood") {
+      let result = Model.roundRobin("a flood") {
         let workloop = DispatchWorkloop(label: "workloop")
         let log = Model.Log<String>()
         for name in ["one", "two", "three"] {

@@ -5,29 +5,29 @@
 
 #include <stddef.h>
 
-/// One stack with the registers that belong to it.
+/// A stack and its registers.
 struct model_context;
 
-/// Runs on a new stack. What it returns is the context to go on with; this one is then over.
+/// Runs on a new stack. Returns the context to switch to; the calling context is then finished.
 typedef struct model_context *_Nonnull (*model_entry)(void *_Nullable argument);
 
-/// Makes a context that will run `entry(argument)`; its stack comes from a pool. NULL without memory.
+/// Creates a context that will run `entry(argument)` on a stack from a pool. NULL when memory is exhausted.
 struct model_context *_Nullable model_context_create(model_entry _Nonnull entry, void *_Nullable argument);
 
-/// A context for the calling thread's own stack, to switch away from and back to.
+/// A context for the calling thread's own stack.
 struct model_context *_Nullable model_context_adopt(void);
 
-/// Leaves `from`, which is running, and goes on with `to`.
+/// Switches from the running context `from` to `to`.
 void model_context_switch(struct model_context *_Nonnull from, struct model_context *_Nonnull to);
 
-/// Gives the stack back to the pool, whether or not its entry has returned.
+/// Returns the stack to the pool, whether or not its entry has returned.
 void model_context_destroy(struct model_context *_Nonnull context);
 
-/// The scheduler that drives the calling thread, or NULL: one thread-local word.
+/// The scheduler that drives the calling thread, or NULL. Thread-local.
 void *_Nullable model_current(void);
 void model_set_current(void *_Nullable scheduler);
 
-/// Runs `body(argument)` on a thread of its own and waits for it. Returns 0 or the errno.
+/// Runs `body(argument)` on a new thread and waits for it. Returns 0 or the errno.
 int model_run_on_own_thread(void (*_Nonnull body)(void *_Nullable), void *_Nullable argument);
 
 #endif

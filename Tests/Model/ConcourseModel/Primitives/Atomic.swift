@@ -1,13 +1,12 @@
 @_exported public import Synchronization
 
-/// The engine's atomic, with every operation a scheduling point of the model.
+/// The engine's atomic, with a scheduling point of the model at every operation.
 ///
-/// Coroutines share one system thread and switch only between operations, so plain reads and writes
-/// of the storage are indivisible and sequentially consistent: the model explores interleavings, not
-/// reorderings. The orderings asked for are not lost, though: they decide which steps happen before
-/// which, and `Model.Cell` reports plain accesses that they leave unordered.
+/// Coroutines share one system thread and switch only between operations, so plain accesses of the storage are
+/// indivisible and sequentially consistent: the model explores interleavings, not reorderings. The requested orderings
+/// still define which steps happen before which, and `Model.Cell` reports plain accesses that they leave unordered.
 ///
-/// Outside an execution it is a plain variable: hooks may use it, threads of their own may not.
+/// Outside an execution it is a plain variable: hooks may use it, other threads may not.
 @usableFromInline
 struct Atomic<Value: AtomicRepresentable>: ~Copyable {
   private let storage: Synchronization.Atomic<Value>
@@ -18,15 +17,15 @@ struct Atomic<Value: AtomicRepresentable>: ~Copyable {
   }
 
   private var representation: UnsafeMutablePointer<Value.AtomicRepresentation> {
-    // SAFETY: an Atomic is exactly the storage of its representation, may change while borrowed, and
-    // never moves while borrowed; no pointer outlives the operation that asked for it.
+    // SAFETY: an Atomic consists of its representation's storage, which may change but not move while borrowed. No
+    // pointer outlives the operation that requested it.
     withUnsafePointer(to: storage) {
       UnsafeMutableRawPointer(mutating: UnsafeRawPointer($0))
         .assumingMemoryBound(to: Value.AtomicRepresentation.self)
     }
   }
 
-  /// Where the word lies: its name towards the scheduler.
+  /// The word's address, which identifies it to the scheduler.
   var address: UInt { UInt(bitPattern: representation) }
 
   /// The word's bytes.
@@ -113,7 +112,7 @@ extension Atomic {
     let scheduler = Scheduler.arrive(in: file)
     let was = bits
     let original = value
-    // Bits are compared, as the processor does.
+    // Compares bits, like the processor.
     let exchanged = was == WordBits(Value.encodeAtomicRepresentation(expected))
     if exchanged { value = desired }
     let step = Step(
@@ -125,7 +124,7 @@ extension Atomic {
     return (exchanged, original)
   }
 
-  // The weak forms never fail without a reason here: a retry loop's extra round adds no behaviour.
+  // The weak forms do not fail spuriously here: a retry would add no behaviour.
 
   @usableFromInline
   func weakCompareExchange(

@@ -1,4 +1,4 @@
-/// The model has no control groups: an execution must not depend on where it runs.
+/// The model has no control groups: executions must not depend on the machine.
 enum CPUQuota {
   static func processors(root: String = "") -> Double? { nil }
 

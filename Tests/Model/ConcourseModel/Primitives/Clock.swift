@@ -1,6 +1,6 @@
-/// The two clocks of the model: virtual time, which passes only while nobody can run.
+/// The model's two clocks: virtual time, which passes only while no coroutine can run.
 enum Clock {
-  /// What the clocks show when an execution begins; not 0, which the engine may use as "never set".
+  /// The clocks' value at the start of an execution; not 0, which the engine may use as "never set".
   static let uptimeAtStart: UInt64 = 1_000_000_000
   static let wallAtStart: UInt64 = 1_700_000_000_000_000_000
 
@@ -12,7 +12,7 @@ enum Clock {
 }
 
 extension Deadline {
-  /// Nanoseconds of virtual time from the beginning of the execution; nil for never.
+  /// Virtual nanoseconds since the start of the execution; nil for never.
   var elapsedTime: UInt64? {
     switch self {
     case .immediate: 0

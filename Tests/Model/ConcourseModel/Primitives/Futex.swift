@@ -1,4 +1,4 @@
-/// Sleeping and waking on a 32-bit word, in the model: comparing and falling asleep are one step.
+/// Sleeping and waking on a 32-bit word, in the model: the comparison and the sleep are one step.
 enum Futex {
   /// Why a wait returned.
   enum Outcome {
@@ -6,13 +6,13 @@ enum Futex {
     case timedOut
   }
 
-  /// Sleeps while `word` equals `expected`, at most until `deadline`.
+  /// Sleeps while `word` equals `expected`, until `deadline` at the latest.
   static func wait(
     _ word: borrowing Atomic<UInt32>, expected: UInt32, deadline: Deadline = .never,
     file: StaticString = #fileID, line: UInt = #line
   ) -> Outcome {
     guard let scheduler = Scheduler.arrive() else {
-      preconditionFailure("nothing can wake who sleeps outside an execution")
+      preconditionFailure("no thread can end a sleep outside an execution")
     }
     if deadline == .immediate { return .timedOut }
     let bits = word.bits
@@ -24,12 +24,12 @@ enum Futex {
     return scheduler.sleep(on: word.address, until: deadline.elapsedTime)
   }
 
-  /// Wakes up to `count` coroutines that sleep on `word`, the longest sleeper first.
+  /// Wakes up to `count` coroutines that sleep on `word`, in the order in which they fell asleep.
   static func wake(
     _ word: borrowing Atomic<UInt32>, count: Int32, file: StaticString = #fileID, line: UInt = #line
   ) {
     guard let scheduler = Scheduler.arrive() else { return }
-    // The word itself may be gone by now: only its address is used.
+    // The word may be freed already, so only its address is used.
     let none = WordBits(low: 0, high: 0)
     scheduler.note(Step(.wake, at: word.address, was: none, is: none, file: file, line: line))
     if ModelFaults.dropsWakes { return }

@@ -2,10 +2,10 @@ internal import CConcourse
 
 /// Work nodes for the coroutines' magazines, handed out and collected between executions.
 ///
-/// With a stocked magazine a coroutine hardly ever visits the shared depot: its lock would be one more
-/// thing to interleave, and what one execution leaves in it would change the course of the next.
+/// A coroutine with a full magazine rarely visits the shared depot. The depot's lock would multiply the interleavings,
+/// and its contents would carry over from one execution to the next.
 enum NodeStock {
-  /// Nodes per coroutine; a scenario that needs more goes to the depot as the engine would.
+  /// Nodes per coroutine. A scenario that needs more uses the depot, like the engine.
   private static let perThread = 16
 
   // SAFETY: used by the driver on the exploring thread only; explorations run one at a time.
@@ -14,8 +14,8 @@ enum NodeStock {
   static func fill(_ thread: UnsafeMutablePointer<concourse_thread>) {
     for _ in 0..<perThread {
       let node = spare.popLast() ?? make()
-      // ORDERING: relaxed; the node belongs to the coming coroutine alone.
-      // SAFETY: a magazine holds nothing but nodes.
+      // ORDERING: relaxed; only the new coroutine uses the node.
+      // SAFETY: a magazine contains only nodes.
       node.pointee.next.store(
         thread.pointee.free_nodes?.assumingMemoryBound(to: WorkNode.self), ordering: .relaxed)
       thread.pointee.free_nodes = UnsafeMutableRawPointer(node)
@@ -24,7 +24,7 @@ enum NodeStock {
   }
 
   static func collect(_ thread: UnsafeMutablePointer<concourse_thread>) {
-    // SAFETY: a magazine holds nothing but nodes.
+    // SAFETY: a magazine contains only nodes.
     while let node = thread.pointee.free_nodes?.assumingMemoryBound(to: WorkNode.self) {
       // ORDERING: relaxed; the coroutine has ended.
       thread.pointee.free_nodes = UnsafeMutableRawPointer(node.pointee.next.load(ordering: .relaxed))
@@ -35,7 +35,7 @@ enum NodeStock {
 
   private static func make() -> NodePointer {
     let node = NodePointer.allocate(capacity: 1)
-    // SAFETY: raw memory of the right size; only `next` is initialised, as WorkNode documents.
+    // SAFETY: raw memory of the right size. Only `next` is initialised, as documented in WorkNode.
     UnsafeMutableRawPointer(node).initializeMemory(as: Atomic<NodePointer?>.self, to: Atomic(nil))
     return node
   }

@@ -1,6 +1,6 @@
-/// Facts of the process: in the model there is one, and it never forks.
+/// The process, in the model: it never forks.
 enum Process {
-  /// The process id, which is also the id of the scenario's own body.
+  /// The process id, which is also the id of the scenario's body.
   static var id: UInt32 { 1 }
 
   static var isForkedChild: Bool { false }

@@ -1,18 +1,17 @@
-/// The machine under the engine, in the model.
+/// The machine, in the model.
 enum Processor {
-  /// "I cannot go on until somebody else does something": the coroutine runs again after another has
-  /// changed a word, or when nobody else can run at all.
+  /// Marks the coroutine as spinning. It continues after another has changed a word, or when no other can run.
   static func pause() { Scheduler.current?.pause() }
 
-  /// Lets somebody else run.
+  /// Lets another coroutine run.
   static func yield() { Scheduler.current?.pause() }
 
-  /// Processors that the model pretends to have; a scenario sets it before it touches the engine.
+  /// The number of processors; a scenario sets it before it uses the engine.
   // SAFETY: read and written on the exploring thread only; explorations run one at a time.
   nonisolated(unsafe) static var affinityCount = 2
 }
 
 extension Processor {
-  /// The model has no environment variables: an execution must not depend on who runs it.
+  /// The model has no environment variables: executions must not depend on the environment.
   static func environment(_ name: String) -> String? { nil }
 }

@@ -1,9 +1,9 @@
 extension Runtime {
-  // SAFETY: both are read and written on the exploring thread only; explorations run one at a time.
+  // SAFETY: both are accessed only on the exploring thread; explorations run one at a time.
   private nonisolated(unsafe) static var stored: Runtime?
   private nonisolated(unsafe) static var roots: UnsafeMutablePointer<Unmanaged<RootQueue>>?
 
-  /// The execution's runtime, made when the engine first asks for it.
+  /// The execution's runtime, created on first use.
   static var shared: Runtime {
     if let stored { return stored }
     let made = Runtime()
@@ -16,16 +16,16 @@ extension Runtime {
 
   static func publish(_ runtime: Runtime) { roots = runtime.roots }
 
-  /// Forgets the last execution: the next one finds a process in which nothing has run yet.
+  /// Discards the last execution's runtime, so that the next one starts in a fresh process.
   ///
-  /// Frees what the engine makes once per process and never gives back; here there are thousands.
+  /// Frees what the engine creates once per process and never frees; the model runs thousands of executions.
   static func beginAfresh() {
     EventLoop.beginAfresh()
     guard let last = stored else { return }
     for band in last.bands {
       for worker in band.workers { worker.deinitialize(count: 1).deallocate() }
     }
-    // The first entry names the default root once more.
+    // The first entry is another reference to the default root.
     for level in 1...Int(QoSLevel.userInteractive.rawValue) {
       last.roots[level]._withUnsafeGuaranteedRef { $0.queue.release() }
       last.roots[level].release()

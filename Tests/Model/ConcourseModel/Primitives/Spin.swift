@@ -1,7 +1,7 @@
-/// How long the engine spins before it sleeps, in the model: once shows every race that spinning can
-/// have, and each further round only multiplies the schedules.
+/// The engine's spinning, in the model: once. One round shows every race of spinning; more rounds only multiply the
+/// schedules.
 ///
-/// Takes the place of Park/Spin.swift.
+/// Replaces Park/Spin.swift.
 enum Spin {
   static let lockRounds = 1
   static let waitRounds = 1

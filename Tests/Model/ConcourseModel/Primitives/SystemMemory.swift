@@ -1,7 +1,6 @@
-/// Memory of the allocator's in place of the system's: the model explores orders, not addresses.
+/// Memory of the allocator instead of the system's: the model explores interleavings, not addresses.
 ///
-/// Given back for good only in pieces as large as they were asked for, which the engine does not promise;
-/// the rest is kept, which for a test's nodes is little.
+/// Nothing is freed: the engine may unmap a part of a mapping, which the allocator cannot do. Tests use little memory.
 enum SystemMemory {
   static func map(_ size: Int, alignment: Int) -> UnsafeMutableRawPointer? {
     .allocate(byteCount: size, alignment: alignment)

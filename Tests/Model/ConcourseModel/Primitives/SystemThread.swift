@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// Threads of the engine's own, in the model: coroutines whose being asleep for ever is no deadlock.
+/// The engine's own threads, in the model: coroutines that may sleep forever without a deadlock.
 enum SystemThread {
   /// Starts a coroutine that runs `entry(argument)`.
-  /// - Returns: 0, or EAGAIN when a scenario has asked for that (`ModelFaults.refusesThreads`).
+  /// - Returns: 0, or EAGAIN under `ModelFaults.refusesThreads`.
   static func spawn(
     _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
     _ argument: UnsafeMutableRawPointer?
@@ -28,7 +28,7 @@ enum SystemThread {
   static func setNice(_ nice: Int32) {}
   static func setSlice(_ nanoseconds: UInt64) {}
 
-  /// Whether a coroutine sleeps on a word; nil when there is none of that id.
+  /// Whether a coroutine sleeps on a word; nil for an unknown id.
   static func isAsleep(_ id: UInt32) -> Bool? {
     guard let scheduler = Scheduler.arrive() else { return nil }
     return scheduler.isAsleep(Int(id) - 1)

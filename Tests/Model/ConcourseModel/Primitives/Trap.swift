@@ -1,4 +1,4 @@
-/// The two voices in which the runtime dies, in the model: they end the execution, not the process.
+/// The runtime's traps, in the model: they end the execution, not the process.
 enum Trap {
   static func clientBug(_ message: String) -> Never {
     end(.trap, "BUG IN CLIENT OF DISPATCH: \(message)")
@@ -12,7 +12,7 @@ enum Trap {
     end(.trap, "out of memory: \(message)")
   }
 
-  /// A fault that work survives: in the model it only shows in the trace.
+  /// A fault that the runtime survives; the model only adds it to the trace.
   static func warn(_ message: String) {
     Scheduler.current?.remark(message)
   }

@@ -6,9 +6,9 @@ final class Coroutine {
   enum Status: Equatable {
     /// Can make its next step.
     case ready
-    /// Spins: runs again once somebody else has changed something.
+    /// Spins: continues after another coroutine has changed a word.
     case paused
-    /// Sleeps on a word, perhaps until an instant of virtual time.
+    /// Sleeps on a word, with an optional deadline in virtual time.
     case asleep(address: UInt, until: UInt64?)
     /// The scenario's body, in `Model.run()`.
     case joining
@@ -17,22 +17,22 @@ final class Coroutine {
 
   let id: Int
   var name: String
-  /// Whether it may sleep for ever without that being a deadlock.
+  /// Whether sleeping forever is not a deadlock.
   let isBackground: Bool
   let threadState: UnsafeMutablePointer<concourse_thread>
   var context: OpaquePointer?
   var body: (() -> Void)?
   var status = Status.ready
-  /// It has just been chosen, so its next step is already decided.
+  /// Just chosen, so its next step needs no further decision.
   var isFresh = true
   var timedOut = false
-  /// Changes that it made itself.
+  /// The number of changes that it made.
   var ownChanges = 0
-  /// Changes by others when it last paused.
+  /// The number of changes by others when it last paused.
   var changesSeen = 0
   var history: UInt64
   var clock = VectorClock()
-  /// What it last saw in each word; kept only while a fault needs it.
+  /// The last value that it saw in each word; kept only while a fault needs it.
   var lastSeen: [UInt: WordBits] = [:]
 
   init(id: Int, name: String, isBackground: Bool, body: @escaping () -> Void) {

@@ -1,7 +1,7 @@
 /// Visits every schedule with at most `bound` preemptions, one execution after the other.
 ///
-/// A coroutine runs until it blocks; at each of its steps another may be preferred while preemptions
-/// are left. Whoever goes on after a coroutine blocked, ended or paused costs nothing.
+/// A coroutine runs until it blocks. At each of its steps another one may run instead while preemptions are left.
+/// Choosing the next coroutine after one has blocked, ended or paused is free.
 final class DepthFirstSearch: SchedulePolicy {
   private struct Node {
     let options: [Int]
@@ -9,14 +9,14 @@ final class DepthFirstSearch: SchedulePolicy {
     var index: Int
   }
 
-  /// A visit of a state: who was running (nil when the choice was free), and the preemptions left.
+  /// A visit of a state: the coroutine that was running (nil if the choice was free), and the preemptions left.
   private struct Visit {
     let running: Int?
     let left: Int
 
-    /// Whether everything that `other` can lead to follows from this visit, too.
+    /// Whether this visit reaches everything that `other` reaches.
     func covers(_ other: Visit) -> Bool {
-      // One preemption buys any choice that was free or somebody else's.
+      // One more preemption makes up for a choice that was free or another coroutine's.
       left >= other.left + (running == nil || running == other.running ? 0 : 1)
     }
   }
@@ -30,7 +30,7 @@ final class DepthFirstSearch: SchedulePolicy {
   private var depth = 0
   private var preemptions = 0
   private var branches = true
-  /// Executions that ended in a state known before.
+  /// Executions that ended in a known state.
   private(set) var pruned = 0
 
   init(bound: Int, reduces: Bool) {
@@ -63,7 +63,7 @@ final class DepthFirstSearch: SchedulePolicy {
     let history = state()
     let visit = Visit(running: continuing ? options[0] : nil, left: bound - preemptions)
     if visited[history, default: []].contains(where: { $0.covers(visit) }) {
-      // Everything that can follow has been, or is going to be, explored from the earlier visit.
+      // The earlier visit covers everything that can follow.
       branches = false
       pruned += 1
       return false
@@ -73,7 +73,7 @@ final class DepthFirstSearch: SchedulePolicy {
   }
 
   /// Prepares the next execution.
-  /// - Returns: false when there is none left.
+  /// - Returns: false if none is left.
   func advance() -> Bool {
     depth = 0
     preemptions = 0

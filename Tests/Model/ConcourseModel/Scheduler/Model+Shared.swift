@@ -1,13 +1,13 @@
-// What threads of a scenario share: plain values whose accesses the model sees.
+// Values that the threads of a scenario share and whose accesses the model sees.
 
 extension Model {
-  /// A plain variable. Accesses that nothing orders (by the orderings the engine asked for) fail the
-  /// execution as a race, even where the interleaving happened to be harmless.
-  // SAFETY: coroutines share one system thread, so accesses never really overlap.
+  /// A plain variable. Accesses that the engine's orderings leave unordered fail the execution as a race, even if the
+  /// interleaving was harmless.
+  // SAFETY: coroutines share one system thread, so accesses never overlap.
   final class Cell<Value>: @unchecked Sendable {
     private var stored: Value
     private let name: String
-    /// The last write, and the reads since: coroutine and how far it was.
+    /// The last write and the reads since: coroutine and clock value.
     private var writer: (id: Int, count: UInt32)?
     private var readers: [Int: UInt32] = [:]
 
@@ -63,7 +63,7 @@ extension Model {
     }
   }
 
-  /// What happened, in the order in which it happened; appending never races.
+  /// A log of events in order. Appending never races.
   // SAFETY: as for Cell.
   final class Log<Entry>: @unchecked Sendable {
     private(set) var entries: [Entry] = []
@@ -78,9 +78,9 @@ extension Model {
     }
   }
 
-  /// A place where only one thread, or only readers, may be.
+  /// A section that one exclusive thread, or several shared ones, may be in.
   // SAFETY: as for Cell.
-  final class Room: @unchecked Sendable {
+  final class Section: @unchecked Sendable {
     private let log = Log<Int>()
     private var writers = 0
     private var readers = 0
@@ -96,7 +96,7 @@ extension Model {
 
     func together(_ body: () -> Void = {}) {
       log.append(2)
-      Model.check(writers == 0, "somebody meant to be alone")
+      Model.check(writers == 0, "an exclusive thread is in the section")
       readers += 1
       body()
       log.append(3)

@@ -2,9 +2,8 @@ internal import CModelContext
 
 /// Explores the interleavings of a scenario.
 ///
-/// A scenario is a closure that runs once per execution: it builds fresh state, names its threads with
-/// `Model.thread`, lets them run with `Model.run()`, and then checks what they left behind. It must do
-/// the same things each time; only the scheduler may make a difference.
+/// A scenario is a closure that runs once per execution. It builds fresh state, adds threads with `Model.thread`, runs
+/// them with `Model.run()`, and checks the outcome. It must be deterministic apart from the schedule.
 ///
 ///     let result = Model.explore("two pushes", bound: 2) {
 ///       let list = WorkList()
@@ -15,21 +14,20 @@ internal import CModelContext
 ///     }
 ///     #expect(result.failure == nil && result.isComplete, "\(result)")
 ///
-/// What the model sees: every operation of `Atomic`, `Futex`, `Processor`, `SystemThread` and
-/// `Model.Cell`. What it does not: plain memory (use `Model.Cell` and `Model.Log` for what threads share
-/// in a scenario), the order of reference counting (who runs a `deinit`), and reorderings by the
-/// processor (all atomics are sequentially consistent; see `ModelFaults.staleLoadsIn` for one of them).
+/// The model sees every operation of `Atomic`, `Futex`, `Processor`, `SystemThread` and `Model.Cell`. It does not see
+/// plain memory (use `Model.Cell` and `Model.Log`), the order of reference counting (which thread runs a `deinit`), and
+/// reorderings by the processor: all atomics are sequentially consistent, except for `ModelFaults.staleLoadsIn`.
 enum Model {
-  /// Makes the engine forget the last execution; called before each, outside any thread of the model.
-  // SAFETY: set once by a test before it explores; read under `lock` only.
+  /// Resets the engine before each execution, outside the model's threads.
+  // SAFETY: a test sets it before it explores; it is read only under `lock`.
   nonisolated(unsafe) static var resetHook: (() -> Void)?
 
-  /// Files (as `#fileID` has them) whose atomics belong to one thread at a time.
+  /// Files (as in `#fileID`) whose atomics belong to one thread at a time.
   static let privateFiles: [StaticString] = [
     "ConcourseModel/NodeMagazine.swift", "ConcourseModel/NodeSlab.swift",
   ]
 
-  /// The model's state is global: one exploration at a time in the whole process.
+  /// The model's state is global, so a process runs one exploration at a time.
   private static let lock = Mutex(())
 
   // MARK: - Exploring
@@ -37,12 +35,12 @@ enum Model {
   /// Visits every schedule of `scenario` with at most `bound` preemptions, or finds one that fails.
   ///
   /// - Parameters:
-  ///   - bound: how often a thread that could go on may be held up for another.
-  ///   - maxExecutions: gives up after so many; the result is then not complete.
-  ///   - allowTime: whether timeouts may end waits once nobody can go on.
-  ///   - reduce: whether states reached before are recognised and not explored again.
-  ///   - stepLimit: how many steps an execution may have before it counts as endless.
-  ///   - expectedTrap: part of the message of a trap in which every execution has to end.
+  ///   - bound: The number of preemptions in one execution.
+  ///   - maxExecutions: The limit after which the search stops; the result is then incomplete.
+  ///   - allowTime: Whether timeouts may end waits once no thread can continue.
+  ///   - reduce: Whether known states are not explored again.
+  ///   - stepLimit: The steps after which an execution counts as endless.
+  ///   - expectedTrap: A part of the message of the trap that must end every execution.
   static func explore(
     _ name: String, bound: Int = 2, maxExecutions: Int = 100_000, allowTime: Bool = false,
     reduce: Bool = true, stepLimit: Int = 20_000, expectedTrap: String? = nil,
@@ -53,7 +51,7 @@ enum Model {
       warmUp(settings, scenario)
       var result = search(name, bound, maxExecutions, reduce, settings, scenario)
       guard result.failure != nil else { return result }
-      // The same failure with fewer preemptions is easier to read.
+      // A failure with fewer preemptions is easier to read.
       for fewer in 0..<bound {
         let simpler = search(name, fewer, maxExecutions, reduce, settings, scenario)
         guard let failure = simpler.failure else { continue }
@@ -65,8 +63,8 @@ enum Model {
     }
   }
 
-  /// Runs `scenario` under random schedules; the result tells the seed, which repeats them.
-  /// - Parameter preemptions: how often a running thread is pushed back, per execution.
+  /// Runs `scenario` under random schedules. The result includes the seed, which repeats them.
+  /// - Parameter preemptions: How often a running thread drops to the lowest priority, per execution.
   static func random(
     _ name: String, seed: UInt64 = .random(in: 0...UInt64.max), runs: Int, preemptions: Int = 3,
     allowTime: Bool = false, stepLimit: Int = 20_000, expectedTrap: String? = nil,
@@ -92,9 +90,9 @@ enum Model {
     }
   }
 
-  /// Runs `scenario` once, its threads making one step each in turn: for what must not depend on a thread
-  /// being slower than the others.
-  static func inTurn(
+  /// Runs `scenario` once; its threads make one step each in turn. For properties that must hold even if no thread is
+  /// slower than the others.
+  static func roundRobin(
     _ name: String, stepLimit: Int = 20_000, _ scenario: @escaping () -> Void
   ) -> ModelResult {
     exclusively {
@@ -107,7 +105,7 @@ enum Model {
   }
 
   /// Repeats one execution, step by step.
-  /// - Returns: its failure with the trace of all steps; nil when it does not fail.
+  /// - Returns: Its failure with the trace of all steps, or nil if it does not fail.
   static func replay(
     _ schedule: ModelSchedule, allowTime: Bool = false, stepLimit: Int = 20_000,
     _ scenario: @escaping () -> Void
@@ -121,33 +119,33 @@ enum Model {
 
   // MARK: - In a scenario
 
-  /// Adds a thread that begins with `run()` and has to end.
+  /// Adds a thread that starts in `run()` and must end.
   static func thread(_ name: String, _ body: @escaping () -> Void) {
     scheduler.spawn(name, isBackground: false, body)
   }
 
-  /// Adds a thread that may sleep for ever, as a pool's worker does.
+  /// Adds a thread that may sleep forever, like a worker of the pool.
   static func background(_ name: String, _ body: @escaping () -> Void) {
     scheduler.spawn(name, isBackground: true, body)
   }
 
-  /// Lets the threads run until all have ended and nobody in the background can go on.
+  /// Runs the threads until all have ended and no background thread can continue.
   static func run() { scheduler.join() }
 
-  /// Ends the execution as failed unless `condition` holds.
+  /// Fails the execution unless `condition` holds.
   static func check(
     _ condition: Bool, _ message: @autoclosure () -> String, file: StaticString = #fileID, line: UInt = #line
   ) {
     if !condition { scheduler.fail(.check, "\(message()) (\(file):\(line))") }
   }
 
-  /// Gives the execution this many processors, before the engine starts workers.
+  /// Sets the number of processors. Call it before the engine starts workers.
   static func setProcessors(_ count: Int) {
     Processor.affinityCount = count
     _ = PoolSize.refreshWidth()
   }
 
-  /// Lets virtual time pass: for scenarios that allow time.
+  /// Lets virtual time pass. Only in scenarios with `allowTime`.
   static func sleep(nanoseconds: UInt64) {
     let scheduler = scheduler
     _ = scheduler.sleep(on: 0, until: scheduler.elapsed + nanoseconds)
@@ -160,7 +158,7 @@ enum Model {
     return scheduler
   }
 
-  // MARK: - The machinery
+  // MARK: - Implementation
 
   private struct Settings {
     let stepLimit: Int
@@ -193,7 +191,7 @@ enum Model {
     }
   }
 
-  /// One execution whose result does not count: the engine's lazy globals then exist in all others.
+  /// Runs one execution whose result does not count, so that the engine's lazy globals exist in all others.
   @discardableResult
   private static func warmUp(_ settings: Settings, _ scenario: @escaping () -> Void) -> Int {
     settings.run(Replay(ModelSchedule([])), scenario).decisions
@@ -220,7 +218,7 @@ enum Model {
     return result
   }
 
-  /// The failure once more, with its trace.
+  /// Replays the failure to add its trace.
   private static func traced(
     _ failure: ModelFailure, _ settings: Settings, _ scenario: @escaping () -> Void
   ) -> ModelFailure {
@@ -233,18 +231,18 @@ enum Model {
     return again
   }
 
-  /// Runs `body` under the lock on a thread of its own, so that no coroutine meets the caller's stack.
+  /// Runs `body` under the lock on its own thread, so that coroutines do not use the caller's stack.
   private static func exclusively<Result: Sendable>(_ body: () -> Result) -> Result {
     lock.withLock { _ in
       var result: Result?
       withoutActuallyEscaping(body) { body in
         var work = { result = body() }
-        // SAFETY: the pointer is used by the one thread that is waited for right here.
+        // SAFETY: only the other thread uses the pointer, and this call waits for that thread.
         let failure = withUnsafeMutablePointer(to: &work) { pointer in
           model_run_on_own_thread(
             { $0!.assumingMemoryBound(to: (() -> Void).self).pointee() }, pointer)
         }
-        precondition(failure == 0, "no thread for the model: errno \(failure)")
+        precondition(failure == 0, "cannot start the model's thread: errno \(failure)")
       }
       return result!
     }

@@ -1,35 +1,33 @@
-/// Bugs to put under the engine on purpose, to show that the model would catch them. A scenario arms
-/// one inside its body; every execution begins with none.
+/// Bugs planted under the engine, to show that the model finds them. A scenario arms one in its body; each execution
+/// starts with none.
 enum ModelFaults {
-  // SAFETY: all of these are read and written on the exploring thread only, and explorations run one
-  // at a time.
-  /// `Futex.wait` falls asleep without comparing the word, as if the check and the sleep were two steps.
+  // SAFETY: all of these are accessed only on the exploring thread, and explorations run one at a time.
+  /// `Futex.wait` sleeps without comparing the word, as if the check and the sleep were two steps.
   nonisolated(unsafe) static var futexSleepsRegardless = false
 
   // SAFETY: as above.
-  /// `Futex.wake` wakes nobody.
+  /// `Futex.wake` has no effect.
   nonisolated(unsafe) static var dropsWakes = false
 
   // SAFETY: as above.
-  /// `SystemThread.spawn` fails, as when the system has no thread left.
+  /// `SystemThread.spawn` fails, as if the system had no threads left.
   nonisolated(unsafe) static var refusesThreads = false
 
   // SAFETY: as above.
-  /// Loads in functions of this name return what the coroutine saw in the word before, as if they had
-  /// been made earlier: the re-check before sleeping is as good as gone, or moved above its
-  /// announcement, as it would without a fence.
+  /// Loads in functions of this name return what the coroutine last saw in the word. This moves the re-check before
+  /// sleeping above the announcement, as a missing fence would.
   nonisolated(unsafe) static var staleLoadsIn: String?
 
   // SAFETY: as above.
-  /// A worker that waits for events is not called away from them.
+  /// Interruptions of a worker that waits for events are lost.
   nonisolated(unsafe) static var dropsInterruptions = false
 
   // SAFETY: as above.
-  /// A worker prefers the most urgent root every time.
+  /// A worker always takes from the most urgent root.
   nonisolated(unsafe) static var rootsNeverGoFirst = false
 
   // SAFETY: as above.
-  /// A worker prefers the queue that it keeps every time.
+  /// A worker always takes the queue in its own slot.
   nonisolated(unsafe) static var slotAlwaysGoesFirst = false
 
   static func disarm() {

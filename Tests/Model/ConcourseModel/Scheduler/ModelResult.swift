@@ -1,7 +1,7 @@
-/// Where an execution left the way it would have gone by itself: enough to repeat it.
+/// The decisions of an execution that differ from the default, which is enough to repeat it.
 ///
-/// By itself a thread goes on until it blocks, and then the next one that can, in the order of their
-/// numbers, goes on. In writing, `12:2 40:1` means: at decision 12 thread 2, at decision 40 thread 1.
+/// By default a thread runs until it blocks, and then the next one in order of their numbers runs. `12:2 40:1` means:
+/// thread 2 at decision 12, thread 1 at decision 40.
 struct ModelSchedule: Equatable, Sendable, CustomStringConvertible {
   struct Choice: Equatable, Sendable {
     let decision: Int
@@ -12,7 +12,7 @@ struct ModelSchedule: Equatable, Sendable, CustomStringConvertible {
 
   init(_ choices: [Choice]) { self.choices = choices }
 
-  /// Reads what `description` writes.
+  /// Parses a `description`.
   init?(_ text: String) {
     choices = []
     for part in text.split(separator: " ") {
@@ -25,22 +25,22 @@ struct ModelSchedule: Equatable, Sendable, CustomStringConvertible {
   var description: String { choices.map { "\($0.decision):\($0.thread)" }.joined(separator: " ") }
 }
 
-/// How an execution failed, and how to see it again.
+/// How an execution failed, and how to repeat it.
 struct ModelFailure: Sendable, CustomStringConvertible {
   enum Kind: Equatable, Sendable {
-    /// Nobody can go on, and somebody who should has not finished.
+    /// No coroutine can continue, and a thread has not finished.
     case deadlock
-    /// Only a timeout could go on: a wake-up was lost and something papered over it.
+    /// Only a timeout can continue: a wake-up was lost, and the timeout would hide it.
     case timeNeeded
     /// The engine trapped.
     case trap
-    /// `Model.check` was given false.
+    /// A `Model.check` failed.
     case check
-    /// Two plain accesses of a `Model.Cell` with nothing to order them.
+    /// Two unordered plain accesses of a `Model.Cell`.
     case race
-    /// More steps than an execution should need: a livelock.
+    /// The step limit was exceeded: a livelock.
     case endless
-    /// The same choices led somewhere else: the scenario depends on something outside the model.
+    /// The same choices led to another state: the scenario depends on something outside the model.
     case nondeterministic
   }
 
@@ -58,18 +58,18 @@ struct ModelFailure: Sendable, CustomStringConvertible {
   }
 }
 
-/// What an exploration found.
+/// The result of an exploration.
 struct ModelResult: Sendable, CustomStringConvertible {
   var name: String
   /// Executions that were run.
   var executions = 0
-  /// Those of them that came to a state known before and were not followed further.
+  /// Executions that ended early because they reached a known state.
   var pruned = 0
-  /// Steps of all of them.
+  /// The steps of all executions.
   var steps = 0
   /// Whether every schedule within the bound was visited.
   var isComplete = false
-  /// Where random runs began.
+  /// The seed of random runs.
   var seed: UInt64?
   var failure: ModelFailure?
 

@@ -1,6 +1,6 @@
-/// Random schedules that find deep bugs with a known probability (Burckhardt and others, "A randomized
-/// scheduler with probabilistic guarantees of finding bugs", 2010): every coroutine gets a random
-/// priority, the highest runs, and at a few random steps the running one drops below all others.
+/// Random schedules that find deep bugs with a known probability (Burckhardt and others, "A randomized scheduler with
+/// probabilistic guarantees of finding bugs", 2010). Each coroutine has a random priority and the highest runs. At a
+/// few random steps the running one drops below all others.
 final class RandomPriorities: SchedulePolicy {
   private var random: SplitMix
   private var priorities: [Int: UInt64] = [:]
@@ -8,8 +8,8 @@ final class RandomPriorities: SchedulePolicy {
   private var lowest = UInt64(1) << 32
 
   /// - Parameters:
-  ///   - drops: how often the running coroutine is pushed back.
-  ///   - length: about how many decisions one execution has.
+  ///   - drops: How often the running coroutine drops.
+  ///   - length: The approximate number of decisions in one execution.
   init(seed: UInt64, drops: Int, length: Int) {
     random = SplitMix(state: seed)
     for _ in 0..<drops { self.drops.insert(Int(random.next() % UInt64(max(length, 1)))) }
@@ -33,7 +33,7 @@ final class RandomPriorities: SchedulePolicy {
   }
 }
 
-/// A small generator whose whole state is its seed.
+/// A small generator whose state is its seed.
 struct SplitMix: RandomNumberGenerator {
   var state: UInt64
 

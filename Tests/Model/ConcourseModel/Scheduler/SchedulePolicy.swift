@@ -1,28 +1,28 @@
-/// Decides who makes the next step.
+/// Decides which coroutine makes the next step.
 protocol SchedulePolicy: AnyObject {
-  /// Whether it cares at all who goes on next; if not, the running coroutine does.
+  /// Whether the policy makes the next choice. If not, the running coroutine continues.
   func wantsChoice(continuing: Bool) -> Bool
 
-  /// Picks one of `options`, which are ids of coroutines that can go on, at least two.
-  /// - Parameter continuing: whether the first option is the coroutine that made the last step and
-  ///   would like to go on: any other is then a preemption.
-  /// - Parameter decision: the number of this decision in the execution.
-  /// - Parameter state: a hash of everything that the rest of the execution depends on.
-  /// - Returns: an index into `options`, or nil when they do not fit what the policy has seen before.
+  /// Picks one of `options`: the ids of at least two coroutines that can continue.
+  /// - Parameter continuing: Whether the first option is the coroutine that made the last step and can continue. Any
+  ///   other choice is then a preemption.
+  /// - Parameter decision: The number of this decision in the execution.
+  /// - Parameter state: A hash of everything that determines the rest of the execution.
+  /// - Returns: An index into `options`, or nil if they differ from those of the earlier execution.
   func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int?
 }
 
-/// Lets everybody who can go on make one step in turn.
+/// Lets each coroutine that can continue make one step in turn.
 final class RoundRobin: SchedulePolicy {
   func wantsChoice(continuing: Bool) -> Bool { true }
 
   func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int? {
-    // The options begin with the running coroutine if it could go on, and go round from there.
+    // The options start with the running coroutine, if it can continue, and then follow the coroutines' order.
     continuing ? 1 : 0
   }
 }
 
-/// Follows a recorded schedule, and lets everybody run until it blocks where that says nothing.
+/// Follows a recorded schedule. Elsewhere each coroutine runs until it blocks.
 final class Replay: SchedulePolicy {
   private var choices: [Int: Int] = [:]
 

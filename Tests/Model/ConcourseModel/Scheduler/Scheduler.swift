@@ -1,10 +1,10 @@
 internal import CModelContext
 internal import Glibc
 
-/// Runs one execution: coroutines on one thread, one of which makes a step at a time.
+/// Runs one execution: coroutines on one thread, one step at a time.
 ///
-/// A step is decided before it is made: `arrive` chooses who goes on, the chosen one does its
-/// operation, `note` records it.
+/// A step is decided before it is made: `arrive` chooses the next coroutine, that coroutine performs its operation, and
+/// `note` records it.
 final class Scheduler {
   private let policy: any SchedulePolicy
   private let stepLimit: Int
@@ -12,26 +12,26 @@ final class Scheduler {
   private let isTracing: Bool
 
   private var coroutines: [Coroutine] = []
-  /// Who is running; nil while the driver is.
+  /// The running coroutine; nil while the driver runs.
   private(set) var running: Coroutine?
   private var driver: OpaquePointer?
-  /// False on the driver, whose operations are no scheduling points.
+  /// False on the driver, whose operations are not scheduling points.
   private(set) var isExecuting = false
-  /// Between `Model.run()` and its return: only then are there choices.
+  /// True during `Model.run()`, the only time with choices.
   private var isExploring = false
 
   private var locations: [UInt: Location] = [:]
   private var sleepers: [UInt: [Coroutine]] = [:]
-  /// Virtual nanoseconds since the execution began.
+  /// Virtual nanoseconds since the start of the execution.
   private(set) var elapsed: UInt64 = 0
-  /// Whether the scenario has cells, for which alone it matters what happens before what.
+  /// Whether the scenario has cells, which alone need the happens-before order.
   var ordersCells = false
-  /// How often a word has changed.
+  /// The number of changes to words.
   private var changes = 0
-  /// How often everybody who spins was let go on although nothing had changed.
+  /// How often the spinning coroutines were resumed although no word had changed.
   private var idleRounds = 0
   private(set) var steps = 0
-  /// How often somebody was chosen, and where that was not the one who would have gone on by himself.
+  /// The number of decisions; `choices` holds those that differ from the default.
   private(set) var decisions = 0
   private(set) var choices: [ModelSchedule.Choice] = []
   private var trace: [String] = []
@@ -58,8 +58,8 @@ final class Scheduler {
     return scheduler
   }
 
-  /// The same for an operation in `file`, which may be one whose words belong to one thread at a time:
-  /// those are no scheduling points, since such steps commute with all of anybody else's.
+  /// Like `arrive()`, for an operation in `file`. Words of `Model.privateFiles` belong to one thread at a time, so
+  /// their steps commute with all others and are not scheduling points.
   static func arrive(in file: StaticString) -> Scheduler? {
     guard let scheduler = current, scheduler.isExecuting, !scheduler.isPrivate(file) else { return nil }
     scheduler.arrive()
@@ -67,7 +67,7 @@ final class Scheduler {
   }
 
   private func isPrivate(_ file: StaticString) -> Bool {
-    // The length tells most files apart without a look at their names.
+    // Comparing the lengths first rejects most files.
     Model.privateFiles.contains {
       $0.utf8CodeUnitCount == file.utf8CodeUnitCount
         && memcmp($0.utf8Start, file.utf8Start, file.utf8CodeUnitCount) == 0
@@ -89,9 +89,9 @@ final class Scheduler {
     running = nil
     model_set_current(nil)
     for coroutine in coroutines {
-      // Stacks of coroutines that sleep for ever are dropped with whatever they hold.
+      // Stacks of coroutines that sleep forever are dropped with everything on them.
       model_context_destroy(coroutine.context!)
-      // What a failed execution leaves behind may trap when it is destroyed half-way: it stays.
+      // Destroying the remains of a failed execution may trap, so they are leaked.
       // SAFETY: never balanced; one execution of an exploration can fail.
       if failure != nil { _ = Unmanaged.passRetained(coroutine) }
     }
@@ -107,8 +107,8 @@ final class Scheduler {
     }
   }
 
-  /// Takes back what the engine keeps per thread. At the end of the execution only, when no coroutine is in the middle
-  /// of something.
+  /// Takes back the engine's per-thread state. Only at the end of the execution, when no coroutine is in the middle of
+  /// an operation.
   private func retire() {
     for coroutine in coroutines {
       running = coroutine
@@ -119,10 +119,10 @@ final class Scheduler {
   private func add(_ name: String, isBackground: Bool, _ body: @escaping () -> Void) -> Coroutine {
     let coroutine = Coroutine(
       id: coroutines.count, name: name, isBackground: isBackground, body: body)
-    // SAFETY: the scheduler keeps the coroutine until every context is gone.
+    // SAFETY: the scheduler keeps the coroutine until every context is destroyed.
     let argument = Unmanaged.passUnretained(coroutine).toOpaque()
     guard let context = model_context_create(enterCoroutine, argument) else {
-      fatalError("no memory for another stack")
+      fatalError("out of memory for a stack")
     }
     coroutine.context = context
     let wasExecuting = isExecuting
@@ -140,7 +140,7 @@ final class Scheduler {
     model_context_switch(context, next.context!)
   }
 
-  /// The running coroutine's body has returned: who goes on?
+  /// Called when the running coroutine's body has returned; chooses the next one.
   fileprivate func finish() -> OpaquePointer {
     let me = running!
     me.body = nil
@@ -158,13 +158,13 @@ final class Scheduler {
     failure = ModelFailure(kind: kind, message: message, schedule: ModelSchedule([]))
     if isTracing { trace.append("\(running!.title): \(kind): \(message)") }
     model_context_switch(running!.context!, driver!)
-    fatalError("an execution went on after its failure")
+    fatalError("an execution continued after its failure")
   }
 
   // MARK: - Decisions
 
   private enum Situation {
-    /// The running coroutine could make its step.
+    /// The running coroutine can make its step.
     case atStep
     /// It spins, sleeps, joins or has ended.
     case stopped
@@ -183,7 +183,7 @@ final class Scheduler {
     me.isFresh = false
   }
 
-  /// Lets somebody else go on; returns once the running coroutine has been chosen again.
+  /// Lets another coroutine run; returns when the running one is chosen again.
   private func stop() {
     let me = running!
     let next = select(.stopped)
@@ -209,13 +209,13 @@ final class Scheduler {
       if !isExploring || options.count == 1 { return coroutines[options[0]] }
       guard
         let index = policy.choose(options, continuing: continuing, at: decisions, state: { self.stateHash })
-      else { fail(.nondeterministic, "the options \(options) are not those of the earlier execution") }
+      else { fail(.nondeterministic, "the options \(options) differ from those of the earlier execution") }
       if index != 0 { choices.append(ModelSchedule.Choice(decision: decisions, thread: options[index])) }
       return coroutines[options[index]]
     }
   }
 
-  /// Who can make the next step: the running coroutine first if it can, then the others in turn.
+  /// The coroutines that can make the next step: the running one first, then the others in order.
   private func options(continuing: Bool) -> [Int] {
     let me = running!.id
     var options: [Int] = continuing ? [me] : []
@@ -235,13 +235,13 @@ final class Scheduler {
     }
   }
 
-  /// Nobody can go on: lets spinners look once more, ends the join, or lets time pass.
-  /// - Returns: the scenario's body when everybody has come to rest.
+  /// Called when no coroutine can continue. Resumes spinning coroutines, ends the join, or advances time.
+  /// - Returns: The scenario's body when all coroutines are at rest.
   private func unblock() -> Coroutine? {
     let spinning = coroutines.filter { $0.status == .paused }
     if !spinning.isEmpty {
       idleRounds += 1
-      if idleRounds > 1_000 { fail(.endless, "\(spinning.map(\.title)) spin for something nobody does") }
+      if idleRounds > 1_000 { fail(.endless, "\(spinning.map(\.title)) spin for a change that never comes") }
       for coroutine in spinning { coroutine.status = .ready }
       return nil
     }
@@ -254,8 +254,8 @@ final class Scheduler {
       return nil
     }
     let stuck = unfinished.map(\.title)
-    guard let deadline = deadlines.min() else { fail(.deadlock, "\(stuck) cannot go on") }
-    if !allowsTime { fail(.timeNeeded, "only a timeout could free \(stuck)") }
+    guard let deadline = deadlines.min() else { fail(.deadlock, "\(stuck) cannot continue") }
+    if !allowsTime { fail(.timeNeeded, "only a timeout can end the wait of \(stuck)") }
     elapsed = max(elapsed, deadline)
     if isTracing { trace.append("time passes: \(elapsed) ns") }
     for coroutine in coroutines {
@@ -269,11 +269,11 @@ final class Scheduler {
     return nil
   }
 
-  /// What the rest of the execution depends on.
+  /// A hash of everything that determines the rest of the execution.
   private var stateHash: UInt64 {
     var hash = elapsed
     for coroutine in coroutines {
-      // A spinner's chances depend on the order of independent changes, which histories forget.
+      // Whether a spinning coroutine may look again depends on the order of independent changes, which histories omit.
       let mayLookAgain = changes - coroutine.ownChanges > coroutine.changesSeen
       hash &+= History.mix(coroutine.history, coroutine.changesSeen > 0 && mayLookAgain ? 2 : 1)
     }
@@ -295,7 +295,7 @@ final class Scheduler {
       location.lastWrite = history
       location.reads = 0
       if !ordersCells {
-        // Nobody will ask.
+        // No cell uses the clocks.
       } else if step.releases {
         if !step.isReadModifyWrite { location.released = VectorClock() }
         location.released.join(me.clock)
@@ -321,7 +321,7 @@ final class Scheduler {
     return new
   }
 
-  /// What a load in `function` shall see instead of the truth; nil for the truth.
+  /// The stale value that a load in `function` returns, or nil.
   func staleBits(for step: Step, in function: StaticString) -> WordBits? {
     guard let faulty = ModelFaults.staleLoadsIn, function.description == faulty else { return nil }
     return running!.lastSeen[step.address]
@@ -363,14 +363,14 @@ final class Scheduler {
       stop()
       return
     }
-    // Somebody changed something since the last pause, so looking again at once is allowed.
+    // A word has changed since the last pause, so the coroutine may look again at once.
     stop()
     me.changesSeen = seen
   }
 
   func isAsleep(_ id: Int) -> Bool? {
     let me = running!
-    // The answer depends on what everybody has done, so it comes after all of it.
+    // The answer depends on all earlier steps of all coroutines, so it follows them.
     me.history = History.mix(me.history, stateHash)
     guard coroutines.indices.contains(id) else { return nil }
     if case .asleep = coroutines[id].status { return true }
@@ -379,7 +379,7 @@ final class Scheduler {
 
   // MARK: - Threads
 
-  /// Whether a thread of the scenario has not run yet.
+  /// Whether a thread of the scenario has not finished.
   var hasUnfinishedThreads: Bool {
     coroutines.contains { $0.id != 0 && !$0.isBackground && $0.status != .finished }
   }
@@ -396,11 +396,11 @@ final class Scheduler {
     return child.id
   }
 
-  /// Lets everybody run until all threads have finished and nobody in the background can go on.
+  /// Runs all coroutines until the threads have finished and no background coroutine can continue.
   func join() {
     let me = running!
     if me.id != 0 || isExploring {
-      fail(.trap, "Model.run() belongs into the scenario's own body, once at a time")
+      fail(.trap, "call Model.run() from the scenario's own body, one call at a time")
     }
     isExploring = true
     me.status = .joining
@@ -413,9 +413,9 @@ final class Scheduler {
   }
 }
 
-/// Where every coroutine begins.
+/// The entry point of every coroutine.
 private func enterCoroutine(_ argument: UnsafeMutableRawPointer?) -> OpaquePointer {
-  // SAFETY: the argument is the coroutine that its scheduler keeps.
+  // SAFETY: the argument is the coroutine, which its scheduler keeps alive.
   let coroutine = Unmanaged<Coroutine>.fromOpaque(argument!).takeUnretainedValue()
   coroutine.body?()
   return Scheduler.current!.finish()

@@ -30,8 +30,8 @@ struct WordBits: Hashable {
 
   /// The value of these bits.
   func value<Value: AtomicRepresentable>() -> Value {
-    // SAFETY: the bits came out of an atomic of the same type, and faults are only armed for loads of
-    // plain values, so no reference is created from nothing.
+    // SAFETY: the bits come from an atomic of the same type. Faults are armed only for loads of plain values, so no
+    // reference is made up.
     withUnsafeBytes(of: (low, high)) {
       Value.decodeAtomicRepresentation($0.loadUnaligned(as: Value.AtomicRepresentation.self))
     }
@@ -42,7 +42,7 @@ struct WordBits: Hashable {
   }
 }
 
-/// One step of a coroutine: what it did to which word, and where in the source.
+/// One step of a coroutine: the operation, the word, and the place in the source.
 struct Step {
   enum Kind: String {
     case load, store, update, failedUpdate, wait, failedWait, wake, read, write, look, spawn, pause
@@ -82,7 +82,7 @@ struct Step {
     return step
   }
 
-  /// Whether the order of two such steps on one word can make no difference.
+  /// Whether two such steps on one word commute.
   var isRead: Bool {
     switch kind {
     case .load, .failedUpdate, .failedWait, .read: true
@@ -90,7 +90,7 @@ struct Step {
     }
   }
 
-  /// Whether it leaves the word's earlier releases in force.
+  /// Whether the step continues the word's release sequence.
   var isReadModifyWrite: Bool { kind == .update }
 
   var text: String {

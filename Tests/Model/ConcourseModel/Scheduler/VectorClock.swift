@@ -1,4 +1,4 @@
-/// How far along every coroutine another one is known to be: the happens-before order of one execution.
+/// The progress of each coroutine that another one is known to follow: the happens-before order of one execution.
 struct VectorClock {
   private var counts: [UInt32] = []
 
