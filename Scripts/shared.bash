@@ -1,5 +1,5 @@
-# What the scripts have in common; read by them, not run. Afterwards the working directory is the root of
-# the repository, and any failing command, also one inside a pipe, ends the script.
+# Shared by the scripts, which source it. Changes the working directory to the root of the repository. Any failing
+# command, also one in a pipe, ends the script.
 
 # usage: prints what the head of the script says of it.
 script=$(realpath "$0")
@@ -13,12 +13,12 @@ fi
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Exit tests crash on purpose; a backtrace of each would take seconds and say nothing new.
+# Exit tests crash on purpose; a backtrace of each takes seconds and adds nothing.
 export SWIFT_BACKTRACE=enable=no
 
 passed=0
 failed=0
-# What the toolchain's Dispatch did in the same tests; shown, and no verdict on ours.
+# The results of the same tests on the toolchain's Dispatch: shown, not judged.
 incumbent_passed=0
 incumbent_differs=0
 logs=$(mktemp -d)
@@ -72,9 +72,9 @@ record_tests() {
   if [ "$run_failed" -ne 0 ]; then cat "$logs/told" >>"$logs/differences"; fi
 }
 
-# run_apart COMMAND...: the same, in a process for the engine's tests and one for each conformance suite. The engine's
-# tests refuse system calls by script, for the whole process, and two runtimes share a process's signals badly.
-# A command that selects tests itself is run as it is, without those on the toolchain's Dispatch unless it names them.
+# run_apart COMMAND...: like run_tests, with one process for the engine's tests and one for each conformance suite. The
+# engine's tests make system calls fail in the whole process, and two runtimes in one process conflict over signals.
+# A command that selects tests runs as it is, without those on the toolchain's Dispatch unless it names them.
 run_apart() {
   case " $* " in
     *ConformanceOnIncumbent*)
@@ -88,7 +88,7 @@ run_apart() {
   esac
   run_tests "$@" --skip ConformanceOn
   run_tests "$@" --skip-build --filter ConformanceOnConcourse
-  # Under a sanitizer the toolchain's Dispatch is left alone.
+  # The toolchain's Dispatch is not tested under a sanitizer.
   [ -n "${CONCOURSE_SANITIZER:-}" ] || record_tests "$@" --skip-build --filter ConformanceOnIncumbent
 }
 
