@@ -59,8 +59,8 @@ private func run(_ block: Block, on queue: Unmanaged<DispatchQueue>, barrier: Bo
       }
     } else {
       // Both calls are inlined and operate on the queue's state word directly.
-      if barrier && queue.kind == .concurrent {
-        queue.sync(flags: .barrier) { block.invoke(block.reference) }
+      if barrier {
+        queue.barrierSync { block.invoke(block.reference) }
       } else {
         queue.sync { block.invoke(block.reference) }
       }
@@ -94,11 +94,7 @@ package func dispatch_barrier_sync_f(
 ) {
   guard let work else { Reject.null("dispatch_barrier_sync_f", "function") }
   Object.queue(queue, "dispatch_barrier_sync_f")._withUnsafeGuaranteedRef {
-    if $0.kind == .concurrent {
-      $0.sync(flags: .barrier) { work(context) }
-    } else {
-      $0.sync { work(context) }
-    }
+    $0.barrierSync { work(context) }
   }
 }
 

@@ -16,11 +16,19 @@ extension DispatchQueue {
   public final func sync<Result, Failure: Error>(
     execute work: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
+    try syncAlone(idle: kind == .serial ? 0 : nil, barrier: false, work)
+  }
+
+  /// Runs `work` alone on the queue: at once if the queue's word is `idle`, otherwise by `syncSlowly`.
+  @inlinable @inline(__always)
+  final func syncAlone<Result, Failure: Error>(
+    idle: UInt64?, barrier: Bool, _ work: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     let thread = CurrentThread.state
     let id = thread.pointee.id
     // An id not yet learnt is 0 and would look like success.
-    guard id != 0, kind == .serial, list.isEmpty, state.takeIdleSerial(id) else {
-      return try syncSlowly(barrier: false, work)
+    guard id != 0, let idle, list.isEmpty, state.takeIdle(id, idle) else {
+      return try syncSlowly(barrier: barrier, work)
     }
     let outer = thread.pointee.innermostFrame
     var frame = Frame(
@@ -30,7 +38,7 @@ extension DispatchQueue {
       thread.pointee.innermostFrame = frame
       defer {
         thread.pointee.innermostFrame = outer
-        if !state.releaseIdleSerial(id) { handOn() }
+        if !state.releaseIdle(id, idle) { handOn() }
       }
       return try work()
     }
@@ -43,7 +51,17 @@ extension DispatchQueue {
   public final func sync<Result, Failure: Error>(
     flags: DispatchWorkItemFlags, execute work: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    try syncSlowly(barrier: flags.contains(.barrier), work)
+    if !flags.contains(.barrier) { return try syncSlowly(barrier: false, work) }
+    return try barrierSync(work)
+  }
+
+  /// As `sync(flags: .barrier)`, inlined into the caller. Queues of other kinds ignore the barrier.
+  @inlinable @inline(__always)
+  package final func barrierSync<Result, Failure: Error>(
+    _ work: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let isConcurrent = kind == .concurrent
+    return try syncAlone(idle: isConcurrent ? QueueState.idleConcurrent : 0, barrier: isConcurrent, work)
   }
 
   /// Runs a work item in its turn on this queue, and returns when it has run or been skipped because of

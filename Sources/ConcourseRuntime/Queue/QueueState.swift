@@ -71,19 +71,22 @@ struct QueueState: ~Copyable {
 // MARK: - Uncontended sync, inlined into clients
 
 extension QueueState {
-  /// Takes an idle serial queue that targets a global queue.
+  /// The word of an idle concurrent queue that targets a global queue and is not narrow. A serial queue's is 0.
+  @usableFromInline static let idleConcurrent: UInt64 = 1 << 56
+
+  /// Takes a queue whose word is `idle` for one thread alone.
   @inlinable @inline(__always)
-  func takeIdleSerial(_ thread: UInt32) -> Bool {
+  func takeIdle(_ thread: UInt32, _ idle: UInt64 = 0) -> Bool {
     // ORDERING: acquiring; pairs with every transition that gives the queue up, so that what its
     // earlier items wrote is visible to the coming one.
-    word.compareExchange(expected: 0, desired: UInt64(thread), ordering: .acquiring).exchanged
+    word.compareExchange(expected: idle, desired: idle | UInt64(thread), ordering: .acquiring).exchanged
   }
 
   /// Gives it back if nothing has happened meanwhile; otherwise the caller must hand it on.
   @inlinable @inline(__always)
-  func releaseIdleSerial(_ thread: UInt32) -> Bool {
+  func releaseIdle(_ thread: UInt32, _ idle: UInt64 = 0) -> Bool {
     // ORDERING: releasing; pairs with the acquiring transitions of the next holder.
-    word.compareExchange(expected: UInt64(thread), desired: 0, ordering: .releasing).exchanged
+    word.compareExchange(expected: idle | UInt64(thread), desired: idle, ordering: .releasing).exchanged
   }
 }
 
@@ -95,7 +98,7 @@ extension QueueState {
     // ORDERING: relaxed; confirmed by the compare-exchange.
     let seen = snapshot
     guard seen.isFree && !seen.hasReaders else { return false }
-    // ORDERING: acquiring; as in `takeIdleSerial`.
+    // ORDERING: acquiring; as in `takeIdle`.
     return word.compareExchange(
       expected: seen.bits, desired: seen.owned(by: thread).bits, ordering: .acquiring
     ).exchanged
@@ -338,7 +341,7 @@ extension QueueState {
     fileprivate static let enqueued: UInt64 = 1 << 53
     fileprivate static let suspended: UInt64 = 1 << 54
     fileprivate static let inactive: UInt64 = 1 << 55
-    fileprivate static let special: UInt64 = 1 << 56
+    fileprivate static let special = idleConcurrent
     fileprivate static let nested: UInt64 = 1 << 57
     fileprivate static let narrow: UInt64 = 1 << 58
     fileprivate static let levelShift: UInt64 = 60

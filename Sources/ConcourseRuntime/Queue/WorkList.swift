@@ -9,12 +9,12 @@
 @usableFromInline
 struct WorkList: ~Copyable {
   /// The node pushed last, or nil when the list is empty. Everything hinges on this word.
-  private let tail = Atomic<NodePointer?>(nil)
+  @usableFromInline let tail = Atomic<NodePointer?>(nil)
   /// The oldest node. OWNED BY the consumer, but for the producer that found the list empty.
   private let head = Atomic<NodePointer?>(nil)
 
   /// Whether nothing is in the list, for callers whose own pushes must be seen and nobody else's.
-  @usableFromInline
+  @inlinable
   var isEmpty: Bool {
     // ORDERING: relaxed; a thread always sees its own pushes, and racing pushes have no order with it.
     @inline(__always) get { tail.load(ordering: .relaxed) == nil }

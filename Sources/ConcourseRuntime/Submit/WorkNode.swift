@@ -19,12 +19,14 @@ enum Work: ~Copyable {
   case redirected(NodePointer)
 }
 
+@usableFromInline
 typealias NodePointer = UnsafeMutablePointer<WorkNode>
 
 /// One entry of a queue: 48 bytes, from a per-thread magazine (NodeMagazine.swift).
 ///
 /// OWNED BY its submitter until pushed, then by the list, then by whoever popped it. `work` is
 /// uninitialised memory while the node lies in a magazine and after `takeWork`.
+@usableFromInline
 struct WorkNode: ~Copyable {
   /// The next node of the list this node is in.
   let next: Atomic<NodePointer?>

@@ -11,25 +11,49 @@ struct QueueStateTests {
   @Test("an idle serial queue is taken by one thread and given back")
   func idleSerial() {
     let state = serial()
-    holds(state.takeIdleSerial(me))
+    holds(state.takeIdle(me))
     holds(state.snapshot.owner == me)
-    holds(!state.takeIdleSerial(other))
+    holds(!state.takeIdle(other))
     holds(!state.takeExclusively(other))
-    holds(state.releaseIdleSerial(me))
+    holds(state.releaseIdle(me))
     holds(!state.snapshot.isOwned)
     holds(state.takeExclusively(other))
     holds(state.releaseExclusively(other))
+  }
+
+  @Test("an idle concurrent queue is taken by the short way; not with readers, narrow, or nested")
+  func idleConcurrent() {
+    let idle = QueueState.idleConcurrent
+    let state = concurrent()
+    holds(!state.takeIdle(me))
+    holds(state.takeIdle(me, idle))
+    holds(state.snapshot.owner == me)
+    holds(!state.takeIdle(other, idle))
+    holds(!state.takeReaderPlace())
+    holds(state.releaseIdle(me, idle))
+    holds(state.takeReaderPlace())
+    holds(!state.takeIdle(me, idle))
+    holds(!state.releaseReaderPlace(me).owns)
+    _ = state.setNarrow(true)
+    holds(!state.takeIdle(me, idle))
+    _ = state.setNarrow(false)
+    state.setNested(true)
+    holds(!state.takeIdle(me, idle))
+    state.setNested(false)
+    holds(state.takeIdle(me, idle))
+    holds(state.noteWork(.default, exclusive: false).level == nil)
+    holds(!state.releaseIdle(me, idle))
   }
 
   @Test("a queue with a target of its own is not taken by the short way, only by the long one")
   func nested() {
     let state = serial(nested: true)
     holds(state.snapshot.isNested)
-    holds(!state.takeIdleSerial(me))
+    holds(!state.takeIdle(me))
     holds(state.takeExclusively(me))
     holds(state.releaseExclusively(me))
     state.setNested(false)
-    holds(state.takeIdleSerial(me))
+    holds(state.takeIdle(me))
   }
 
   @Test("work for an idle queue is enqueued once, at its level")
@@ -41,7 +65,7 @@ struct QueueStateTests {
     holds(state.snapshot.level == .utility)
     // Another list of a workloop has got its first entry.
     holds(state.noteWork(.userInitiated, exclusive: false).level == .userInitiated)
-    holds(!state.takeIdleSerial(me))
+    holds(!state.takeIdle(me))
     holds(!state.takeExclusively(me))
   }
 
@@ -53,16 +77,16 @@ struct QueueStateTests {
     let seen = state.snapshot
     holds(seen.owner == me && !seen.isPending && !seen.isEnqueued && seen.level == .unspecified)
     holds(state.releaseEmpty().isReleased)
-    holds(state.takeIdleSerial(other))
+    holds(state.takeIdle(other))
   }
 
   @Test("a drain that comes to an owned or suspended queue leaves, and leaves word")
   func drainTooLate() {
     let owned = serial()
-    _ = owned.takeIdleSerial(other)
+    _ = owned.takeIdle(other)
     holds(!owned.beginDrain(me).mayDrain)
     holds(owned.snapshot.owner == other && owned.snapshot.isPending)
-    holds(!owned.releaseIdleSerial(other))
+    holds(!owned.releaseIdle(other))
 
     let suspended = serial()
     _ = suspended.noteWork(.default, exclusive: false)
@@ -75,9 +99,9 @@ struct QueueStateTests {
   @Test("work that comes while the queue is owned makes its owner look again")
   func workWhileOwned() {
     let state = serial()
-    _ = state.takeIdleSerial(me)
+    _ = state.takeIdle(me)
     holds(state.noteWork(.default, exclusive: false).level == nil)
-    holds(!state.releaseIdleSerial(me))
+    holds(!state.releaseIdle(me))
     holds(!state.releaseExclusively(me))
     holds(!state.releaseEmpty().isReleased)
     holds(state.snapshot.isOwned)
@@ -117,7 +141,7 @@ struct QueueStateTests {
   @Test("an owner gives a suspended queue up, and the resume brings a drain")
   func releaseHeld() {
     let state = serial()
-    _ = state.takeIdleSerial(me)
+    _ = state.takeIdle(me)
     holds(!state.releaseHeld(.utility).isReleased)
     state.suspend()
     holds(state.snapshot.isHeld && state.snapshot.isSuspended)
@@ -130,12 +154,12 @@ struct QueueStateTests {
   @Test("what an owner leaves behind is enqueued, unless the queue is held or an entry lies there already")
   func releaseToTarget() {
     let state = serial()
-    _ = state.takeIdleSerial(me)
+    _ = state.takeIdle(me)
     holds(state.releaseToTarget(.utility).level == .utility)
     holds(!state.snapshot.isOwned && state.snapshot.isEnqueued)
 
     let held = serial()
-    _ = held.takeIdleSerial(me)
+    _ = held.takeIdle(me)
     held.suspend()
     holds(held.releaseToTarget(.utility).level == nil)
     holds(held.resume().level == .utility)
@@ -144,18 +168,18 @@ struct QueueStateTests {
   @Test("a queue is passed from thread to thread, with word of what is left")
   func transfer() {
     let state = serial()
-    _ = state.takeIdleSerial(me)
+    _ = state.takeIdle(me)
     state.transfer(to: other, leftovers: false)
     holds(state.snapshot.owner == other && !state.snapshot.isPending)
     state.transfer(to: me, leftovers: true)
     holds(state.snapshot.owner == me && state.snapshot.isPending)
-    holds(!state.releaseIdleSerial(me))
+    holds(!state.releaseIdle(me))
   }
 
   @Test("readers share, a barrier waits for the last, who finds it")
   func readers() {
     let state = concurrent()
-    holds(!state.takeIdleSerial(me))
+    holds(!state.takeIdle(me))
     holds(state.takeReaderPlace(limit: 0))
     holds(state.takeReaderPlace(limit: 0))
     holds(state.snapshot.readers == 2 && !state.readersAreGone)
@@ -222,9 +246,9 @@ struct QueueStateTests {
   func unhold() {
     let idle = serial()
     idle.suspend()
-    holds(!idle.takeIdleSerial(me))
+    holds(!idle.takeIdle(me))
     holds(idle.resume().level == nil)
-    holds(idle.takeIdleSerial(me))
+    holds(idle.takeIdle(me))
     idle.suspend()
     _ = idle.noteWork(.default, exclusive: false)
     // Owned: its owner will look.
