@@ -15,7 +15,7 @@ private func make(
   return Block.make(
     for: DispatchWorkItem(
       qos: DispatchQoS(qosClass: qosClass, relativePriority: Int(relativePriority)), flags: flags,
-      block: block.closure()))
+      context: block.copy(), invoke: block.invoke, release: Block.release))
 }
 
 extension DispatchWorkItemFlags {

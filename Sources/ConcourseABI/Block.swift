@@ -44,7 +44,7 @@ struct Block {
   }
 
   /// A block that stands for `item`; nil when memory is exhausted.
-  static func make(for item: DispatchWorkItem) -> Reference? {
+  static func make(for item: consuming DispatchWorkItem) -> Reference? {
     let retained = Unmanaged.passRetained(item)
     let block = concourse_block_create(
       retained.toOpaque(),
@@ -59,6 +59,9 @@ struct Block {
     let owned = OwnedBlock(copying: self)
     return { owned.block.invoke(owned.block.reference) }
   }
+
+  /// Releases a copy.
+  static let release: ContextFunction = { _Block_release($0!) }
 
   /// Calls a copy once and releases it.
   static let callAndRelease: ContextFunction = { reference in

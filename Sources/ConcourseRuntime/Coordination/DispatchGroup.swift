@@ -4,21 +4,21 @@
 /// be made from any thread. Matching C type: `dispatch_group_t`.
 public class DispatchGroup: DispatchObject {
   @usableFromInline final let state = GroupState()
-  /// The futex on which waiters sleep. Incremented each time the group becomes empty while `GroupState.registered` is
-  /// set.
+  /// The futex on which waiters sleep. Incremented each time the group becomes empty while `hasWaiters` is set.
   private let round = Atomic<UInt32>(0)
   private let lock = Lock()
-  private var notifications: [Notification] = []
+  // GUARDED BY `lock`. The lock keeps accesses apart; a run-time check of each access would cost more than the access.
+  @exclusivity(unchecked) private var notifications = NodeChain()
   /// Whether a thread sleeps, or is about to, until `round` changes.
-  private var hasWaiters = false
-
-  private struct Notification {
-    let queue: DispatchQueue
-    let node: NodePointer
-  }
+  @exclusivity(unchecked) private var hasWaiters = false
 
   /// Creates an empty group. O(1). Matching C function: `dispatch_group_create`.
   public init() { super.init(kind: .group) }
+
+  deinit {
+    // The group was entered and never left.
+    if !notifications.isEmpty { DeferredRelease.release(.notifications(notifications)) }
+  }
 
   /// Increments the count of outstanding work. O(1), one atomic addition. Traps at 2^30 outstanding entries.
   /// Matching C function: `dispatch_group_enter`.
@@ -137,7 +137,7 @@ public class DispatchGroup: DispatchObject {
   final func notify(_ queue: DispatchQueue, _ node: NodePointer) {
     lock.withLock {
       if state.register() {
-        notifications.append(Notification(queue: queue, node: node))
+        notifications.append(node, for: queue)
       } else {
         // The group is empty: earlier notifications that are not submitted yet go first.
         submitRegistered()
@@ -154,15 +154,13 @@ public class DispatchGroup: DispatchObject {
   /// Call under the lock.
   private final func submitRegistered() {
     guard state.takeRegistrations() else { return }
-    // ORDERING: releasing; pairs with the acquiring loads in `wait`.
-    round.wrappingAdd(1, ordering: .releasing)
     if hasWaiters {
       hasWaiters = false
+      // ORDERING: releasing; pairs with the acquiring loads in `wait`.
+      round.wrappingAdd(1, ordering: .releasing)
       Futex.wake(round, count: .max)
     }
-    for notification in notifications { notification.queue.submit(notification.node) }
-    // Keep the capacity, so that a reused group does not allocate each time.
-    notifications.removeAll(keepingCapacity: notifications.count <= 16)
+    notifications.submitAll()
   }
 }
 

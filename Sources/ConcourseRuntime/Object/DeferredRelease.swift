@@ -1,66 +1,53 @@
-/// Releases the closures, targets and notifications of work items and queues without recursion. Releasing a chain of
-/// a hundred thousand of them recursively would overflow the stack.
+/// Releases the closures, targets and notifications of work items, groups and queues without recursion. Releasing a
+/// chain of a hundred thousand of them recursively would overflow the stack.
 enum DeferredRelease {
-  private final class Held {
-    let block: (() -> Void)?
-    let notifications: [DispatchWorkItem.Notification]
-    let target: DispatchQueue?
-    var next: Held?
+  /// What is released. It is moved, never copied: a copy would be the last reference, released too late.
+  enum Cargo: ~Copyable {
+    case body(DispatchWorkItem.Body)
+    /// Notifications that were never submitted.
+    case notifications(NodeChain)
+    case queue(Unmanaged<DispatchQueue>)
 
-    init(
-      _ block: (() -> Void)?, _ notifications: [DispatchWorkItem.Notification], _ target: DispatchQueue?,
-      next: Held?
-    ) {
-      self.block = block
-      self.target = target
-      self.notifications = notifications
-      self.next = next
-    }
-
-    /// Releases the work of notifications that were never submitted.
-    func drop() {
-      for notification in notifications {
-        _ = notification.node.takeWork()
-        NodeMagazine.recycle(notification.node)
+    @inline(__always)
+    consuming func drop() {
+      switch consume self {
+      case .body(let body): _ = consume body
+      case .notifications(var chain): chain.dropAll()
+      case .queue(let queue): queue.release()
       }
     }
   }
 
-  /// Releases the references now or, if a release is running on this thread, at the end of that release.
+  private final class Held {
+    var cargo: Cargo?
+    var next: Held?
+
+    init(_ cargo: consuming Cargo, next: Held?) {
+      self.cargo = consume cargo
+      self.next = next
+    }
+  }
+
+  /// Releases the cargo now or, if a release is running on this thread, at the end of that release.
   @inline(__always)
-  static func release(_ block: consuming (() -> Void)?, target: consuming DispatchQueue? = nil) {
+  static func release(_ cargo: consuming Cargo) {
     let thread = CurrentThread.state
-    guard thread.pointee.releasing == 0 else { return hold(block, [], target) }
+    guard thread.pointee.releasing == 0 else { return hold(cargo) }
     // The outermost release needs no allocation: only nested releases call `hold`.
     thread.pointee.releasing = 1
-    block = nil
-    target = nil
+    cargo.drop()
     if thread.pointee.deferred_releases != nil { releaseHeld() }
     thread.pointee.releasing = 0
   }
 
-  /// Releases notifications that were never submitted.
   @inline(never)
-  static func release(_ notifications: [DispatchWorkItem.Notification]) {
-    hold(nil, notifications, nil)
-    let thread = CurrentThread.state
-    guard thread.pointee.releasing == 0 else { return }
-    thread.pointee.releasing = 1
-    releaseHeld()
-    thread.pointee.releasing = 0
-  }
-
-  @inline(never)
-  private static func hold(
-    _ block: (() -> Void)?, _ notifications: [DispatchWorkItem.Notification], _ target: DispatchQueue?
-  ) {
+  private static func hold(_ cargo: consuming Cargo) {
     let thread = CurrentThread.state
     // SAFETY: only this file stores in `deferred_releases`, and it stores only retained `Held` objects.
     let next = thread.pointee.deferred_releases.map {
       Unmanaged<Held>.fromOpaque($0).takeRetainedValue()
     }
-    thread.pointee.deferred_releases =
-      Unmanaged.passRetained(Held(block, notifications, target, next: next)).toOpaque()
+    thread.pointee.deferred_releases = Unmanaged.passRetained(Held(cargo, next: next)).toOpaque()
   }
 
   @inline(never)
@@ -71,7 +58,7 @@ enum DeferredRelease {
       let held = Unmanaged<Held>.fromOpaque(raw).takeRetainedValue()
       thread.pointee.deferred_releases = held.next.map { Unmanaged.passRetained($0).toOpaque() }
       held.next = nil
-      held.drop()
+      held.cargo.take()!.drop()
     }
   }
 }

@@ -77,7 +77,7 @@ public class DispatchQueue: DispatchObject {
     extrasIfAny?.setLastQueue(target.takeUnretainedValue())
     // Queue upon queue: not one release inside the other, hence no second reference here.
     if last.isNested, Self.isCounted(target) {
-      DeferredRelease.release(nil, target: target.takeRetainedValue())
+      DeferredRelease.release(.queue(target))
     }
   }
 

@@ -4,20 +4,47 @@
 /// C functions: `dispatch_block_create` and the `dispatch_block_…` family.
 public class DispatchWorkItem {
   // Not Sendable, since its closure need not be. The item itself may be used from any thread: `state` is
-  // atomic, `notifications` and `delayed` are GUARDED BY `lock`, `block` is constant until `deinit`.
+  // atomic, `followers` is GUARDED BY `lock`, `body` is constant until `deinit`. These
+  // rules keep accesses apart, so accesses are not checked at run time: a check costs as much as two atomics.
 
-  package let flags: DispatchWorkItemFlags
+  @exclusivity(unchecked) private var body: Body
   private let level: QoSLevel
-  private var block: (() -> Void)?
+  /// All defined flags fit into a byte.
+  private let flagBits: UInt8
   private let state = WorkItemState()
   private let lock = Lock()
-  private var notifications: [Notification] = []
-  /// Submissions that wait for their time, for `cancel` to call off.
-  private var delayed: [DelayedItem] = []
+  @exclusivity(unchecked) private var followers: Followers?
 
-  struct Notification {
-    let queue: DispatchQueue
-    let node: NodePointer
+  package var flags: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: UInt(flagBits)) }
+
+  /// What the item runs. It is not copyable, so that running it retains nothing.
+  enum Body: ~Copyable {
+    case closure(Closure)
+    case block(Block)
+    /// The body has been taken out.
+    case none
+
+    struct Closure: ~Copyable {
+      let function: () -> Void
+    }
+
+    /// A block of a C program. The item owns the context, calls `invoke` with it, and gives it back by `release`.
+    struct Block: ~Copyable {
+      let context: UnsafeMutableRawPointer
+      let invoke: ContextFunction
+      let release: ContextFunction
+
+      deinit { release(context) }
+    }
+
+    @inline(__always)
+    borrowing func run() {
+      switch self {
+      case .closure(let closure): closure.function()
+      case .block(let block): block.invoke(block.context)
+      case .none: break
+      }
+    }
   }
 
   /// Wraps a closure.
@@ -36,17 +63,34 @@ public class DispatchWorkItem {
       Trap.clientBug(
         "DispatchWorkItem(flags:) with unknown bits 0x\(String(flags.rawValue, radix: 16))")
     }
-    self.flags = flags
+    flagBits = UInt8(truncatingIfNeeded: flags.rawValue)
+    level = Self.level(asked: qos, flags)
+    body = .closure(Body.Closure(function: block))
+  }
+
+  /// As `init(qos:flags:block:)`, with a C block (`Body.Block`). Every flag must be known. Matching C function:
+  /// `dispatch_block_create_with_qos_class`.
+  package init(
+    qos: DispatchQoS, flags: DispatchWorkItemFlags, context: UnsafeMutableRawPointer,
+    invoke: @escaping ContextFunction, release: @escaping ContextFunction
+  ) {
+    flagBits = UInt8(truncatingIfNeeded: flags.rawValue)
+    level = Self.level(asked: qos, flags)
+    body = .block(Body.Block(context: context, invoke: invoke, release: release))
+  }
+
+  private static func level(asked qos: DispatchQoS, _ flags: DispatchWorkItemFlags) -> QoSLevel {
     let asked = QoSLevel(qos.qosClass)
-    level = asked == .unspecified && flags.contains(.assignCurrentContext) ? Frame.inheritedLevel : asked
-    self.block = block
+    return asked == .unspecified && flags.contains(.assignCurrentContext) ? Frame.inheritedLevel : asked
   }
 
   deinit {
     // A chain of items that hold one another is as deep as it is long: released one after the other
     // instead of one inside the other.
-    DeferredRelease.release(block.take())
-    if !notifications.isEmpty { DeferredRelease.release(notifications) }
+    var last = Body.none
+    swap(&last, &body)
+    DeferredRelease.release(.body(last))
+    if let left = followers?.notifications, !left.isEmpty { DeferredRelease.release(.notifications(left)) }
   }
 
   /// Runs the closure now, on this thread, unless the item has been cancelled.
@@ -61,9 +105,9 @@ public class DispatchWorkItem {
     state.cancel()
     // Nothing need wait for its time only to be skipped then: the timers' memory is free at once.
     let calledOff = lock.withLock { () -> [DelayedItem] in
-      let all = delayed
-      delayed = []
-      return all
+      guard let followers else { return [] }
+      defer { followers.delayed = [] }
+      return followers.delayed
     }
     for submission in calledOff { submission.callOff() }
   }
@@ -78,19 +122,19 @@ public class DispatchWorkItem {
     if begun.hasBeenWaitedFor {
       Trap.clientBug("a work item was run again after it had been waited for")
     }
-    if !begun.isCancelled { block!() }
+    if !begun.isCancelled { body.run() }
     if begun.isFirst { complete() }
   }
 
   private final func complete() {
     guard state.complete() == .tell else { return }
     state.wakeWaiters()
-    let due = lock.withLock { () -> [Notification] in
-      let due = notifications
-      notifications = []
-      return due
+    var due = lock.withLock { () -> NodeChain in
+      guard let followers else { return NodeChain() }
+      defer { followers.notifications = NodeChain() }
+      return followers.notifications
     }
-    for notification in due { notification.queue.submit(notification.node) }
+    due.submitAll()
   }
 
   // MARK: Waiting
@@ -157,7 +201,7 @@ public class DispatchWorkItem {
             + "can be followed")
       }
       guard !seen.isComplete else { return false }
-      notifications.append(Notification(queue: queue, node: node))
+      makeFollowers().notifications.append(node, for: queue)
       return true
     }
     if !mustWait { queue.submit(node) }
@@ -170,7 +214,7 @@ public class DispatchWorkItem {
   final func beginDelay(_ submission: DelayedItem, _ begin: () -> Void) -> Bool {
     lock.withLock {
       if state.isCancelled { return false }
-      delayed.append(submission)
+      makeFollowers().delayed.append(submission)
       begin()
       return true
     }
@@ -178,7 +222,15 @@ public class DispatchWorkItem {
 
   /// The time of a submission has come.
   final func endDelay(_ submission: DelayedItem) {
-    lock.withLock { delayed.removeAll { $0 === submission } }
+    lock.withLock { followers?.delayed.removeAll { $0 === submission } }
+  }
+
+  /// Call under the lock.
+  private final func makeFollowers() -> Followers {
+    if let followers { return followers }
+    let made = Followers()
+    followers = made
+    return made
   }
 
   /// A node that runs this item on `queue`, as a barrier also if the item is none by itself.
@@ -187,6 +239,14 @@ public class DispatchWorkItem {
       .item(self), level: queue.servingLevel(level, flags),
       traits: barrier || flags.contains(.barrier) ? .barrier : [], group: group?.enterForItem())
   }
+}
+
+/// A work item's notifications and delayed submissions. Most items have neither.
+// GUARDED BY the item's lock.
+final class Followers {
+  @exclusivity(unchecked) var notifications = NodeChain()
+  /// Submissions that wait for their time, for `cancel` to call off.
+  @exclusivity(unchecked) var delayed: [DelayedItem] = []
 }
 
 extension DispatchWorkItemFlags {

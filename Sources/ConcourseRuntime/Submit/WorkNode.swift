@@ -37,7 +37,7 @@ struct WorkNode: ~Copyable {
   /// The group to leave when the item has run; its reference is counted by the group itself.
   var group: Unmanaged<DispatchGroup>?
   /// The concurrent queue that admitted this node past its list; holds a reference and one of its
-  /// reader places until the item has run.
+  /// reader places until the item has run. In a notification that is not due yet: its queue, retained.
   var admittedBy: Unmanaged<DispatchQueue>?
 }
 

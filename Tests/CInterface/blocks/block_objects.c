@@ -106,6 +106,21 @@ static void notifying(dispatch_queue_t queue) {
   Block_release(block);
 }
 
+// Each block holds the one before it. Releasing them recursively would overflow the stack.
+static void chain(void) {
+  if (!on_concourse()) return;
+  dispatch_block_t last = NULL;
+  for (int i = 0; i < 100000; i++) {
+    dispatch_block_t before = last;
+    last = dispatch_block_create(0, ^{
+      if (before) before();
+    });
+    if (before) Block_release(before);
+  }
+  check(last != NULL);
+  Block_release(last);
+}
+
 static void cancelling(dispatch_queue_t queue) {
   __block int runs = 0;
   dispatch_block_t block = dispatch_block_create(0, ^{
@@ -206,6 +221,7 @@ int main(void) {
   creation();
   waiting(queue);
   notifying(queue);
+  chain();
   cancelling(queue);
   barriers();
   barriers_by_call();

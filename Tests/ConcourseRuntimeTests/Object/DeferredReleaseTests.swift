@@ -40,6 +40,26 @@ extension Engine {
       #expect(released.value == 100_000)
     }
 
+    @Test("groups that hold one another through notifications never due are released")
+    func groups() {
+      let released = Tally()
+      let ended = onThreads(1) { _ in
+        let queue = DispatchQueue(label: "never")
+        var group: DispatchGroup?
+        for _ in 0..<100_000 {
+          let witness = Witness(released)
+          let next = group
+          let entered = DispatchGroup()
+          entered.enter()
+          entered.notify(queue: queue) { _ = (next, witness) }
+          group = entered
+        }
+        group = nil
+      }
+      #expect(ended)
+      #expect(released.value == 100_000)
+    }
+
     @Test("a chain that runs through items and notifications in turn is released after the item has run")
     func afterRunning() {
       let released = Tally()
