@@ -18,7 +18,7 @@ final class Band {
 
   /// Guards who is idle: a thread is in `idle` exactly while it may be woken.
   let idleLock = Lock()
-  var idle: [WorkerPointer] = []
+  @exclusivity(unchecked) var idle: [WorkerPointer] = []
   var freeRecords: [WorkerPointer] = []
   /// The record made last. Written under `idleLock`.
   let newestRecord = Atomic<WorkerPointer?>(nil)
