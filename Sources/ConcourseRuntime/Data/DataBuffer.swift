@@ -1,12 +1,14 @@
 internal import Glibc
 
-/// The memory behind data, and how it is given back. Views and trees keep the buffers they show alive.
+/// The memory behind data, and how it is given back. Views and trees keep the buffers that they show alive.
 ///
-/// A buffer made for appending has room after its last byte. Whoever wants to show more of the buffer
-/// than has been shown so far claims that room first; bytes that have been claimed are written once, by
-/// the claimant, before anybody else can see them. So copies of some data never notice that one of them
-/// has grown in the same memory.
+/// A buffer made for appending has room after its last byte. An append claims that room first, then writes the claimed
+/// bytes, once, before any object shows them. So copies of a value can grow in the same buffer without seeing one
+/// another's bytes.
 class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObject`; atomics.
+  /// The longest buffer that short appends share, and that a `DataWriter` fills.
+  static let largestShared = 64 << 10
+
   /// nil if a subclass gives the memory back.
   private let deallocator: DispatchData.Deallocator?
   private let capacity: Int
@@ -49,19 +51,18 @@ class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObje
     DataBuffer(adopting: UnsafeRawBufferPointer(start: nil, count: 0), deallocator: .free)
   }
 
-  /// Writes `bytes` at `end`, if that is where the part of the buffer ends that anybody shows, and if
-  /// there is room.
+  /// Writes `bytes` at `end` if the claimed part of the buffer ends there and there is room.
   final func extend(from end: UnsafeRawPointer, by bytes: UnsafeRawBufferPointer) -> Bool {
     let offset = end - start!
     guard bytes.count <= capacity - offset else { return false }
-    // ORDERING: relaxed; a claim hands out a stretch that nobody has touched. What is written there is
-    // published with the object that shows it, by whoever passes that on.
+    // ORDERING: relaxed; a claim hands out bytes that no thread has touched. What is written there is published with
+    // the object that shows it, when that is passed on.
     guard
       claimed.compareExchange(
         expected: offset, desired: offset + bytes.count, ordering: .relaxed
       ).exchanged
     else { return false }
-    // SAFETY: a buffer with room was allocated by `make`, and the stretch is this caller's alone.
+    // SAFETY: a buffer with room was allocated by `make`, and the claimed bytes are this caller's alone.
     UnsafeMutableRawPointer(mutating: end).copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
     return true
   }
@@ -84,7 +85,7 @@ extension DispatchData.Deallocator {
 
   /// Gives `bytes` back. Client code runs on its queue, never here.
   func release(_ bytes: UnsafeRawBufferPointer) {
-    // SAFETY: nobody shows the buffer any more, and the client handed it over for this.
+    // SAFETY: no object shows the buffer any more, and the client handed it over for this.
     switch self {
     case .free:
       Glibc.free(UnsafeMutableRawPointer(mutating: bytes.baseAddress))

@@ -1,5 +1,5 @@
-// Data for the C interface, which deals in objects. Where Swift's interface ends the process for want of memory,
-// these return nil: the C functions have a result that says so.
+// Data for the C interface, which handles objects. Where Swift's interface ends the process for lack of memory, these
+// functions return nil, since the C functions can report it.
 
 extension DataObject {
   /// How many bytes there are.
@@ -14,7 +14,7 @@ extension DataObject {
   }
 
   /// The bytes themselves; traps for those that `deallocator` could not give back.
-  /// - Parameter deallocator: nil if the bytes are nobody's to give back.
+  /// - Parameter deallocator: nil if the bytes are not given back.
   package static func adopting(
     _ bytes: UnsafeRawBufferPointer, _ deallocator: DispatchData.Deallocator?, _ function: StaticString
   ) -> DataObject {
@@ -24,7 +24,7 @@ extension DataObject {
     return .empty
   }
 
-  /// Bytes that the caller is going to write before anybody reads them, and where.
+  /// An object whose bytes the caller writes before it passes the object on, and their address.
   /// - Returns: nil when the system has no memory.
   package static func allocating(
     _ count: Int
@@ -44,14 +44,14 @@ extension DataObject {
     join(first, second)
   }
 
-  /// `length` bytes from `offset` on, or as many as there are.
+  /// `length` bytes from `offset` on, or fewer at the end.
   package final func part(from offset: UInt, length: UInt) -> DataObject {
     guard offset < UInt(count) else { return .empty }
     return subrange(Int(offset)..<Int(offset + min(length, UInt(count) - offset)))
   }
 
-  /// The region that contains a position, and the position of its first byte; nothing, and the end, for a position
-  /// behind it.
+  /// The region that contains a position, and the position of its first byte; the empty object and the length for a
+  /// position behind the end.
   package final func regionObject(at position: UInt) -> (object: DataObject, start: Int) {
     guard position < UInt(count) else { return (.empty, count) }
     guard level > 0 else { return (self, 0) }
@@ -61,32 +61,32 @@ extension DataObject {
 
   /// Calls a function with each region in order.
   ///
-  /// The region's object is one that exists, unless the region is but a part of it.
-  /// - Parameter function: returning false ends the visit.
-  /// - Returns: whether the visit was not ended early.
+  /// The region's object is an existing one unless the region is only a part of it.
+  /// - Parameter function: returns false to end the visit.
+  /// - Returns: false if the visit was ended early.
   package final func visitRegions(
     _ context: UnsafeMutableRawPointer?, _ function: RegionFunction
   ) -> Bool {
     guard level > 0 else {
       return count == 0 || function(context, Unmanaged.passUnretained(self).toOpaque(), 0, start, UInt(count))
     }
-    // SAFETY: released below; the function may release what C has.
+    // SAFETY: released below; the function may release C's own reference.
     let kept = Unmanaged.passRetained(self)
     defer { kept.release() }
     return asTree.visitRegions(context, function, start: 0)
   }
 }
 
-/// What is called with each region: the context, the region as an object, the position of its first byte, the bytes
-/// and how many they are.
+/// The function called with each region: the context, the region as an object, the position of its first byte, the
+/// bytes and their count.
 package typealias RegionFunction =
   @convention(c) (
     UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UInt, UnsafeRawPointer?, UInt
   ) -> Bool
 
 extension DataTree {
-  // SAFETY: references are passed on uncounted: the root is kept, and keeps everything, and nobody changes a node that has
-  // two owners. Sums cannot overflow, since the whole length does not.
+  // SAFETY: references are passed on uncounted: the root is kept and keeps everything, and a node with two owners is
+  // never changed. Sums cannot overflow, since the whole length does not.
   fileprivate func visitRegions(
     _ context: UnsafeMutableRawPointer?, _ function: RegionFunction, start: Int
   ) -> Bool {
@@ -136,6 +136,6 @@ extension DispatchData {
   /// Data of an object that comes from C.
   package init(showing object: DataObject) { self.init(object: object) }
 
-  /// What C is given.
+  /// The object that C gets.
   package var shown: DataObject { object }
 }

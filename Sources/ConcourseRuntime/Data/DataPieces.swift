@@ -1,11 +1,10 @@
 internal import Glibc
 
-/// The pieces of one tree node, in order: a row in plain memory, copied by copying that and counting references.
+/// The pieces of one tree node, in order. They lie in plain memory; a copy of it counts the references once more.
 struct DataPieces: ~Copyable {
-  /// A piece as it lies here. References are counted by hand, so that pieces can be moved and copied as plain
-  /// memory.
+  /// A piece in that memory. References are counted by hand, so that pieces move as plain memory.
   struct Slot {
-    /// What keeps the bytes.
+    /// The object that keeps the bytes.
     // SAFETY: valid while the node has the piece, which counts as one reference.
     fileprivate(set) var owner: Unmanaged<DataObject>
     let start: UnsafeRawPointer?
@@ -37,7 +36,7 @@ struct DataPieces: ~Copyable {
     append(second)
   }
 
-  /// - Parameter more: pieces that there is to be room for besides.
+  /// - Parameter more: room for this many further pieces.
   init(copying other: borrowing DataPieces, more: Int) {
     self.init(room: other.count + more)
     count = other.count
@@ -72,7 +71,7 @@ struct DataPieces: ~Copyable {
   /// A piece, with a reference of its own.
   subscript(_ index: Int) -> DataPiece { slot(index).piece }
 
-  /// A piece as long as the node has it.
+  /// A piece without a reference of its own: valid as long as the node has it.
   @inline(__always)
   func slot(_ index: Int) -> Slot {
     precondition(index < count)

@@ -16,8 +16,8 @@ extension DispatchData {
     return piece.start!.load(fromByteOffset: index - start, as: UInt8.self)
   }
 
-  /// The bytes of a range under the positions they have here. O(1). Traps when the range is not within the
-  /// data. See `subdata` for data of its own.
+  /// The bytes of a range, under the same positions. O(1). Traps when the range is not within the data. `subdata` makes
+  /// data with positions of its own.
   public subscript(bounds: Range<Int>) -> Slice<DispatchData> {
     if bounds.lowerBound < 0 || bounds.upperBound > count {
       Trap.clientBug("DispatchData[\(bounds)]: the data has the range 0..<\(count)")
@@ -40,7 +40,7 @@ extension DispatchData {
   /// An iterator at the first byte.
   public func makeIterator() -> DispatchData.Iterator { DispatchDataIterator(_data: self) }
 
-  /// Calls `body` with all bytes if they are one region already, else returns nil. O(1).
+  /// Calls `body` with all bytes if they are one region, else returns nil. O(1).
   public func withContiguousStorageIfAvailable<Result>(
     _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
   ) rethrows -> Result? {
@@ -48,5 +48,49 @@ extension DispatchData {
     defer { withExtendedLifetime(self) {} }
     // SAFETY: memory is only ever read as bytes here, and lives as long as the object.
     return try body(object.region.assumingMemoryBound(to: UInt8.self))
+  }
+}
+
+/// Iterates over the bytes of some data from the first to the last.
+///
+/// It keeps the data alive. A byte costs O(1), and finding the regions costs O(n) in all.
+public struct DispatchDataIterator: IteratorProtocol, Sequence {
+  /// A byte.
+  public typealias Element = UInt8
+
+  private let data: DispatchData
+  /// The bytes of the current region that have not been returned.
+  @usableFromInline var current: UnsafePointer<UInt8>?
+  @usableFromInline var end: UnsafePointer<UInt8>?
+  /// The node of the current region, and the region's index there; nil for data of one region.
+  private var node: DataTree?
+  private var index = 0
+  /// The position of the first byte behind the current region.
+  private var position = 0
+
+  /// An iterator at the first byte of `_data`.
+  public init(_data: DispatchData) { data = _data }
+
+  /// The next byte, or nil after the last.
+  @inlinable
+  public mutating func next() -> DispatchData.Element? {
+    if current == end && !enterNextRegion() { return nil }
+    // SAFETY: the pointer is before `end`, in a region that `data` keeps.
+    let byte = current!.pointee
+    current = current! + 1
+    return byte
+  }
+
+  @usableFromInline
+  mutating func enterNextRegion() -> Bool {
+    guard position < data.count else { return false }
+    index += 1
+    if node == nil || index == node!.pieces.count { (node, index) = data.object.node(at: position) }
+    let region = node?.pieces[index].region ?? data.object.region
+    // SAFETY: memory is only ever read as bytes here, and lives as long as `data`.
+    current = region.baseAddress!.assumingMemoryBound(to: UInt8.self)
+    end = current! + region.count
+    position += region.count
+    return true
   }
 }

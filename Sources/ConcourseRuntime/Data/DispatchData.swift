@@ -1,25 +1,24 @@
 /// Bytes that never change, in one region of memory or in many.
 ///
-/// A value may be copied, cut and joined without copying bytes; appending to one leaves its copies as they
-/// were. Values may be used from any thread. As a collection, the positions are those from 0 to `count`.
-/// Lengths are in bytes, and complexities in the number of regions, n, unless said otherwise. Matching C
-/// type: `dispatch_data_t`.
+/// Values are copied, cut and joined without copying bytes; appending to one leaves its copies unchanged. Values may be
+/// used from any thread. As a collection, the positions are those from 0 to `count`. Lengths are in bytes, and
+/// complexities in the number of regions, n, unless said otherwise. Matching C type: `dispatch_data_t`.
 public struct DispatchData: RandomAccessCollection, Sendable {
-  /// Goes through the bytes from the first to the last.
+  /// Iterates over the bytes from the first to the last.
   public typealias Iterator = DispatchDataIterator
-  /// The number of bytes before the one meant.
+  /// The number of bytes before a byte.
   public typealias Index = Int
   /// All positions, as a collection.
   public typealias Indices = DefaultIndices<DispatchData>
 
-  /// How the memory of a buffer that was not copied is given back.
+  /// How to give back the memory of a buffer that was not copied.
   public enum Deallocator {
     /// By `free`: for memory from `malloc`.
     case free
     /// By `munmap`: for memory from `mmap`. The buffer must begin with a page.
     case unmap
-    /// By the closure. It runs once, asynchronously, as an item of the queue, or of the default global
-    /// queue if that is nil, after the last data that shows any of the buffer is gone.
+    /// By the closure. It runs once, as an item of the queue, or of the default global queue if that is nil, after the
+    /// last data that shows any of the buffer has gone.
     case custom(DispatchQueue?, () -> Void)
   }
 
@@ -61,7 +60,7 @@ public struct DispatchData: RandomAccessCollection, Sendable {
     self.init(bytesNoCopy: UnsafeRawBufferPointer(bytes), deallocator: deallocator)
   }
 
-  /// Data that shows a buffer and owns it from now on: nobody may write to the buffer any more. O(1).
+  /// Data that shows a buffer and owns it from now on: the buffer must not be written to any more. O(1).
   ///
   /// An empty buffer is given back at once; a custom deallocator runs asynchronously even then. Traps
   /// when a buffer to be unmapped does not begin with a page. Matching C function:
@@ -83,12 +82,11 @@ public struct DispatchData: RandomAccessCollection, Sendable {
   /// How many bytes there are. O(1). Matching C function: `dispatch_data_get_size`.
   public var count: Int { object.count }
 
-  /// Calls `body` with the address of the first byte of all, in one piece.
+  /// Calls `body` with the address of all bytes in one piece.
   ///
-  /// Data of several regions is copied to one buffer the first time; that buffer is kept with the data,
-  /// and further calls cost nothing. The pointer is valid until `body` returns; for empty data it points
-  /// to memory that must not be read. Ends the process when the system has no memory for the copy.
-  /// Matching C function: `dispatch_data_create_map`.
+  /// The first call copies data of several regions to one buffer, which is kept with the data; further calls copy
+  /// nothing. The pointer is valid until `body` returns; for empty data it points to memory that must not be read. Ends
+  /// the process when the system has no memory for the copy. Matching C function: `dispatch_data_create_map`.
   ///
   /// - Parameter body: called once, on the calling thread.
   /// - Returns: what `body` returned.
@@ -97,7 +95,7 @@ public struct DispatchData: RandomAccessCollection, Sendable {
   ) rethrows -> Result {
     guard let mapped = object.map() else { DispatchData.outOfMemory("DispatchData.withUnsafeBytes", count) }
     defer { withExtendedLifetime(mapped) {} }
-    // SAFETY: the client says what the bytes are. For no bytes, an address that is aligned and not nil.
+    // SAFETY: the client knows what the bytes are. Empty data gets an aligned address that is not nil.
     let nowhere = UnsafeRawPointer(bitPattern: MemoryLayout<ContentType>.alignment)!
     return try body((mapped.start ?? nowhere).assumingMemoryBound(to: ContentType.self))
   }
@@ -119,8 +117,7 @@ public struct DispatchData: RandomAccessCollection, Sendable {
     }
   }
 
-  /// The bytes of `range`, without copying them, clamped to what there is; a range that begins outside
-  /// the data has none. O(log n).
+  /// The bytes of `range`, clamped to the data and not copied; none for a range that begins outside the data. O(log n).
   ///
   /// Matching C function: `dispatch_data_create_subrange`.
   public func subdata(in range: Range<DispatchData.Index>) -> DispatchData {
@@ -145,7 +142,122 @@ public struct DispatchData: RandomAccessCollection, Sendable {
   }
 }
 
-// The name that programs in older Swift use: they cannot see the other one, and we cannot see this.
+extension DispatchData {
+  // MARK: Appending
+
+  /// Appends a copy of `count` bytes.
+  @available(swift, deprecated: 4, message: "use append(_: UnsafeRawBufferPointer) instead")
+  public mutating func append(_ bytes: UnsafePointer<UInt8>, count: Int) {
+    if count < 0 { Trap.clientBug("DispatchData.append(_:count: \(count)): the count must not be negative") }
+    append(UnsafeRawBufferPointer(start: bytes, count: count))
+  }
+
+  /// Appends a copy of a buffer's bytes. O(count), on average over many appends.
+  ///
+  /// Ends the process when the system has no memory for the copy. Matching C functions:
+  /// `dispatch_data_create`, `dispatch_data_create_concat`.
+  public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count > 0 else { return }
+    let isOwned = isKnownUniquelyReferenced(&object)
+    guard let longer = DataObject.append(object, isOwned: isOwned, bytes) else {
+      DispatchData.outOfMemory("DispatchData.append", bytes.count)
+    }
+    if longer !== object { object = longer }
+  }
+
+  /// Appends other data without copying its bytes. O(log n), and O(1) on average when short data is
+  /// appended many times.
+  ///
+  /// Matching C function: `dispatch_data_create_concat`.
+  public mutating func append(_ other: DispatchData) {
+    guard other.count > 0 else { return }
+    let isOwned = isKnownUniquelyReferenced(&object)
+    let longer = DataObject.join(object, isOwned: isOwned, other.object)
+    if longer !== object { object = longer }
+  }
+
+  /// Appends a copy of the bytes of a buffer's elements. O(bytes), on average over many appends.
+  public mutating func append<SourceType>(_ buffer: UnsafeBufferPointer<SourceType>) {
+    append(UnsafeRawBufferPointer(buffer))
+  }
+
+  // MARK: Copying
+
+  /// Copies the first `count` bytes, or all if there are fewer.
+  @available(
+    swift, deprecated: 4, message: "use copyBytes(to: UnsafeMutableRawBufferPointer, count:) instead"
+  )
+  public func copyBytes(to pointer: UnsafeMutablePointer<UInt8>, count: Int) {
+    copy(0..<checked(count), to: UnsafeMutableRawPointer(pointer))
+  }
+
+  /// Copies the first `count` bytes, or all if there are fewer. O(n + count).
+  ///
+  /// Traps when `count` is negative or greater than that of `pointer`. Matching C function:
+  /// `dispatch_data_apply`.
+  public func copyBytes(to pointer: UnsafeMutableRawBufferPointer, count: Int) {
+    copy(0..<checked(count), to: pointer)
+  }
+
+  /// Copies the bytes of `range`, clamped to the data.
+  @available(
+    swift, deprecated: 4, message: "use copyBytes(to: UnsafeMutableRawBufferPointer, from:) instead"
+  )
+  public func copyBytes(to pointer: UnsafeMutablePointer<UInt8>, from range: Range<DispatchData.Index>) {
+    copy(range, to: UnsafeMutableRawPointer(pointer))
+  }
+
+  /// Copies the bytes of `range`, clamped to the data as for `subdata`. O(log n + count).
+  ///
+  /// Traps when the range is longer than `pointer`. Matching C function: `dispatch_data_apply`.
+  public func copyBytes(to pointer: UnsafeMutableRawBufferPointer, from range: Range<DispatchData.Index>) {
+    copy(range, to: pointer)
+  }
+
+  /// Copies as many bytes as fit into a buffer of elements; the last element may be filled in part. O(log n + count).
+  ///
+  /// Traps when the range is not within the data. Matching C function: `dispatch_data_apply`.
+  /// - Parameters:
+  ///   - buffer: the destination.
+  ///   - range: the bytes to copy; nil for all.
+  /// - Returns: how many bytes were copied.
+  public func copyBytes<DestinationType>(
+    to buffer: UnsafeMutableBufferPointer<DestinationType>, from range: Range<DispatchData.Index>? = nil
+  ) -> Int {
+    let range = range ?? 0..<count
+    if range.lowerBound < 0 || range.upperBound > count {
+      Trap.clientBug("DispatchData.copyBytes(to:from: \(range)): the data has the range 0..<\(count)")
+    }
+    let target = UnsafeMutableRawBufferPointer(buffer)
+    let fitting = Swift.min(range.count, target.count)
+    guard fitting > 0 else { return 0 }
+    object.copy(range.lowerBound..<range.lowerBound + fitting, to: target.baseAddress!)
+    return fitting
+  }
+
+  private func checked(_ count: Int) -> Int {
+    if count < 0 {
+      Trap.clientBug("DispatchData.copyBytes(to:count: \(count)): the count must not be negative")
+    }
+    return count
+  }
+
+  private func copy(_ range: Range<Int>, to target: UnsafeMutableRawBufferPointer) {
+    if range.count > target.count {
+      Trap.clientBug(
+        "DispatchData.copyBytes: \(range.count) bytes asked for, into a buffer of \(target.count)")
+    }
+    guard let base = target.baseAddress else { return }
+    copy(range, to: base)
+  }
+
+  private func copy(_ range: Range<Int>, to target: UnsafeMutableRawPointer) {
+    guard range.lowerBound >= 0 && range.lowerBound < count else { return }
+    object.copy(range.clamped(to: 0..<count), to: target)
+  }
+}
+
+// The name that programs in older Swift use. They do not see the other one, nor we this one.
 extension DispatchData {
   /// Visits the regions in order, each once.
   @available(swift, obsoleted: 4.2, renamed: "enumerateBytes(_:)")

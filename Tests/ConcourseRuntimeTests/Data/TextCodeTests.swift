@@ -4,7 +4,7 @@ import Testing
 
 /// Text between the three encodings.
 @Suite("Data as text")
-struct TextTransformTests {
+struct TextCodeTests {
   /// The bytes of a text in UTF-16, without a mark.
   static func units(_ text: String, _ format: DataFormat) -> [UInt8] {
     text.utf16.flatMap { unit in

@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 @Suite("Deallocators of DispatchData")
-struct DataDeallocatorTests {
+struct DataBufferTests {
   private let queue = DispatchQueue(label: "data.deallocators")
   private let onQueue = DispatchSpecificKey<Bool>()
 
