@@ -1,26 +1,28 @@
 internal import CConcourse
 internal import Glibc
 
-/// Who gets the result of a request to the ring.
+/// The party that gets the result of a request to the ring.
 protocol RingClient: AnyObject, Sendable {
-  /// The request has been carried out: the count of bytes, or the errno negated. Called once a request, on
-  /// a thread that polls, with no lock held.
+  /// The request has been carried out. Called once for a request, on a thread that polls, with no lock held.
+  /// - Parameter result: the count of bytes, or the errno negated.
   func ringDidComplete(_ result: Int)
 }
 
 /// The process's ring: file reads and writes that the kernel carries out while no thread waits for them.
 ///
-/// Completions are brought by an eventfd that the event loop watches. The kernel owns a request's memory
-/// until then; its client keeps it.
+/// An eventfd that the event loop watches reports completions. Until then the kernel owns a request's memory, and the
+/// client keeps it.
 final class CompletionRing {
   enum Submission {
-    /// The client will be told.
+    /// The client is told later.
     case accepted
-    /// No room, or no ring any more: go another way.
+    /// There is no room, or the kernel took no request: use another way.
     case refused
   }
 
   private static let entries: UInt32 = 64
+  /// The most bytes of one request.
+  private static let largestRequest = 1 << 30
 
   private let lock = Lock()
   // GUARDED BY `lock`.
@@ -33,7 +35,7 @@ final class CompletionRing {
   private init(_ ring: concourse_ring, event: Int32) {
     self.ring = ring
     self.event = event
-    // Never more requests under way than the completion ring has room for.
+    // There are never more requests under way than the completion ring has room for.
     clients = Array(repeating: nil, count: Int(ring.entries))
     free = Array((0..<Int(ring.entries)).reversed())
   }
@@ -41,7 +43,7 @@ final class CompletionRing {
   /// Hands the kernel a request.
   /// - Parameters:
   ///   - bytes: what to write, or where to read to; valid until the client is told.
-  ///   - offset: the place in the file, or -1 for the file's own position.
+  ///   - offset: the place in the file, or `Transfer.filePosition`.
   func submit(
     write: Bool, _ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int, offset: Int,
     for client: RingClient
@@ -53,9 +55,8 @@ final class CompletionRing {
     }
     clients[slot] = client
     concourse_ring_prepare(
-      &ring, write, descriptor, bytes, UInt32(min(count, 1 << 30)), Int64(offset), UInt64(slot))
-    let taken = System.call(.ringEnter) { Int(concourse_ring_enter(&ring)) }
-    guard taken == 1 else {
+      &ring, write, descriptor, bytes, UInt32(min(count, Self.largestRequest)), Int64(offset), UInt64(slot))
+    guard System.enter(&ring) == 1 else {
       concourse_ring_take_back(&ring)
       release(slot)
       lock.unlock()
@@ -99,7 +100,7 @@ extension CompletionRing {
   private enum Shared {
     case untried
     case made(CompletionRing)
-    /// This kernel or sandbox has none.
+    /// The kernel or the sandbox has no rings.
     case impossible
   }
 
@@ -107,8 +108,8 @@ extension CompletionRing {
   // SAFETY: GUARDED BY `sharedLock`.
   private nonisolated(unsafe) static var shared = Shared.untried
 
-  /// The ring, made when first asked for; nil where there is none. A ring that was refused for want of
-  /// descriptors or memory is asked for again the next time.
+  /// The ring, made on first use; nil where the kernel refuses one. After a refusal for lack of descriptors or memory
+  /// the next use tries again.
   static var current: CompletionRing? {
     sharedLock.withLock {
       switch shared {
@@ -130,30 +131,26 @@ extension CompletionRing {
   /// - Returns: nil and the errno if the system refuses.
   static func make() -> (ring: CompletionRing?, error: Int32) {
     var ring = concourse_ring()
-    let descriptor = System.call(.ringSetup) { Int(concourse_ring_setup(&ring, entries)) }
+    let descriptor = System.setUp(&ring, entries: entries)
     guard descriptor >= 0 else { return (nil, Int32(-descriptor)) }
-    let event = System.call(.eventCreate) { System.result(concourse_eventfd()) }
+    let event = System.createEvent()
     var failure = min(event, 0)
-    if failure == 0 { failure = System.call(.map) { Int(concourse_ring_map(&ring)) } }
-    if failure == 0 {
-      failure = System.call(.ringRegister) { Int(concourse_ring_register_event(&ring, Int32(event))) }
-    }
+    if failure == 0 { failure = System.map(&ring) }
+    if failure == 0 { failure = System.register(Int32(event), with: &ring) }
     if failure == 0 {
       let made = CompletionRing(ring, event: Int32(event))
       let watch = FileWatch(descriptor: Int32(event), interest: .read, owner: made)
-      // From here on the event loop holds the watch, and so the ring. Where eventfds cannot be watched,
-      // completions would never be noticed.
+      // The event loop now keeps the watch, and so the ring. Without a watch, completions would go unnoticed.
       if watch.install() == 0 && !watch.isAlwaysReady { return (made, 0) }
       watch.remove()
       failure = -Int(EPERM)
     }
-    if event >= 0 { close(Int32(event)) }
+    if event >= 0 { _ = System.close(Int32(event)) }
     concourse_ring_close(&ring)
     return (nil, Int32(-failure))
   }
 
-  /// Forgets what is known about rings, so that tests meet the first time again. A ring that exists stays
-  /// alive for whoever uses it.
+  /// Makes the next use try again, for tests. A ring that exists stays alive for its users.
   static func forget() { sharedLock.withLock { shared = .untried } }
 }
 
