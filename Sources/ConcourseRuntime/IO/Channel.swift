@@ -1,6 +1,10 @@
-/// What a channel is, apart from the object that clients hold: operations and cleanup outlive that.
+internal import Glibc
+
+/// A channel without the object that clients hold: operations and the cleanup handler may outlive that.
 final class Channel {
-  /// How often handlers are called whatever comes.
+  typealias CleanupHandler = (_ error: Int32) -> Void
+
+  /// How often handlers are called although there may be little to deliver.
   struct Pacing {
     /// Nanoseconds.
     let interval: UInt64
@@ -8,22 +12,22 @@ final class Channel {
   }
 
   let type: DispatchIO.StreamType
-  /// Where the file's position was when the channel was made: what random operations count from.
+  /// The file's position when the channel was made. Offsets of random operations count from it.
   let base: Int
   let cleanupQueue: DispatchQueue
 
-  /// GUARDED BY the entry's lock.
+  /// GUARDED BY the entry's lock; only `DescriptorState` uses it.
   var state = ChannelState()
 
   private let lock = Lock()
   // GUARDED BY `lock`.
-  private var cleanup: ((Int32) -> Void)?
+  private var cleanup: CleanupHandler?
   private var currentMarks = WaterMarks()
   private var currentPacing: Pacing?
   private var currentQueue: DispatchQueue
   private var extras: ObjectExtras?
 
-  init(_ type: DispatchIO.StreamType, base: Int, _ queue: DispatchQueue, _ cleanup: ((Int32) -> Void)?) {
+  init(_ type: DispatchIO.StreamType, base: Int = 0, _ queue: DispatchQueue, _ cleanup: CleanupHandler?) {
     self.type = type
     self.base = base
     cleanupQueue = queue
@@ -31,23 +35,33 @@ final class Channel {
     self.cleanup = cleanup
   }
 
+  /// Makes a channel for a descriptor.
+  /// - Returns: the channel, and the errno if it is random and the descriptor has no position.
+  static func make(
+    _ type: DispatchIO.StreamType, on descriptor: Int32, _ queue: DispatchQueue,
+    _ cleanup: @escaping CleanupHandler
+  ) -> (channel: Channel, error: Int32) {
+    let position = type == .random ? System.position(of: descriptor) : 0
+    return (Channel(type, base: max(0, position), queue, cleanup), Int32(max(0, -position)))
+  }
+
   /// Calls the cleanup handler, the first time.
   func runCleanup(_ error: Int32) {
-    let handler = lock.withLock { () -> ((Int32) -> Void)? in
+    let handler = lock.withLock { () -> CleanupHandler? in
       defer { cleanup = nil }
       return cleanup
     }
     handler?(error)
   }
 
-  /// Lets the finalizer of the channel's context wait until no handler can be called any more.
+  /// Keeps the context's finalizer until no handler can be called any more.
   func keep(_ extras: ObjectExtras) { lock.withLock { self.extras = extras } }
 
   var marks: WaterMarks { lock.withLock { currentMarks } }
 
   func changeMarks(_ body: (inout WaterMarks) -> Void) { lock.withLock { body(&currentMarks) } }
 
-  /// nil for handlers that are called only when there is something to tell.
+  /// nil if handlers are called only when there is something to deliver.
   var pacing: Pacing? {
     get { lock.withLock { currentPacing } }
     set { lock.withLock { currentPacing = newValue } }
@@ -57,7 +71,7 @@ final class Channel {
   var queue: DispatchQueue {
     get { lock.withLock { currentQueue } }
     set {
-      // The former queue may be the last to hold what a client keeps on it: let go of outside the lock.
+      // Released without the lock: the former queue may be the last to keep a client's objects.
       let former = lock.withLock { () -> DispatchQueue in
         defer { currentQueue = newValue }
         return currentQueue
@@ -69,3 +83,84 @@ final class Channel {
 
 // SAFETY: see the guards above; the client answers for its cleanup handler.
 extension Channel: @unchecked Sendable {}
+
+/// Whether a channel takes operations.
+struct ChannelState {
+  private enum Phase {
+    case open
+    /// The channel could not be made; the cleanup handler has been told.
+    case failed(Int32)
+    case closed
+  }
+
+  enum Admission: Equatable {
+    case admitted
+    case refused(Int32)
+  }
+
+  /// What the caller must do next.
+  enum Retirement: Equatable {
+    case nothing
+    /// The channel was open: it leaves its descriptor.
+    case leave
+  }
+
+  private var phase = Phase.open
+
+  var isClosed: Bool {
+    switch phase {
+    case .open, .failed: false
+    case .closed: true
+    }
+  }
+
+  /// Whether an operation may be submitted now.
+  func admission() -> Admission {
+    switch phase {
+    case .open: .admitted
+    case .failed(let error): .refused(error)
+    case .closed: .refused(ECANCELED)
+    }
+  }
+
+  mutating func close() -> Retirement {
+    switch phase {
+    case .open:
+      phase = .closed
+      return .leave
+    case .failed:
+      phase = .closed
+      return .nothing
+    case .closed:
+      return .nothing
+    }
+  }
+
+  /// There is no descriptor for the channel.
+  mutating func fail(_ error: Int32) -> Retirement {
+    switch phase {
+    case .open:
+      phase = .failed(error)
+      return .leave
+    case .failed, .closed:
+      return .nothing
+    }
+  }
+}
+
+/// The least and the most bytes that one intermediate call of a handler is given.
+struct WaterMarks: Equatable {
+  private(set) var low = 1 << 20
+  private(set) var high = Int.max
+
+  /// Setting one mark moves the other if they would cross. Negative numbers stand for no limit.
+  mutating func setLow(_ value: Int) {
+    low = value < 0 ? .max : max(1, value)
+    high = max(high, low)
+  }
+
+  mutating func setHigh(_ value: Int) {
+    high = value < 0 ? .max : max(1, value)
+    low = min(low, high)
+  }
+}

@@ -1,323 +1,218 @@
-internal import Glibc
-
-/// A descriptor under the control of channels: what is shared by all channels on it.
+/// A descriptor under the control of channels, shared by all channels on it.
 ///
-/// It exists from the first channel until the last has closed and its operations have ended; then the
-/// descriptor is given back as it was found, and the cleanup handlers of all its channels are submitted.
-/// A channel made from a path has an entry of its own, which goes the same way if the file cannot be opened.
-/// Everything is decided under one lock and done after unlocking: see `Effects`.
+/// It exists from the first channel until the last has closed and its operations have ended. Then it gives the
+/// descriptor back as it was and submits the cleanup handlers of all its channels. A channel made from a path has an
+/// entry of its own.
+///
+/// `DescriptorState` decides, under the entry's lock. The entry acts without the lock: it submits steps, handlers and
+/// barriers, opens the file, makes the transfers, and arms watches and timers.
 final class DescriptorEntry {
-  enum Stage {
-    case unopened(UnopenedFile)
-    /// A thread is opening the file; these operations wait for it.
-    case opening([IOOperation])
-    case open(OpenFile)
-    /// There is no descriptor: it was a bad one, or opening the file failed.
-    case failed(Int32)
-    case givenBack
-  }
-
-  /// Something a channel wants to run when nothing else does.
-  struct Barrier {
-    let queue: DispatchQueue
-    let body: () -> Void
-  }
-
-  let lock = Lock()
-  /// What the channel opens, if it was made from a path.
-  let path: UnopenedFile?
-
+  private let lock = Lock()
   // GUARDED BY `lock`.
-  private(set) var stage: Stage
-  private var schedule = DescriptorSchedule<IOOperation, Barrier>()
-  /// Operations that have been started and whose input or output has not ended.
-  private var running: [IOOperation] = []
-  /// Operations submitted whose handler has not returned for the last time.
-  private var unfinished = 0
-  private var openChannels = 0
-  /// The channels that have come while there was a descriptor to be had; they are cleaned up together.
-  private var cleanups: [Channel] = []
-  /// The thread that runs a barrier, for `fileDescriptor` to know.
-  private var barrierThread: UInt32 = 0
-  private var readWatch: ReadinessWatch?
-  private var writeWatch: ReadinessWatch?
+  // Unchecked, since no access begins within another one.
+  @exclusivity(unchecked) private var state: DescriptorState
+  /// Made when first needed. They keep the entry until they are removed.
+  private var readWatch: FileWatch?
+  private var writeWatch: FileWatch?
 
-  /// An entry of a client's descriptor.
-  init(_ stage: Stage) {
-    self.stage = stage
-    path = nil
-  }
+  init(_ stage: DescriptorState.Stage) { state = DescriptorState(stage) }
 
-  /// An entry of a file that its first operation opens.
-  init(opening path: UnopenedFile) {
-    stage = .unopened(path)
-    self.path = path
-  }
-
-  /// What a transition has found to be done after unlocking.
-  struct Effects {
-    var steps: [IOOperation] = []
-    var deliveries: [IOOperation] = []
-    var submissions: [(DispatchQueue, () -> Void)] = []
-    var barriers: [Barrier] = []
-    var endedTimers: [LoopTimer] = []
-    var followers: [IOOperation] = []
-  }
-
-  /// Changes something under the lock, starts what may start then, and does what is to be done.
-  func change<Result>(_ body: (inout Effects) -> Result) -> Result {
-    var effects = Effects()
+  /// Makes a transition under the lock, and carries out its effects after unlocking.
+  private func change<Result>(_ transition: (inout DescriptorState) -> Result) -> Result {
     lock.lock()
-    let result = body(&effects)
-    startWhatMay(&effects)
-    let mayGiveBack = isUnused
+    let result = transition(&state)
+    let effects = state.takeEffects()
+    let isUnused = state.isUnused
     lock.unlock()
-    // First, so that one who is told once finds the descriptor as it was.
-    if mayGiveBack { giveBack() }
-    for timer in effects.endedTimers { timer.cancel() }
-    for operation in effects.followers { operation.limitFollowing() }
-    for operation in effects.deliveries { operation.submitDelivery() }
-    for (queue, body) in effects.submissions { queue.asyncUnsafe(execute: body) }
-    for barrier in effects.barriers { run(barrier) }
-    for operation in effects.steps { operation.submitStep() }
+    // First, so that the handler of a one-shot operation finds the descriptor as it was.
+    if isUnused { giveBack() }
+    for effect in effects { carryOut(effect) }
     return result
   }
 
-  private func startWhatMay(_ effects: inout Effects) {
-    while let start = schedule.start() {
-      switch start {
-      case .operation(let operation):
-        running.append(operation)
-        operation.begin(&effects)
-      case .barrier(let barrier):
-        effects.barriers.append(barrier)
-      }
+  private func carryOut(_ effect: DescriptorState.Effect) {
+    switch effect {
+    case .step(let operation):
+      let queue = operation.stepQueue ?? Runtime.globalQueue(operation.level)
+      queue.asyncUnsafe { operation.entry.step(operation) }
+    case .callHandler(let operation):
+      operation.queue.asyncUnsafe { operation.entry.callHandler(of: operation) }
+    case .run(let barrier):
+      barrier.queue.asyncUnsafe { self.run(barrier) }
+    case .cleanUp(let channel, let error):
+      channel.cleanupQueue.asyncUnsafe { channel.runCleanup(error) }
+    case .set(let timer, let delay):
+      timer.set(.uptime(Clock.uptime() &+ delay))
+      // The operation may have ended, and cancelled the timer, before it was set. The loop would keep both.
+      if lock.withLock({ state.hasEnded(timer.operation) }) { timer.cancel() }
+    case .cancel(let timer):
+      timer.cancel()
     }
   }
 
-  private func run(_ barrier: Barrier) {
-    barrier.queue.asyncUnsafe { [self] in
-      lock.withLock { barrierThread = CurrentThread.id }
-      barrier.body()
-      change { _ in
-        barrierThread = 0
-        schedule.finishBarrier()
-      }
-    }
-  }
+  // MARK: For channels
 
-  // MARK: Channels
+  /// Adds a channel to the descriptor.
+  /// - Returns: false if the descriptor has been given back.
+  func attach(_ channel: Channel) -> Bool { change { $0.attach(channel) } }
 
-  /// A channel comes to the descriptor.
-  /// - Returns: false when it has been given back already.
-  func attach(_ channel: Channel) -> Bool {
-    change { effects in
-      switch stage {
-      case .givenBack: return false
-      case .failed(let error): fail(channel, error, &effects)
-      case .unopened, .opening, .open:
-        openChannels += 1
-        cleanups.append(channel)
-      }
-      return true
-    }
-  }
-
-  /// A channel closes.
+  /// Closes a channel.
   /// - Parameter stopping: whether its operations end early.
-  func close(_ channel: Channel, stopping: Bool) {
-    change { effects in
-      retire(channel)
-      guard stopping else { return }
-      for operation in running where operation.channel === channel { operation.stop(&effects) }
-      for operation in schedule.withdraw(where: { $0.channel === channel }) {
-        // Behind one that still runs, so that handlers hear of the end in the order of the operations.
-        if operation.lane != .random,
-          let ahead = running.first(where: { $0.channel === channel && $0.lane == operation.lane })
-        {
-          ahead.endBehind(operation)
-        } else {
-          operation.end(.failure(ECANCELED), &effects)
-        }
+  func close(_ channel: Channel, stopping: Bool) { change { $0.close(channel, stopping: stopping) } }
+
+  /// What another channel to the same file starts from.
+  func origin(besides channel: Channel) -> DescriptorState.Origin {
+    lock.withLock { state.origin(besides: channel) }
+  }
+
+  /// The descriptor as clients see it: -1 if there is none. A barrier opens the file.
+  func descriptor(for channel: Channel) -> Int32 {
+    switch lock.withLock({ state.descriptor(for: channel, on: CurrentThread.id) }) {
+    case .known(let descriptor): descriptor
+    case .open(let unopened): open(unopened)?.descriptor ?? -1
+    }
+  }
+
+  func submit(_ operation: IOOperation) { change { $0.submit(operation) } }
+
+  func submit(_ barrier: DescriptorState.Barrier) { change { $0.submit(barrier) } }
+
+  private func run(_ barrier: DescriptorState.Barrier) {
+    lock.withLock { state.barrierDidBegin(on: CurrentThread.id) }
+    barrier.body()
+    change { $0.barrierDidEnd() }
+  }
+
+  // MARK: Steps
+
+  private func step(_ operation: IOOperation) {
+    var next = change { $0.beginStep(of: operation) }
+    while true {
+      switch next {
+      case .transfer(let transfer, let file):
+        guard let outcome = transfer.perform(on: file, for: operation) else { return }
+        next = change { $0.didTransfer(outcome, for: operation, on: file) }
+      case .open(let unopened):
+        open(unopened)
+        next = change { $0.beginStep(of: operation) }
+      case .arm(let file):
+        let failure = armWatch(operation.direction, on: file.descriptor)
+        return change { $0.didArm(operation, failure) }
+      case .leave:
+        return
       }
     }
   }
 
-  /// Call under the lock.
-  private func retire(_ channel: Channel) {
-    switch channel.state.close() {
-    case .leave: openChannels -= 1
-    case .nothing: break
-    }
-  }
-
-  /// There is no descriptor for a channel that has just come: its cleanup handler is told at once. Call under
-  /// the lock.
-  private func fail(_ channel: Channel, _ error: Int32, _ effects: inout Effects) {
-    switch channel.state.fail(error) {
-    case .leave: effects.submissions.append((channel.cleanupQueue, { channel.runCleanup(error) }))
-    case .nothing: break
-    }
-  }
-
-  // MARK: Operations
-
-  /// Takes an operation up, or ends it at once if its channel takes none.
-  func submit(_ operation: IOOperation) {
-    change { effects in
-      unfinished += 1
-      switch operation.channel.state.admission() {
-      case .admitted: schedule.add(operation, operation.lane)
-      case .refused(let error): operation.end(.failure(error), &effects)
-      }
-    }
-  }
-
-  /// An operation that runs has no more input or output. Call under the lock.
-  func didEnd(_ operation: IOOperation) {
-    if let index = running.firstIndex(where: { $0 === operation }) {
-      running.remove(at: index)
-      schedule.finish(operation.lane)
-    }
-  }
-
-  /// An operation's handler has returned for the last time. Call under the lock.
-  func didFinish(_ operation: IOOperation) { unfinished -= 1 }
-
-  /// The one operation of a channel that exists for it alone has ended. Call under the lock.
-  func didFinishOnly(_ operation: IOOperation) {
-    unfinished -= 1
-    retire(operation.channel)
-  }
-
-  func submit(_ barrier: Barrier) {
-    change { _ in schedule.addBarrier(barrier) }
-  }
-
-  // MARK: The file
-
-  enum Opening {
-    case open(OpenFile)
-    case failed(Int32)
-    /// Somebody else is at it: the operation's step is submitted when it is done.
-    case later
-  }
-
-  /// The open file, opened now if it was not yet.
-  /// - Parameter operation: who asks; nil from a barrier.
-  func file(for operation: IOOperation?) -> Opening {
-    lock.lock()
-    switch stage {
-    case .open(let file):
-      lock.unlock()
-      return .open(file)
-    case .failed(let error):
-      lock.unlock()
-      return .failed(error)
-    case .opening(let waiting):
-      if let operation { stage = .opening(waiting + [operation]) }
-      lock.unlock()
-      return .later
-    case .givenBack:
-      lock.unlock()
-      return .failed(ECANCELED)
-    case .unopened(let unopened):
-      stage = .opening([])
-      lock.unlock()
-      return open(unopened)
-    }
-  }
-
-  private func open(_ unopened: UnopenedFile) -> Opening {
+  @discardableResult
+  private func open(_ unopened: UnopenedFile) -> OpenFile? {
     let (file, error) = unopened.open()
-    return change { effects in
-      if case .opening(let waiting) = stage { effects.steps += waiting }
-      guard let file else {
-        // Operations are told; the channel stays until it closes.
-        stage = .failed(error)
-        return .failed(error)
-      }
-      stage = .open(file)
-      return .open(file)
-    }
+    change { $0.didOpen(file, error) }
+    return file
   }
 
-  /// What another channel on the same descriptor finds: the descriptor, or the reason why there is none.
-  var openDescriptor: (descriptor: Int32?, error: Int32) {
-    lock.withLock {
-      switch stage {
-      case .open(let file): (file.descriptor, 0)
-      case .failed(let error): (nil, error)
-      case .unopened, .opening, .givenBack: (nil, 0)
-      }
-    }
+  /// The ring has carried out a request.
+  func ringDidTransfer(_ outcome: Transfer.Outcome, for operation: IOOperation) {
+    change { $0.ringDidTransfer(outcome, for: operation) }
   }
 
-  /// What a channel that is not closed answers when asked for its descriptor.
-  func descriptor() -> Int32 {
-    let (known, mayOpen) = lock.withLock { () -> (Int32?, Bool) in
-      switch stage {
-      case .open(let file): (file.descriptor, false)
-      case .unopened: (nil, barrierThread == CurrentThread.id)
-      case .opening, .failed, .givenBack: (nil, false)
-      }
-    }
-    if let known { return known }
-    guard mayOpen, case .open(let file) = file(for: nil) else { return -1 }
-    return file.descriptor
+  private func callHandler(of operation: IOOperation) {
+    var delivery: OperationProgress.Delivery? = lock.withLock { state.takeDelivery(of: operation) }
+    let begun = Clock.uptime()
+    operation.handler!(delivery!.isLast, delivery!.data, delivery!.error)
+    // The next step may use the data's memory again.
+    delivery = nil
+    let duration = Clock.uptime() &- begun
+    let released = change { $0.handlerDidReturn(operation, after: duration) }
+    withExtendedLifetime(released) {}
   }
+
+  func timerIsDue(_ timer: IOOperation.Timer) { change { $0.timerIsDue(timer) } }
 
   // MARK: Readiness
 
-  /// The watch for one direction, made when first needed; nil once it cannot be told any more.
-  func watch(_ direction: OperationProgress.Direction, on descriptor: Int32) -> ReadinessWatch {
-    lock.withLock {
-      switch direction {
-      case .read:
-        let watch = readWatch ?? ReadinessWatch(descriptor, .read)
-        readWatch = watch
-        return watch
-      case .write:
-        let watch = writeWatch ?? ReadinessWatch(descriptor, .write)
-        writeWatch = watch
-        return watch
-      }
+  /// Asks the kernel to report once when the descriptor is ready.
+  /// - Returns: 0, or the errno if the descriptor is bad.
+  private func armWatch(_ direction: OperationProgress.Direction, on descriptor: Int32) -> Int32 {
+    let (watch, isNew) = lock.withLock { () -> (FileWatch, Bool) in
+      if let known = direction == .read ? readWatch : writeWatch { return (known, false) }
+      let made = FileWatch(descriptor: descriptor, interest: direction == .read ? .read : .write, owner: self)
+      if direction == .read { readWatch = made } else { writeWatch = made }
+      return (made, true)
     }
+    if isNew { return watch.install() }
+    watch.rearm()
+    return 0
   }
 
   // MARK: Giving back
 
-  /// Call under the lock.
-  private var isUnused: Bool { !cleanups.isEmpty && openChannels == 0 && unfinished == 0 && schedule.isIdle }
-
   /// Gives the descriptor back, unless another channel has come.
   private func giveBack() {
-    // The kernel's watches go first and without the lock, since they may be about to tell. A channel that
-    // comes meanwhile will make new ones.
-    let watches = lock.withLock { () -> [ReadinessWatch?] in
-      guard isUnused else { return [] }
+    // The kernel's watches go first, without the lock, since they may be about to report. A channel that comes
+    // meanwhile makes new ones.
+    let watches = lock.withLock { () -> [FileWatch?] in
+      guard state.isUnused else { return [] }
       defer { (readWatch, writeWatch) = (nil, nil) }
       return [readWatch, writeWatch]
     }
     for watch in watches { watch?.remove() }
     lock.lock()
-    guard isUnused, readWatch == nil, writeWatch == nil else {
+    guard state.isUnused, readWatch == nil, writeWatch == nil else {
       lock.unlock()
       return
     }
-    var ended: [Channel] = []
-    if case .open(let file) = stage {
-      // Under the lock: whoever comes next finds the descriptor as it was, or waits.
+    if case .open(let file) = state.stage {
+      // Under the lock: the next channel on the descriptor finds it as it was, or waits.
       file.giveBack()
       if !file.isOwn { DescriptorTable.forget(file.descriptor, self) }
     }
-    if case .opening = stage { Trap.runtimeBug("a file was given back while it was being opened") }
-    swap(&ended, &cleanups)
-    stage = .givenBack
+    let channels = state.giveBack()
     lock.unlock()
-    for channel in ended { channel.cleanupQueue.asyncUnsafe { channel.runCleanup(0) } }
+    for channel in channels { carryOut(.cleanUp(channel, error: 0)) }
+  }
+}
+
+extension DescriptorEntry: FileWatchOwner {
+  func fileIsReady(_ watch: FileWatch) {
+    change { $0.wake(watch.interest == .write ? .write : .read) }
   }
 }
 
 // SAFETY: everything is GUARDED BY `lock`.
 extension DescriptorEntry: @unchecked Sendable {}
+
+/// The entries of the descriptors that clients have handed to channels, so that channels on one descriptor share an
+/// entry.
+///
+/// Lock order: an entry's lock may be held when the table's is taken (`forget`), never the other way round.
+enum DescriptorTable {
+  private static let lock = Lock()
+  // SAFETY: GUARDED BY `lock`.
+  private nonisolated(unsafe) static var entries: [Int32: DescriptorEntry] = [:]
+
+  /// Adds a channel to the entry of a descriptor.
+  /// - Returns: the entry. For a bad descriptor it has no file, and the channel has failed.
+  static func attach(_ channel: Channel, to descriptor: Int32) -> DescriptorEntry {
+    while true {
+      let entry = lock.withLock { () -> DescriptorEntry in
+        if let known = entries[descriptor] { return known }
+        // Under the lock, so that no second thread reads flags that the first has changed.
+        let (file, error) = OpenFile.adopt(descriptor, isOwn: false)
+        guard let file else { return DescriptorEntry(.failed(error)) }
+        let entry = DescriptorEntry(.open(file))
+        entries[descriptor] = entry
+        return entry
+      }
+      // An entry that is being given back leaves the table before it unlocks.
+      if entry.attach(channel) { return entry }
+    }
+  }
+
+  /// Removes an entry that gives its descriptor back.
+  static func forget(_ descriptor: Int32, _ entry: DescriptorEntry) {
+    lock.withLock {
+      if entries[descriptor] === entry { entries[descriptor] = nil }
+    }
+  }
+}

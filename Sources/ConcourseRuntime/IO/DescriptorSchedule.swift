@@ -1,12 +1,12 @@
-/// Which of a descriptor's operations may run: stream operations one after another in each direction,
-/// random ones side by side, and barriers alone, after all that came before them.
+/// Decides which of a descriptor's operations may run: stream operations one after another in each direction, random
+/// operations side by side, and a barrier alone, after everything submitted before it.
 struct DescriptorSchedule<Operation: AnyObject, Barrier> {
-  /// What an operation has to wait for.
+  /// Operations of one lane wait for one another.
   enum Lane {
     case streamRead, streamWrite, random
   }
 
-  /// What may start now; it counts as running from then on.
+  /// What may start now. It counts as running from then on.
   enum Start {
     case operation(Operation)
     case barrier(Barrier)
@@ -21,17 +21,17 @@ struct DescriptorSchedule<Operation: AnyObject, Barrier> {
     var isNothing: Bool { !streamRead && !streamWrite && randoms == 0 }
   }
 
-  /// What lies between two barriers.
+  /// The operations between two barriers.
   private struct Stretch {
     var streamReads = Fifo<Operation>()
     var streamWrites = Fifo<Operation>()
     var randoms = Fifo<Operation>()
-    /// The barrier behind all this; nil at the end of the schedule.
+    /// The barrier behind them; nil at the end of the schedule.
     var barrier: Barrier?
 
     var isEmpty: Bool { streamReads.isEmpty && streamWrites.isEmpty && randoms.isEmpty }
 
-    /// Takes out an operation for whose lane there is room beside those that run.
+    /// Removes an operation whose lane has room beside the operations that run.
     mutating func takeStartable(beside running: inout Running) -> Operation? {
       if !running.streamRead && !streamReads.isEmpty {
         running.streamRead = true
@@ -49,10 +49,10 @@ struct DescriptorSchedule<Operation: AnyObject, Barrier> {
     }
   }
 
-  /// As many random operations run side by side: enough to keep a disk busy, few enough for the pool.
+  /// How many random operations run side by side: enough to keep a disk busy, few enough for the pool.
   static var randomWidth: Int { 16 }
 
-  /// Behind each but the last there is a barrier.
+  /// The stretches that end with a barrier.
   private var stretches = Fifo<Stretch>()
   private var last = Stretch()
   private var running = Running()
@@ -88,7 +88,7 @@ struct DescriptorSchedule<Operation: AnyObject, Barrier> {
 
   mutating func finishBarrier() { barrierRuns = false }
 
-  /// The next that may start, or nil.
+  /// The next operation or barrier that may start.
   mutating func start() -> Start? {
     if barrierRuns { return nil }
     if let operation = stretches.isEmpty
@@ -101,8 +101,7 @@ struct DescriptorSchedule<Operation: AnyObject, Barrier> {
     return .barrier(stretches.removeFirst().barrier!)
   }
 
-  /// Takes out the operations that have not started and that `isMeant` describes, in their order within
-  /// each lane.
+  /// Removes the operations that have not started and that satisfy `isMeant`, in their order within each lane.
   mutating func withdraw(where isMeant: (Operation) -> Bool) -> [Operation] {
     var withdrawn: [Operation] = []
     func filter(_ stretch: inout Stretch) {
@@ -116,8 +115,11 @@ struct DescriptorSchedule<Operation: AnyObject, Barrier> {
   }
 }
 
-/// First in, first out, in O(1) each on average.
+/// A queue: first in, first out, O(1) each on average.
 struct Fifo<Element> {
+  /// Empty places at the front that are kept at most, and the capacity that an empty queue keeps at most.
+  private static var mostEmpty: Int { 64 }
+
   private var elements: [Element?] = []
   private var head = 0
 
@@ -137,9 +139,9 @@ struct Fifo<Element> {
     elements[head] = nil
     head += 1
     if head == elements.count {
-      elements.removeAll(keepingCapacity: head <= 64)
+      elements.removeAll(keepingCapacity: head <= Self.mostEmpty)
       head = 0
-    } else if head >= 64 && head * 2 >= elements.count {
+    } else if head >= Self.mostEmpty && head * 2 >= elements.count {
       elements.removeFirst(head)
       head = 0
     }
@@ -150,7 +152,7 @@ struct Fifo<Element> {
     for index in head..<elements.count { body(&elements[index]!) }
   }
 
-  /// Takes out the elements that `isMeant` describes.
+  /// Removes the elements that satisfy `isMeant`.
   mutating func removeAll(where isMeant: (Element) -> Bool) -> [Element] {
     var removed: [Element] = []
     var kept: [Element?] = []

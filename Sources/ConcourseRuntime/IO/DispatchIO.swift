@@ -1,27 +1,26 @@
 public import Glibc
 
-/// A channel to a file, pipe, socket or terminal, through which bytes are read and written
-/// asynchronously.
+/// A channel to a file, pipe, socket or terminal, which reads and writes bytes asynchronously.
 ///
 /// A **stream** channel reads and writes at the file's own position, one operation after another in each
 /// direction. A **random** channel reads and writes at given offsets, several operations side by side.
-/// While channels have a descriptor it belongs to them: it may be non-blocking, and nobody else should read,
-/// write or close it. When the last channel on it has closed and its operations have ended, it is put back
-/// as it was found, and the cleanup handlers run. Releasing a channel closes it. All calls may be made from
-/// any thread. Lengths, offsets and marks are in bytes.
+/// A descriptor belongs to its channels: they may make it non-blocking, and other code should not read, write or
+/// close it. When the last channel on it has closed and its operations have ended, the descriptor is made as it was,
+/// and the cleanup handlers run. Releasing a channel closes it. All calls may be made from any thread. Lengths,
+/// offsets and marks are in bytes.
 ///
-/// A handler that is slower than its descriptor holds its operation back once 32 MiB wait for it.
+/// An operation stops reading while 32 MiB wait for its handler.
 ///
 /// Matching C type: `dispatch_io_t`.
 public class DispatchIO: DispatchObject {
   final let channel: Channel
   final let entry: DescriptorEntry
 
-  /// How a channel goes through its file.
+  /// How a channel moves through its file.
   public enum StreamType: UInt, Sendable {
     /// From the file's position on, one operation after another in each direction.
     case stream = 0
-    /// At the offsets that operations name.
+    /// At the offsets of the operations.
     case random = 1
   }
 
@@ -31,7 +30,7 @@ public class DispatchIO: DispatchObject {
     public let rawValue: UInt
     /// A set from its bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
-    /// Operations that have not ended end early. Matching C constant: `DISPATCH_IO_STOP`.
+    /// Unfinished operations end early. Matching C constant: `DISPATCH_IO_STOP`.
     public static let stop = CloseFlags(rawValue: 1)
   }
 
@@ -43,7 +42,7 @@ public class DispatchIO: DispatchObject {
     public init(rawValue: UInt) { self.rawValue = rawValue }
     /// The empty set.
     public init(nilLiteral: ()) { rawValue = 0 }
-    /// Handlers are called every interval, even with less than the low-water mark or with nothing.
+    /// Handlers are called at every interval, even with less than the low-water mark or with nothing.
     /// Matching C constant: `DISPATCH_IO_STRICT_INTERVAL`.
     public static let strictInterval = IntervalFlags(rawValue: 1)
   }
@@ -55,29 +54,28 @@ public class DispatchIO: DispatchObject {
   }
 
   deinit {
-    // Handlers that are still to be called may use the context.
+    // Later handler calls may use the context.
     uncountedExtrasIfAny?._withUnsafeGuaranteedRef { if $0.hasFinalizer { channel.keep($0) } }
     entry.close(channel, stopping: false)
   }
 
-  /// Makes a channel to a descriptor, which belongs to channels until the cleanup handler runs.
+  /// Makes a channel to a descriptor, which belongs to its channels until the cleanup handler runs.
   ///
   /// Matching C function: `dispatch_io_create`.
   /// - Parameters:
   ///   - type: stream or random; random offsets count from the descriptor's position now.
   ///   - fileDescriptor: the descriptor.
   ///   - queue: where the cleanup handler and the channel's barriers run.
-  ///   - cleanupHandler: called once, when the descriptor is given back, after every handler of the
-  ///     operations on it, with 0; or at once with the errno if there is no channel to be had: `EBADF` for a
-  ///     bad descriptor, `ESPIPE` for a random channel to what has no position.
+  ///   - cleanupHandler: called once. With 0 when the descriptor is given back, after every handler of the
+  ///     operations on it; or at once with an errno if the channel cannot be made: `EBADF` for a bad descriptor,
+  ///     `ESPIPE` for a random channel to a file without a position.
   public convenience init(
     type: DispatchIO.StreamType, fileDescriptor: dispatch_fd_t, queue: DispatchQueue,
     cleanupHandler: @escaping (_ error: Int32) -> Void
   ) {
-    let position = type == .random ? OpenFile.position(fileDescriptor) : 0
-    let channel = Channel(type, base: max(0, position), queue, cleanupHandler)
-    if position < 0 {
-      self.init(channel, failing: Int32(-position))
+    let (channel, error) = Channel.make(type, on: fileDescriptor, queue, cleanupHandler)
+    if error != 0 {
+      self.init(channel, failing: error)
     } else {
       self.init(channel, DescriptorTable.attach(channel, to: fileDescriptor))
     }
@@ -93,7 +91,7 @@ public class DispatchIO: DispatchObject {
   ///   - oflag: the flags for `open`; the descriptor is closed on exec in any case.
   ///   - mode: the mode for `open`.
   ///   - queue: where the cleanup handler and the channel's barriers run.
-  ///   - cleanupHandler: called once: with 0 when the channel has closed and all handlers of its operations
+  ///   - cleanupHandler: called once. With 0 when the channel has closed and all handlers of its operations
   ///     have returned, even if opening the file failed (the operations get that errno); or at once with an
   ///     errno if the path names a directory or a missing file, or, with O_CREAT, a file in a missing
   ///     directory.
@@ -105,13 +103,11 @@ public class DispatchIO: DispatchObject {
     self.init(type, path, oflag, mode, queue, cleanupHandler)
   }
 
-  /// Makes another channel to the descriptor or path of a channel. It has marks, an interval and a type
-  /// of its own.
+  /// Makes another channel to the descriptor or path of a channel. It has its own marks, interval and type.
   ///
-  /// On a descriptor the cleanup handlers of both run after both have closed. A path is opened by each
-  /// channel for itself. From a channel that is closed, or whose descriptor or path has failed, comes one whose
-  /// cleanup handler is called at once, with `ECANCELED` or the errno. Matching C function:
-  /// `dispatch_io_create_with_io`.
+  /// On a descriptor the cleanup handlers of both run after both have closed. Each channel opens a path for itself.
+  /// If the given channel is closed, or its descriptor or path has failed, the new channel's cleanup handler is called
+  /// at once, with `ECANCELED` or the errno. Matching C function: `dispatch_io_create_with_io`.
   /// - Parameters:
   ///   - type: stream or random.
   ///   - io: the channel to share with.
@@ -121,20 +117,15 @@ public class DispatchIO: DispatchObject {
     type: DispatchIO.StreamType, io: DispatchIO, queue: DispatchQueue,
     cleanupHandler: @escaping (_ error: Int32) -> Void
   ) {
-    let (open, failure) = io.entry.openDescriptor
-    let mayShare = io.entry.path == nil
-    let position = type == .random && mayShare ? open.map(OpenFile.position) ?? 0 : 0
-    let channel = Channel(type, base: max(0, position), queue, cleanupHandler)
-    switch io.entry.lock.withLock({ io.channel.state.admission() }) {
+    switch io.entry.origin(besides: io.channel) {
     case .refused(let error):
-      self.init(channel, failing: error)
-    case .admitted where failure != 0:
-      self.init(channel, failing: failure)
-    case .admitted where position < 0:
-      self.init(channel, failing: Int32(-position))
-    case .admitted:
-      if let path = io.entry.path {
-        self.init(channel, opening: path)
+      self.init(Channel(type, queue, cleanupHandler), failing: error)
+    case .path(let file):
+      self.init(Channel(type, queue, cleanupHandler), opening: file)
+    case .descriptor(let descriptor):
+      let (channel, error) = Channel.make(type, on: descriptor, queue, cleanupHandler)
+      if error != 0 {
+        self.init(channel, failing: error)
       } else if io.entry.attach(channel) {
         self.init(channel, io.entry)
       } else {
@@ -147,7 +138,7 @@ public class DispatchIO: DispatchObject {
   /// - Parameter queue: the new target; nil means the default-QoS global queue.
   public override func setTarget(queue: DispatchQueue?) { channel.queue = queue ?? .global() }
 
-  /// As the initializer that may fail; traps for a path that is not absolute.
+  /// As the failable initializer; traps for a path that is not absolute.
   @available(swift, obsoleted: 4)
   public convenience init(
     type: DispatchIO.StreamType, path: UnsafePointer<Int8>, oflag: Int32, mode: mode_t,
@@ -162,13 +153,13 @@ public class DispatchIO: DispatchObject {
   ) {
     guard path[0] == CChar(UInt8(ascii: "/")) else { return nil }
     let file = UnopenedFile(path: String(cString: path), flags: oflag, mode: mode)
-    let channel = Channel(type, base: 0, queue, cleanupHandler)
+    let channel = Channel(type, queue, cleanupHandler)
     let failure = file.lookUp()
     if failure == 0 { self.init(channel, opening: file) } else { self.init(channel, failing: failure) }
   }
 
   private convenience init(_ channel: Channel, opening path: UnopenedFile) {
-    let entry = DescriptorEntry(opening: path)
+    let entry = DescriptorEntry(.unopened(path))
     _ = entry.attach(channel)
     self.init(channel, entry)
   }
@@ -183,15 +174,15 @@ public class DispatchIO: DispatchObject {
 
   /// Reads up to `length` bytes.
   ///
-  /// The handler's calls never overlap, and come in order, as items of `queue`. A read that ends at the end
-  /// of the file ends with no error and empty data; one that fails, with the errno and nil; what was
-  /// read before is delivered by an earlier call. Matching C function: `dispatch_io_read`.
+  /// The handler's calls come in order, as items of `queue`, and never overlap. At the end of the file the last call
+  /// gets empty data and no error, after a failure nil and the errno; an earlier call delivers what was read before.
+  /// Matching C function: `dispatch_io_read`.
   /// - Parameters:
   ///   - offset: for random channels, the place, counted from where the channel began; else ignored.
   ///   - length: the most to read; `Int.max` or a negative number for everything until the end.
   ///   - queue: where the handler runs.
-  ///   - ioHandler: called once or more, with whether this is the last call, what has been read since
-  ///     the call before, and 0 or an errno.
+  ///   - ioHandler: called once or more, with whether this is the last call, the data read since the last call, and 0
+  ///     or an errno.
   public func read(
     offset: off_t, length: Int, queue: DispatchQueue,
     ioHandler: @escaping (_ done: Bool, _ data: DispatchData?, _ error: Int32) -> Void
@@ -201,15 +192,14 @@ public class DispatchIO: DispatchObject {
 
   /// Writes all of `data`.
   ///
-  /// As for reading, but the handler is told what is still unwritten: nil at the end of a write that
-  /// succeeds. Writing to a pipe or socket whose other end is gone raises `SIGPIPE`, and fails with `EPIPE`
-  /// if the program ignores that. Matching C function: `dispatch_io_write`.
+  /// As `read`, but the handler gets the data that is still unwritten: nil at the end of a write that succeeds.
+  /// Writing to a pipe or socket whose other end is closed raises `SIGPIPE`, and fails with `EPIPE` if the program
+  /// ignores that. Matching C function: `dispatch_io_write`.
   /// - Parameters:
   ///   - offset: for random channels, the place, counted from where the channel began; else ignored.
   ///   - data: what to write.
   ///   - queue: where the handler runs.
-  ///   - ioHandler: called once or more, with whether this is the last call, what is unwritten, and 0 or
-  ///     an errno.
+  ///   - ioHandler: called once or more, with whether this is the last call, the unwritten data, and 0 or an errno.
   public func write(
     offset: off_t, data: DispatchData, queue: DispatchQueue,
     ioHandler: @escaping (_ done: Bool, _ data: DispatchData?, _ error: Int32) -> Void
@@ -219,10 +209,127 @@ public class DispatchIO: DispatchObject {
 
   private func submit(
     _ progress: OperationProgress, _ offset: off_t, _ queue: DispatchQueue,
-    _ handler: @escaping (Bool, DispatchData?, Int32) -> Void
+    _ handler: @escaping IOOperation.Handler
   ) {
     Runtime.requireThreads("an operation of a DispatchIO channel")
-    entry.submit(IOOperation(channel, entry, progress, offset: Int(offset), .pieces(queue, handler)))
+    entry.submit(IOOperation(channel, entry, progress, offset: Int(offset), queue, handler))
+  }
+}
+
+extension DispatchIO {
+  /// Runs a closure while no operation on the descriptor does: after the input and output of all operations submitted
+  /// before it, to any channel of the descriptor, and before any later one starts.
+  ///
+  /// Handlers may run at the same time. The closure is an item of the channel's target, by default the queue of its
+  /// cleanup handler, and may use the channel's descriptor. Matching C function: `dispatch_io_barrier`.
+  /// - Parameter execute: the closure.
+  public func barrier(execute: @escaping () -> Void) {
+    Runtime.requireThreads("a barrier of a DispatchIO channel")
+    entry.submit(DescriptorState.Barrier(queue: channel.queue, body: execute))
+  }
+
+  /// The channel's descriptor; -1 if the channel is closed, has no file, or has not opened its path yet. In a barrier
+  /// the path is opened. Matching C function: `dispatch_io_get_descriptor`.
+  public var fileDescriptor: Int32 { entry.descriptor(for: channel) }
+
+  /// Sets the most bytes that one call of a handler is given; unlimited at first. Lowers the low-water mark if need be.
+  /// For operations submitted from now on. Matching C function: `dispatch_io_set_high_water`.
+  /// - Parameter highWater: at least 1; a negative number for no limit.
+  public func setLimit(highWater: Int) { channel.changeMarks { $0.setHigh(highWater) } }
+
+  /// Sets the least bytes that a call of a handler is given, except in the last call and at a strict interval; 1 MiB at
+  /// first. Raises the high-water mark if need be. For operations submitted from now on. Matching C function:
+  /// `dispatch_io_set_low_water`.
+  /// - Parameter lowWater: `Int.max` or a negative number for a single call at the end.
+  public func setLimit(lowWater: Int) { channel.changeMarks { $0.setLow(lowWater) } }
+
+  /// Calls handlers at an interval: with `.strictInterval` with any amount of data, else only if the low-water mark
+  /// has been reached. For operations submitted from now on. A handler that lags behind gets no extra calls. Matching C
+  /// function: `dispatch_io_set_interval`.
+  /// - Parameters:
+  ///   - interval: the time between calls; `.never`, zero and negative intervals end the calls.
+  ///   - flags: whether the interval is strict.
+  public func setInterval(interval: DispatchTimeInterval, flags: DispatchIO.IntervalFlags = []) {
+    let nanoseconds = interval == .never ? 0 : interval.saturatedNanoseconds
+    setInterval(nanoseconds: UInt64(max(0, nanoseconds)), isStrict: flags.contains(.strictInterval))
+  }
+
+  /// As `setInterval(interval:flags:)`; 0, and an interval that no clock reaches, end the calls. Matching C function:
+  /// `dispatch_io_set_interval`.
+  package final func setInterval(nanoseconds: UInt64, isStrict: Bool) {
+    let isReachable = nanoseconds > 0 && nanoseconds <= UInt64(Int64.max)
+    channel.pacing = isReachable ? Channel.Pacing(interval: nanoseconds, isStrict: isStrict) : nil
+  }
+
+  /// Closes the channel: later operations fail with `ECANCELED`, earlier ones go on. Closing again has no effect.
+  /// Matching C function: `dispatch_io_close`.
+  /// - Parameter flags: with `.stop`, unfinished operations deliver what they have and end as soon as possible with
+  ///   `ECANCELED`.
+  public func close(flags: DispatchIO.CloseFlags = []) {
+    entry.close(channel, stopping: flags.contains(.stop))
+  }
+
+  // MARK: Single operations
+
+  /// Reads once: waits for the first byte, takes what is available, and calls the handler.
+  ///
+  /// The descriptor belongs to the operation until then. Matching C function: `dispatch_read`.
+  /// - Parameters:
+  ///   - fromFileDescriptor: the descriptor, read at its position.
+  ///   - maxLength: the most to read; `Int.max` or a negative number for everything available.
+  ///   - queue: where the handler runs.
+  ///   - handler: called once, with the data and 0 or an errno. Empty data without an error means the end of the file.
+  public class func read(
+    fromFileDescriptor: Int32, maxLength: Int, runningHandlerOn queue: DispatchQueue,
+    handler: @escaping (_ data: DispatchData, _ error: Int32) -> Void
+  ) {
+    submitOnce(.read(maxLength, .once), to: fromFileDescriptor, queue) { handler($0 ?? .empty, $1) }
+  }
+
+  /// Writes once: waits until everything is written, and calls the handler.
+  ///
+  /// The descriptor belongs to the operation until then. Matching C function: `dispatch_write`.
+  /// - Parameters:
+  ///   - toFileDescriptor: the descriptor, written at its position.
+  ///   - data: what to write.
+  ///   - queue: where the handler runs.
+  ///   - handler: called once, with nil and 0, or with the unwritten data and an errno.
+  public class func write(
+    toFileDescriptor: Int32, data: DispatchData, runningHandlerOn queue: DispatchQueue,
+    handler: @escaping (_ data: DispatchData?, _ error: Int32) -> Void
+  ) {
+    submitOnce(.write(data, .once), to: toFileDescriptor, queue, handler)
+  }
+
+  private class func submitOnce(
+    _ progress: OperationProgress, to descriptor: Int32, _ queue: DispatchQueue,
+    _ handler: @escaping (DispatchData?, Int32) -> Void
+  ) {
+    Runtime.requireThreads("an operation on a descriptor")
+    let channel = Channel(.stream, queue, nil)
+    let entry = DescriptorTable.attach(channel, to: descriptor)
+    entry.submit(IOOperation(channel, entry, progress, offset: 0, queue) { handler($1, $2) })
+  }
+
+  // MARK: Files
+
+  /// How file contents that the kernel does not have in memory are read and written.
+  public enum FileBackend: Sendable {
+    /// Through the kernel's submission and completion rings, `io_uring`.
+    case ring
+    /// By pool threads that wait in the call.
+    case threads
+  }
+
+  /// How channels of this process read and write files.
+  ///
+  /// Rings where the kernel, the sandbox and the descriptor limit allow them, else threads. The environment
+  /// variable `CONCOURSE_IO`, read once, overrides that. `threads` uses no ring. `uring` sends every transfer through
+  /// the ring if there is one. Without the variable, or with `auto`, a read first takes what the kernel has in
+  /// memory, and a pool thread makes each write; both are faster that way. Asking may create the ring. May be called
+  /// from any thread.
+  public static var fileBackend: FileBackend {
+    FilePolicy.current != .threads && CompletionRing.current != nil ? .ring : .threads
   }
 }
 

@@ -1,7 +1,5 @@
-internal import Glibc
-
-/// How far one operation has come, and what its handler is to be told of it: all that water marks, the
-/// length, the interval and the end decide. It knows neither descriptors nor threads.
+/// How far one operation has come, and what its handler is given: everything that the length, the water marks, the
+/// interval and the end decide.
 struct OperationProgress {
   /// One call of the handler.
   struct Delivery {
@@ -14,11 +12,11 @@ struct OperationProgress {
     case read, write
   }
 
-  /// How the handler is told.
+  /// When the handler is called.
   enum Manner {
-    /// As data comes, by the water marks.
+    /// As data arrives, by the water marks.
     case pieces
-    /// One time, when all that was to be had without waiting again has come, or the end.
+    /// One time, at the end, or when data has arrived and more would need waiting.
     case once
   }
 
@@ -35,7 +33,7 @@ struct OperationProgress {
   private(set) var data: DispatchData
   /// How many bytes have been read or written.
   private(set) var transferred = 0
-  /// Reading: how many bytes are still wanted. Writing: how many were written since the handler heard of it.
+  /// Reading: how many bytes are still wanted. Writing: how many were written since the handler was last called.
   private var count: Int
 
   private init(
@@ -48,7 +46,7 @@ struct OperationProgress {
     self.count = count
   }
 
-  /// To read up to `length` bytes; a negative number stands for all there are, as C's `SIZE_MAX` does.
+  /// A read of up to `length` bytes; a negative number means all bytes, as C's `SIZE_MAX` does.
   static func read(_ length: Int, _ manner: Manner = .pieces, _ marks: WaterMarks = WaterMarks()) -> Self {
     Self(.read, manner, marks, .empty, length < 0 ? .max : length)
   }
@@ -59,7 +57,7 @@ struct OperationProgress {
     Self(.write, manner, marks, data, 0)
   }
 
-  /// How many bytes to transfer next; 0 when there is nothing left to do, and then `complete` is due.
+  /// How many bytes to transfer next; 0 when nothing is left to do and `complete` must be called.
   var request: Int {
     switch (direction, manner) {
     case (.read, .pieces): min(count, marks.high - data.count)
@@ -98,13 +96,13 @@ struct OperationProgress {
     return Delivery(isLast: false, data: data, error: 0)
   }
 
-  /// Going on would mean to wait. One who is told once has waited enough when he has something.
+  /// The descriptor has nothing now. A one-shot read finishes as soon as it has data.
   mutating func ranDry() -> Delivery? {
     guard direction == .read, manner == .once, data.count > 0 else { return nil }
     return complete()
   }
 
-  /// What is left to be told when the operation ends early; the last call is the last of them.
+  /// The remaining calls of an operation that ends early; the last of them is the operation's last.
   mutating func end(_ end: End) -> [Delivery] {
     let error: Int32 =
       switch end {
@@ -123,7 +121,7 @@ struct OperationProgress {
   }
 
   /// The interval has passed.
-  /// - Parameter strict: whether the handler is to be called even if too little has come for it.
+  /// - Parameter strict: whether the handler is called even with less than the low-water mark.
   mutating func intervalPassed(strict: Bool) -> Delivery? {
     guard manner == .pieces else { return nil }
     switch direction {
@@ -140,22 +138,5 @@ struct OperationProgress {
   private mutating func takeData() -> DispatchData {
     defer { data = .empty }
     return data
-  }
-}
-
-/// The least and the most that one intermediate call of a handler is told of, in bytes.
-struct WaterMarks: Equatable {
-  private(set) var low = 1 << 20
-  private(set) var high = Int.max
-
-  /// Setting one mark moves the other if they would cross. Negative numbers stand for no limit.
-  mutating func setLow(_ value: Int) {
-    low = value < 0 ? .max : max(1, value)
-    high = max(high, low)
-  }
-
-  mutating func setHigh(_ value: Int) {
-    high = value < 0 ? .max : max(1, value)
-    low = min(low, high)
   }
 }

@@ -109,29 +109,3 @@ struct DescriptorScheduleTests {
     while !fifo.isEmpty { #expect(fifo.removeFirst() % 2 == 1) }
   }
 }
-
-@Suite("The state of a channel")
-struct ChannelStateTests {
-  @Test("S128 closing refuses, and happens once")
-  func closing() {
-    var state = ChannelState()
-    #expect(state.admission() == .admitted)
-    #expect(state.close() == .leave)
-    #expect(state.isClosed)
-    #expect(state.admission() == .refused(125))
-    #expect(state.close() == .nothing)
-    #expect(state.fail(5) == .nothing)
-    #expect(state.admission() == .refused(125))
-  }
-
-  @Test("S130 a channel without a file refuses with the reason until it is closed")
-  func failing() {
-    var state = ChannelState()
-    #expect(state.fail(5) == .leave)
-    #expect(!state.isClosed)
-    #expect(state.admission() == .refused(5))
-    #expect(state.fail(6) == .nothing)
-    #expect(state.close() == .nothing)
-    #expect(state.admission() == .refused(125))
-  }
-}
