@@ -71,6 +71,11 @@ public class DispatchQueue: DispatchObject {
       Trap.clientBug(
         "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
     }
+    if last.isOwned || last.hasReaders {
+      Trap.clientBug(
+        "the last reference to queue \"\(label)\" was released while an item of it ran, or after longjmp or an "
+          + "exception had left one")
+    }
     name.free()
     guard let target else { return }
     // Before the target goes: this is where a finalizer runs.

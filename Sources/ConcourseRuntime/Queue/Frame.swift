@@ -103,8 +103,8 @@ extension concourse_thread {
 /// What is due when a thread exits.
 ///
 /// An item that ends its thread (`pthread_exit`, `pthread_cancel`) never returns: its queue stays owned, its group never
-/// empties, and threads that wait for it hang. The C library unwinds the stack and then runs this hook, on memory
-/// where the frames were, so the innermost queue is kept beside the frame.
+/// empties, and threads that wait for it hang. So does one that `longjmp` or a C++ exception leaves, which shows only
+/// here. The frames lay on a stack that has been unwound by now, so the innermost queue is kept beside the frame.
 enum ThreadExit {
   /// Arms the hook on the calling thread; every thread does so when it learns its id.
   /// - Returns: false when the hook has run already, or the system refuses it.
@@ -113,16 +113,17 @@ enum ThreadExit {
   private static func run() {
     let thread = CurrentThread.state
     if thread.pointee.frame != nil {
-      // SAFETY: the item's runner has kept the queue alive, and cannot have let go of it.
+      // SAFETY: whoever runs an item has a reference to its queue, and releasing the last one traps while the item has
+      // not returned.
       let queue = Unmanaged<DispatchQueue>.fromOpaque(thread.pointee.queue!).takeUnretainedValue()
       Trap.clientBug(
-        "an item of queue \"\(queue.label)\" ended its thread (pthread_exit or pthread_cancel): it never returns, "
-          + "and what it holds is never given back")
+        "an item of queue \"\(queue.label)\" never returned: it ended its thread (pthread_exit, pthread_cancel), or "
+          + "longjmp or an exception left it; what it holds is never given back")
     }
     if thread.pointee.once_depth > 0 {
       Trap.clientBug(
-        "a body that runs once ended its thread (pthread_exit or pthread_cancel): threads that wait for it would wait for ever"
-      )
+        "a body that runs once never returned: it ended its thread (pthread_exit, pthread_cancel), or longjmp or an "
+          + "exception left it; threads that wait for it would wait for ever")
     }
     if thread.pointee.worker != nil {
       Trap.clientBug("a thread of the pool was ended from outside (pthread_cancel)")

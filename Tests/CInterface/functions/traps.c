@@ -3,6 +3,8 @@
 
 #include "check.h"
 
+#include <setjmp.h>
+
 static dispatch_queue_t outer_queue, inner_queue;
 
 static void sync_outer(void *context) { dispatch_sync_f(outer_queue, context, nothing); }
@@ -164,6 +166,31 @@ static void null_queue(void) {
   dispatch_async_f(none, NULL, nothing);
   wait_for_death();
 }
+static void release(void *queue) { dispatch_release((dispatch_queue_t)queue); }
+static void release_in_item(void) {
+  dispatch_queue_t queue = made("released", NULL);
+  dispatch_sync_f(queue, queue, release);
+}
+static void release_in_reader(void) {
+  dispatch_queue_t queue = made("released", DISPATCH_QUEUE_CONCURRENT);
+  dispatch_sync_f(queue, queue, release);
+}
+static void jump(void *place) { longjmp(*(jmp_buf *)place, 1); }
+static void *leave_item(void *queue) {
+  jmp_buf place;
+  if (setjmp(place) == 0) dispatch_sync_f((dispatch_queue_t)queue, &place, jump);
+  return NULL;
+}
+static void release_after_jump(void) {
+  dispatch_queue_t queue = made("left", NULL);
+  leave_item(queue);
+  dispatch_release(queue);
+}
+static void leave_item_by_jump(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, leave_item, made("left", NULL));
+  pthread_join(thread, NULL);
+}
 
 int main(void) {
   dies(over_release);
@@ -195,6 +222,11 @@ int main(void) {
   dies(sync_main_on_main);
   // The toolchain's library lets another thread have it, and serves nothing.
   if (on_concourse()) dies(main_on_another_thread);
+  dies(release_in_item);
+  dies(release_in_reader);
+  dies(release_after_jump);
+  // Noticed when the thread ends; not by the toolchain's library.
+  if (on_concourse()) dies_saying(leave_item_by_jump, "an item of queue \"left\" never returned: ");
   dies(main_twice);
   dies(merge_into_timer);
   dies(set_timer_of_data);

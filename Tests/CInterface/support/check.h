@@ -102,9 +102,9 @@ UNUSED static bool is_fatal(int signal_number) {
          (!on_concourse() && (signal_number == SIGSEGV || signal_number == SIGBUS));
 }
 
-// Runs `misuse` in a child process, which is to die of it, on whatever thread. The calling process must not have
-// used dispatch before: a child has only the thread that forked.
-UNUSED static void check_dies(void (*misuse)(void), const char *text, const char *file, int line) {
+// Runs `misuse` in a child process, which is to die of it, on whatever thread, with `words` in its last line. The calling
+// process must not have used dispatch before: a child has only the thread that forked.
+UNUSED static void check_dies(void (*misuse)(void), const char *words, const char *text, const char *file, int line) {
   int ends[2];
   if (pipe(ends) != 0) abort();
   fflush(NULL);
@@ -134,12 +134,14 @@ UNUSED static void check_dies(void (*misuse)(void), const char *text, const char
   check_that(died, text, file, line);
   if (!on_concourse()) return;
   static const char beginning[] = "Concourse: BUG IN CLIENT OF DISPATCH: ";
-  bool speaks = strncmp(said, beginning, strlen(beginning)) == 0 && strchr(said, '\n') == said + length - 1;
+  bool speaks = strncmp(said, beginning, strlen(beginning)) == 0 && strchr(said, '\n') == said + length - 1 &&
+                strstr(said, words) != NULL;
   if (!speaks) fprintf(stderr, "%s:%d: says: %s\n", file, line, said);
   check_that(speaks, "it says why it dies, in one line", file, line);
 }
 
-#define dies(misuse) check_dies((misuse), #misuse " dies", __FILE__, __LINE__)
+#define dies(misuse) dies_saying(misuse, "")
+#define dies_saying(misuse, words) check_dies((misuse), (words), #misuse " dies", __FILE__, __LINE__)
 
 // For a misuse that is noticed by another thread.
 UNUSED static void wait_for_death(void) {

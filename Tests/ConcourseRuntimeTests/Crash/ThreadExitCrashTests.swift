@@ -4,7 +4,8 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Crash {
-  /// An item that ends its thread never returns, and what it holds would be held for ever.
+  /// An item that ends its thread never returns, and what it holds would be held for ever. Tests/CInterface has items
+  /// that longjmp and exceptions leave.
   @Suite("Threads that end inside an item", .enabled(if: !Sanitizer.isOn))
   struct ThreadExitCrashTests {
     @Test("S147 an asynchronous item, serial, concurrent and global")
@@ -14,18 +15,18 @@ extension Crash {
         awaitDeath()
       }
       serial.says(
-        "an item of queue \"serial\" ended its thread (pthread_exit or pthread_cancel): it never returns, "
-          + "and what it holds is never given back")
+        "an item of queue \"serial\" never returned: it ended its thread (pthread_exit, pthread_cancel), or longjmp or "
+          + "an exception left it; what it holds is never given back")
       let concurrent = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         DispatchQueue(label: "concurrent", attributes: .concurrent).async { endThread() }
         awaitDeath()
       }
-      concurrent.says("an item of queue \"concurrent\" ended its thread")
+      concurrent.says("an item of queue \"concurrent\" never returned: it ended its thread")
       let global = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         DispatchQueue.global(qos: .utility).async { endThread() }
         awaitDeath()
       }
-      global.says("an item of queue \"com.apple.root.utility-qos\" ended its thread")
+      global.says("an item of queue \"com.apple.root.utility-qos\" never returned: it ended its thread")
     }
 
     @Test("S147 a synchronous item on a thread of the program's, the first thing it does")
@@ -33,16 +34,16 @@ extension Crash {
       let first = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         #expect(onThreads(1) { _ in DispatchQueue(label: "sync").sync { endThread() } })
       }
-      first.says("an item of queue \"sync\" ended its thread")
+      first.says("an item of queue \"sync\" never returned: it ended its thread")
       let reader = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         #expect(
           onThreads(1) { _ in DispatchQueue(label: "reader", attributes: .concurrent).sync { endThread() } })
       }
-      reader.says("an item of queue \"reader\" ended its thread")
+      reader.says("an item of queue \"reader\" never returned: it ended its thread")
       let waiting = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         #expect(onThreads(1) { _ in DispatchQueue(label: "waiting").asyncAndWait { endThread() } })
       }
-      waiting.says("an item of queue \"waiting\" ended its thread")
+      waiting.says("an item of queue \"waiting\" never returned: it ended its thread")
     }
 
     @Test("S147 the innermost of nested items has the blame, and one that has returned has none")
@@ -51,7 +52,7 @@ extension Crash {
         DispatchQueue(label: "outer").async { DispatchQueue(label: "inner").sync { endThread() } }
         awaitDeath()
       }
-      inner.says("an item of queue \"inner\" ended its thread")
+      inner.says("an item of queue \"inner\" never returned: it ended its thread")
       let outer = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         DispatchQueue(label: "outer").async {
           DispatchQueue(label: "inner").sync {}
@@ -59,7 +60,7 @@ extension Crash {
         }
         awaitDeath()
       }
-      outer.says("an item of queue \"outer\" ended its thread")
+      outer.says("an item of queue \"outer\" never returned: it ended its thread")
     }
 
     @Test("S147 a cancelled thread")
@@ -71,7 +72,7 @@ extension Crash {
         }
         awaitDeath()
       }
-      end.says("an item of queue \"cancelled\" ended its thread")
+      end.says("an item of queue \"cancelled\" never returned: it ended its thread")
     }
 
     @Test("S147 an item of the main queue", .enabled(if: MainThreadLoan.isPossible))
@@ -83,7 +84,7 @@ extension Crash {
         }
         awaitDeath()
       }
-      end.says("an item of queue \"com.apple.main-thread\" ended its thread")
+      end.says("an item of queue \"com.apple.main-thread\" never returned: it ended its thread")
     }
 
     @Test("S147 an iteration of a parallel loop, and a body that runs once")
@@ -91,13 +92,31 @@ extension Crash {
       let loop = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         #expect(onThreads(1) { _ in DispatchQueue.concurrentPerform(iterations: 1) { _ in endThread() } })
       }
-      loop.says("an item of queue \"com.apple.root.default-qos\" ended its thread")
+      loop.says("an item of queue \"com.apple.root.default-qos\" never returned: it ended its thread")
       let once = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         #expect(onThreads(1) { _ in DispatchOnce().perform { endThread() } })
       }
       once.says(
-        "a body that runs once ended its thread (pthread_exit or pthread_cancel): threads that wait for it would wait for ever"
-      )
+        "a body that runs once never returned: it ended its thread (pthread_exit, pthread_cancel), or longjmp or an "
+          + "exception left it; threads that wait for it would wait for ever")
+    }
+
+    @Test("S147 the last reference to a queue goes although an item of it has not returned")
+    func lastReference() async {
+      let owned = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "owned")
+        let isTaken = queue.state.takeExclusively(CurrentThread.id)
+        #expect(isTaken)
+      }
+      owned.says(
+        "the last reference to queue \"owned\" was released while an item of it ran, or after longjmp or an exception "
+          + "had left one")
+      let read = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "read", attributes: .concurrent)
+        let isTaken = queue.state.takeReaderPlace()
+        #expect(isTaken)
+      }
+      read.says("the last reference to queue \"read\" was released while an item of it ran")
     }
 
     @Test("S147 outside of items a thread that has run some may end as it likes")
