@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// The system calls of the event road that can be refused for want of something or by a sandbox, by name,
-/// so that tests can refuse them (SystemScript.swift).
+/// The system calls of the event road that can be refused for want of something or by a sandbox, and the making of
+/// threads, by name, so that tests can refuse them (SystemScript.swift).
 enum SystemCall: UInt8, CaseIterable {
   case epollCreate, epollControl, epollWait, poll
   case timerCreate, timerSet, eventCreate
@@ -12,6 +12,7 @@ enum SystemCall: UInt8, CaseIterable {
   case ringSetup, ringEnter, ringRegister
   case map
   case socket, bind
+  case thread
 }
 
 /// The one way through which the event road enters the kernel.

@@ -12,7 +12,7 @@ enum SystemThread {
     settleLazies()
     _ = Process.watchesForks
     Process.noteThread()
-    return concourse_spawn(entry, argument)
+    return Int32(-System.call(.thread) { -Int(concourse_spawn(entry, argument)) })
   }
 
   /// Makes what is made on first use, while there is one thread.

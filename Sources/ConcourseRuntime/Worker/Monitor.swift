@@ -24,8 +24,8 @@ final class Monitor {
   private let tickWord = Atomic<UInt32>(0)
   /// A lowered thread has needed the event loop for the first time.
   private let wantsEventLoop = Atomic<Bool>(false)
-  /// The system has refused the thread: then even a lowered thread's is better than none.
-  private let wasRefused = Atomic<Bool>(false)
+  /// When the system last refused the thread, 0 if it never has. Then even a lowered thread's is better than none.
+  private let refusal = Atomic<UInt64>(0)
   private let runs = Atomic<Bool>(false)
   private var looks = 0
 
@@ -76,7 +76,7 @@ final class Monitor {
     } else if before == State.absent || before == State.wanted {
       // ORDERING: relaxed, and for the exchange releasing; whoever starts this thread's band starts the monitor too,
       // as soon as it goes on, and finds what was asked for.
-      if CurrentThread.state.pointee.nice > 0 && !wasRefused.load(ordering: .relaxed) {
+      if CurrentThread.state.pointee.nice > 0 && refusal.load(ordering: .relaxed) == 0 {
         _ = state.compareExchange(expected: State.absent, desired: State.wanted, ordering: .releasing)
         return watchAgain(after: before)
       }
@@ -91,9 +91,13 @@ final class Monitor {
     if now != State.wanted && now != before { watch() }
   }
 
+  /// Makes the thread, unless the system has refused it within the last tick.
   /// - Returns: false when the state was another.
   @discardableResult
   private func start(as first: UInt32, insteadOf former: UInt32) -> Bool {
+    // ORDERING: relaxed; a time to compare with.
+    let refused = refusal.load(ordering: .relaxed)
+    guard refused == 0 || Clock.uptime() &- refused >= Self.tick else { return true }
     // ORDERING: acquiring and releasing; one caller makes the thread.
     guard
       state.compareExchange(expected: former, desired: first, ordering: .acquiringAndReleasing).exchanged
@@ -106,10 +110,10 @@ final class Monitor {
         Unmanaged<Monitor>.fromOpaque(argument!).takeUnretainedValue().run()
         return nil
       }, Unmanaged.passUnretained(self).toOpaque())
-    // ORDERING: releasing; refused: the next call tries again. The pool works without, only it cannot
+    // ORDERING: releasing; refused: a later call tries again. The pool works without, only it cannot
     // see workers blocked in foreign calls.
     if failure != 0 {
-      wasRefused.store(true, ordering: .relaxed)
+      refusal.store(Clock.uptime(), ordering: .relaxed)
       state.store(State.absent, ordering: .releasing)
     }
     return true
