@@ -40,14 +40,17 @@ struct Lock: ~Copyable {
     }
     // ORDERING: acquiring as in `lock`. Writing 2 acquires the lock and says that sleepers may exist. This may cause
     // a futile wake-up, but loses none.
+    var waits = 0
     while word.exchange(2, ordering: .acquiring) != 0 {
       guard Process.isForkedChild else {
         _ = Futex.wait(word, expected: 2)
         continue
       }
       // A thread of the parent that held the lock at the fork does not exist here, and never unlocks it.
-      if Futex.wait(word, expected: 2, deadline: .uptime(Clock.uptime() &+ Self.patienceInChild)) == .timedOut
-      {
+      let deadline = Deadline.uptime(Clock.uptime() &+ Self.waitInChild)
+      guard Futex.wait(word, expected: 2, deadline: deadline) == .timedOut else { continue }
+      waits += 1
+      if waits == Self.waitsInChild {
         Trap.clientBug(
           "a lock of the runtime is needed in a forked child process, and a thread of the parent held it at the fork; "
             + "only exec and sync on idle queues work after fork")
@@ -55,6 +58,10 @@ struct Lock: ~Copyable {
     }
   }
 
-  /// One second. A holder needs only some instructions, so after that time it does not exist in the child.
-  private static var patienceInChild: UInt64 { 1_000_000_000 }
+  /// One second in all. A holder needs only some instructions, so after that time it does not exist in the child.
+  ///
+  /// The child may have made threads of its own. While it is stopped (SIGSTOP, a debugger) the clock runs on, for holder
+  /// and waiter. That ends one of the ten waits, and the holder has the others to go on.
+  private static var waitInChild: UInt64 { 100_000_000 }
+  private static var waitsInChild: Int { 10 }
 }

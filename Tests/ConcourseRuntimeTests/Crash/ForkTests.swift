@@ -84,6 +84,22 @@ extension Crash {
       )
     }
 
+    @Test("S148 a child that is stopped while one of its threads waits for a lock that another holds goes on")
+    func stoppedWhileLockIsHeld() async {
+      await #expect(processExitsWith: .success) {
+        warmUp(DispatchQueue(label: "queue"))
+        let status = inForkedChild {
+          var holder = pthread_t()
+          guard pthread_create(&holder, nil, { _ in Contended.hold() }, nil) == 0 else { _exit(1) }
+          // ORDERING: acquiring; pairs with the store in `hold`.
+          while !Contended.isHeld.load(ordering: .acquiring) { Processor.yield() }
+          Contended.lock.lock()
+          _exit(3)
+        }
+        #expect(status == 3 << 8)
+      }
+    }
+
     @Test("S148 async in the child of a process whose workers are all busy")
     func asyncWhileBusy() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
@@ -190,6 +206,32 @@ extension Crash {
   }
 }
 
+/// A lock whose holder has the process stopped while another thread waits for it.
+private enum Contended {
+  static let lock = Lock()
+  static let isHeld = Atomic<Bool>(false)
+
+  static func hold() -> UnsafeMutableRawPointer? {
+    lock.lock()
+    // ORDERING: releasing; pairs with the load in the test.
+    isHeld.store(true, ordering: .releasing)
+    while SystemThread.isAsleep(UInt32(getpid())) != true { Processor.yield() }
+    let own = getpid()
+    let helper = forkProcess()
+    if helper == 0 {
+      // Longer than the patience of the waiting thread.
+      usleep(1_200_000)
+      kill(own, SIGCONT)
+      _exit(0)
+    }
+    kill(own, SIGSTOP)
+    // The waiting thread goes on first, and finds its time over.
+    usleep(50_000)
+    lock.unlock()
+    return nil
+  }
+}
+
 /// Makes the pool and lets it run something on `queue`.
 private func warmUp(_ queue: DispatchQueue) {
   let done = DispatchSemaphore(value: 0)
@@ -217,16 +259,19 @@ func inForkedChild(_ body: () -> Void) -> Int32 {
   return status
 }
 
-private func endOfForkedChild(_ body: () -> Void) -> Int32 {
-  // Swift hides `fork`, since what follows it is delicate, and delicate is what is tested here.
+/// Swift hides `fork`, since what follows it is delicate, and delicate is what is tested here.
+private func forkProcess() -> pid_t {
   typealias Fork = @convention(c) () -> pid_t
   // SAFETY: this is the type of the C library's `fork`.
-  let fork = unsafeBitCast(dlsym(nil, "fork")!, to: Fork.self)
+  return unsafeBitCast(dlsym(nil, "fork")!, to: Fork.self)()
+}
+
+private func endOfForkedChild(_ body: () -> Void) -> Int32 {
   // The child's end is closed by its end, however that comes.
   var ends: [Int32] = [0, 0]
   precondition(pipe(&ends) == 0)
   for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-  let child = fork()
+  let child = forkProcess()
   if child == 0 {
     body()
     _exit(2)
