@@ -33,6 +33,7 @@ enum SystemThread {
 
   /// Names the calling thread for `ps`, `top` and debuggers; 15 bytes at most.
   static func setName(_ name: StaticString) {
+    assert(name.utf8CodeUnitCount <= 15, "the system refuses longer names")
     concourse_set_thread_name(UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
   }
 

@@ -36,7 +36,7 @@ extension DispatchSource: DispatchSourceSignal {}
 ///
 /// A handler rather than a signalfd: a signalfd needs the signal blocked in every thread, including those that the
 /// program creates. The handler calls the one that it replaced. If every thread of the program blocks the signal, as
-/// in many daemons, the thread `concourse-signal` receives it.
+/// in many daemons, the thread `concourse-sig` receives it.
 final class SignalHub: FileWatchOwner, TimerOwner {
   static let shared = SignalHub()
 
@@ -45,8 +45,9 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   private var sources: [Int32: [SignalBackend]] = [:]
   private var watch: FileWatch?
   private var eventDescriptor: Int32 = -1
-  /// Polls the counts while there is no eventfd.
+  /// Polls the counts while there is no eventfd, and makes the receiving thread for a lowered worker.
   private var timer: LoopTimer?
+  private var wantsThread = false
   /// All signals that ever had a source: those that the receiving thread unblocks.
   private let mask = Atomic<UInt64>(0)
   /// The futex on which the receiving thread sleeps; incremented whenever `mask` changes. 0 until the thread exists.
@@ -82,9 +83,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
       guard eventDescriptor < 0 else { return (nil, nil) }
       eventDescriptor = Int32(System.call(.eventCreate) { System.result(concourse_eventfd()) })
       guard eventDescriptor >= 0 else {
-        let timer = self.timer ?? LoopTimer(owner: self)
-        self.timer = timer
-        return (nil, timer)
+        return (nil, theTimer())
       }
       concourse_signal_report_to(eventDescriptor)
       watch = FileWatch(descriptor: eventDescriptor, interest: .read, owner: self)
@@ -103,6 +102,18 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   func timerIsDue(_ timer: LoopTimer) {
     deliver()
     listen()
+    let wantsThread = lock.withLock { () -> Bool in
+      defer { self.wantsThread = false }
+      return self.wantsThread
+    }
+    if wantsThread { startThread() }
+  }
+
+  /// Call under `lock`.
+  private func theTimer() -> LoopTimer {
+    let timer = timer ?? LoopTimer(owner: self)
+    self.timer = timer
+    return timer
   }
 
   /// Raises the counted deliveries in the sources.
@@ -127,9 +138,22 @@ final class SignalHub: FileWatchOwner, TimerOwner {
     // ORDERING: releasing; pairs with the acquiring load of `changes` in `receiveSignals`; publishes `mask`.
     let before = changes.wrappingAdd(1, ordering: .releasing).oldValue
     guard before == 0 else { return Futex.wake(changes, count: 1) }
+    // A thread that a lowered worker makes is lowered for good. The threads that poll are not lowered.
+    guard CurrentThread.state.pointee.nice > 0 else { return startThread() }
+    let timer = lock.withLock { () -> LoopTimer in
+      wantsThread = true
+      return theTimer()
+    }
+    timer.set(.uptime(Clock.uptime() &+ Self.samplingInterval))
+  }
+
+  private func startThread() {
     let failure = SystemThread.spawn(
       { argument in
-        SystemThread.setName("concourse-signal")
+        // The worker that makes the thread may have been raised.
+        let priority = Runtime.shared.bands[0].priority
+        if priority.mayRaise { SystemThread.setNice(priority.base) }
+        SystemThread.setName("concourse-sig")
         // SAFETY: the shared hub is never destroyed.
         Unmanaged<SignalHub>.fromOpaque(argument!).takeUnretainedValue().receiveSignals()
       }, Unmanaged.passUnretained(self).toOpaque())

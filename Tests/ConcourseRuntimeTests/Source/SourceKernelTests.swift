@@ -177,5 +177,52 @@ extension Engine {
       close(writer)
       close(reader)
     }
+
+    @Test("S112 the thread that takes signals has the process's nice value, whoever makes it")
+    func nicenessOfTaker() async {
+      await #expect(processExitsWith: .success) { takerIsMade(by: .background) }
+      await #expect(processExitsWith: .success) { takerIsMade(by: .userInteractive) }
+      await #expect(processExitsWith: .success) {
+        // Without the right to raise threads.
+        if geteuid() == 0 { #expect(setuid(65534) == 0) }
+        takerIsMade(by: .background)
+      }
+    }
   }
+}
+
+/// A first signal source, activated in an item of a class.
+private func takerIsMade(by qosClass: DispatchQoS.QoSClass) {
+  // SAFETY: the item alone uses it, once it has a handler.
+  nonisolated(unsafe) let source = DispatchSource.makeSignalSource(signal: SIGUSR2)
+  source.setEventHandler {}
+  DispatchQueue.global(qos: qosClass).async { source.activate() }
+  let found = Shared<Int32?>(nil)
+  #expect(
+    awaitValue {
+      let nice = nice(ofThreadNamed: "concourse-sig")
+      found.change { $0 = nice }
+      return nice != nil
+    })
+  #expect(found.value == threadNice())
+  withExtendedLifetime(source) {}
+}
+
+private func nice(ofThreadNamed name: String) -> Int32? {
+  guard let directory = opendir("/proc/self/task") else { return nil }
+  defer { closedir(directory) }
+  while let entry = readdir(directory) {
+    let id = withUnsafePointer(to: &entry.pointee.d_name) { name in
+      name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+    guard let number = id_t(id), let file = fopen("/proc/self/task/\(id)/comm", "re") else { continue }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 32)
+    guard fgets(&line, 32, file) != nil else { continue }
+    let bytes = line.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }
+    if String(decoding: bytes, as: UTF8.self) == name {
+      return getpriority(__priority_which_t(PRIO_PROCESS.rawValue), number)
+    }
+  }
+  return nil
 }
