@@ -60,8 +60,7 @@ final class EchoClient {
   }
 
   /// Exactly so many bytes, or fewer at the end of the stream.
-  /// - Parameter mayBeReset: whether the stream may also end because the other side has closed on unread bytes.
-  func receive(_ count: Int, mayBeReset: Bool = false) throws -> [UInt8] {
+  func receive(_ count: Int) throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     var received = 0
     while received < count {
@@ -69,7 +68,6 @@ final class EchoClient {
       let more = bytes.withUnsafeMutableBytes {
         recv(descriptor, $0.baseAddress! + received, $0.count - received, 0)
       }
-      if more < 0 && errno == ECONNRESET && mayBeReset { return Array(bytes[..<received]) }
       try #require(more >= 0, "recv: errno \(errno)")
       if more == 0 { return Array(bytes[..<received]) }
       received += more

@@ -10,6 +10,8 @@ final class Connection: @unchecked Sendable {
   private let queue = DispatchQueue(label: "echo.connection")
   private let whenClosed: @Sendable (Connection) -> Void
   private var state = ConnectionState()
+  /// When input was last thrown away.
+  private var heardAt = DispatchTime.now()
   private var outbox = Outbox()
   private var reading: SwitchedSource
   /// Made when output is pending for the first time, which may never be.
@@ -53,6 +55,7 @@ final class Connection: @unchecked Sendable {
   // MARK: On the queue
 
   private func readInput() {
+    if state.isLingering { return discardInput() }
     // Otherwise a single read for an event: nobody should wait because somebody else sends a lot.
     repeat { readOnce() } while state.isStopping && state.readsInput
   }
@@ -63,8 +66,45 @@ final class Connection: @unchecked Sendable {
       switch Socket.receive(descriptor, into: buffer) {
       case .bytes(let count): echo(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
       case .nothing: if state.isStopping { perform(state.inputEnded(pending: outbox.count)) }
-      case .end: perform(state.inputEnded(pending: outbox.count))
+      case .end: perform(state.clientEnded(pending: outbox.count))
       case .failed: fail()
+      }
+    }
+  }
+
+  /// Seconds of silence that end a connection whose output has ended.
+  private static let silence = 1.0
+
+  private func discardInput() {
+    heardAt = .now()
+    withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
+      // Some for an event: the end of the grace must come in between.
+      for _ in 0..<16 {
+        switch Socket.receive(descriptor, into: buffer) {
+        case .bytes: continue
+        case .nothing: return
+        case .end: return perform(state.clientEnded(pending: 0))
+        // It has closed without reading all: nobody misses anything.
+        case .failed: return perform(state.failed())
+        }
+      }
+    }
+  }
+
+  private func linger() {
+    shutdown(descriptor, Int32(SHUT_WR))
+    writing?.suspend()
+    discardInput()
+    waitForSilence()
+  }
+
+  private func waitForSilence() {
+    let end = heardAt + Connection.silence
+    queue.asyncAfter(deadline: end) {
+      if self.heardAt + Connection.silence > end {
+        if self.state.isLingering { self.waitForSilence() }
+      } else {
+        self.perform(self.state.lingered())
       }
     }
   }
@@ -129,7 +169,10 @@ final class Connection: @unchecked Sendable {
       // Nothing may come any more that would wake the source.
       if state.isStopping { readInput() }
     case .endInput:
-      reading.cancel()
+      reading.suspend()
+    case .linger:
+      reading.resume()
+      linger()
     case .close:
       reading.cancel()
       writing?.cancel()

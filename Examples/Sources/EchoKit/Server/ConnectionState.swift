@@ -7,6 +7,9 @@ struct ConnectionState {
     case paused
     /// No more input comes or is wanted; pending output still has to leave.
     case finishing
+    /// All output has left, and its end. What the client still sends is thrown away until it ends, too: to close on
+    /// unread input would reset the connection, and the client might lose output that it has not read yet.
+    case lingering
     case closed
   }
 
@@ -17,6 +20,8 @@ struct ConnectionState {
     case resumeInput
     /// Read no more, for good.
     case endInput
+    /// End the output, and throw away what comes in.
+    case linger
     /// Put everything away.
     case close
   }
@@ -27,10 +32,13 @@ struct ConnectionState {
   static let lowWater = 64 << 10
 
   private var state = State.flowing
+  /// Whether the client has ended its output.
+  private var hasEnded = false
   /// Once nothing more has come in, it is the end.
   private(set) var isStopping = false
 
   var readsInput: Bool { state == .flowing }
+  var isLingering: Bool { state == .lingering }
   var isClosed: Bool { state == .closed }
 
   /// Output was put aside or has left; so much is pending now.
@@ -46,22 +54,41 @@ struct ConnectionState {
       return .resumeInput
     case .finishing:
       guard pending == 0 else { return .none }
-      state = .closed
-      return .close
-    case .closed:
+      return finished()
+    case .lingering, .closed:
       return .none
     }
   }
 
-  /// The client sends no more, or we want no more from it.
+  /// The client sends no more.
+  mutating func clientEnded(pending: Int) -> Action {
+    hasEnded = true
+    guard state == .lingering else { return inputEnded(pending: pending) }
+    state = .closed
+    return .close
+  }
+
+  /// We want no more from the client.
   mutating func inputEnded(pending: Int) -> Action {
     switch state {
     case .flowing, .paused:
-      state = pending > 0 ? .finishing : .closed
-      return pending > 0 ? .endInput : .close
-    case .finishing, .closed:
+      guard pending > 0 else { return finished() }
+      state = .finishing
+      return .endInput
+    case .finishing, .lingering, .closed:
       return .none
     }
+  }
+
+  private mutating func finished() -> Action {
+    state = hasEnded ? .closed : .lingering
+    return hasEnded ? .close : .linger
+  }
+
+  /// The client has been silent for long enough.
+  mutating func lingered() -> Action {
+    guard state == .lingering else { return .none }
+    return failed()
   }
 
   /// The server stops: what has arrived so far is still echoed.
@@ -70,7 +97,7 @@ struct ConnectionState {
   /// The connection is broken, or has had enough time.
   mutating func failed() -> Action {
     switch state {
-    case .flowing, .paused, .finishing:
+    case .flowing, .paused, .finishing, .lingering:
       state = .closed
       return .close
     case .closed:
