@@ -165,11 +165,18 @@ extension Band {
   /// after the other; taking turns would cost more than the entries.
   private func leavesWork(_ worker: WorkerPointer) -> Bool {
     guard isDeferring(worker) else { return false }
-    for other in workers where other != worker && isDeferring(other) {
+    // ORDERING: acquiring, here and below; pairs with `beginsDeferring`, publishes the record.
+    var candidate = lastDeferring.load(ordering: .acquiring)
+    for _ in 0..<2 {
       // ORDERING: sequentially consistent; the other looks at the lists after it has changed its status (Park/README.md).
-      if other.pointee.status.load(ordering: .sequentiallyConsistent) == WorkerRecord.Status.active {
+      if let other = candidate, other != worker,
+        other.pointee.status.load(ordering: .sequentiallyConsistent) == WorkerRecord.Status.active,
+        isDeferring(other)
+      {
         return true
       }
+      // ORDERING: acquiring; see above.
+      candidate = deferringBefore.load(ordering: .acquiring)
     }
     return false
   }
@@ -217,6 +224,9 @@ extension Band {
       worker.pointee.cameBack.store(false, ordering: .relaxed)
       return false
     }
+    // As in `search`, which it skips.
+    // ORDERING: relaxed; the worker's own.
+    worker.pointee.deferral.runDry(progress: worker.pointee.progress.load(ordering: .relaxed))
     release(kept: worker)
     return true
   }

@@ -22,6 +22,9 @@ final class Band {
   var freeRecords: [WorkerPointer] = []
   /// The record made last. Written under `idleLock`.
   let newestRecord = Atomic<WorkerPointer?>(nil)
+  /// The worker that was the last to begin deferring entries, and the one before it. Hints.
+  let lastDeferring = Atomic<WorkerPointer?>(nil)
+  let deferringBefore = Atomic<WorkerPointer?>(nil)
   /// Workers that a lowered thread wanted: the monitor spawns them.
   let wantedThreads = Atomic<Int>(0)
 
@@ -107,11 +110,21 @@ final class Band {
       monitor._withUnsafeGuaranteedRef({ $0.hasThread })
     {
       // ORDERING: relaxed; the worker's own.
-      if worker.pointee.deferral.defers(progress: worker.pointee.progress.load(ordering: .relaxed)) {
+      let progress = worker.pointee.progress.load(ordering: .relaxed)
+      let isNew = !worker.pointee.deferral.isRecent(progress: progress)
+      if worker.pointee.deferral.defers(progress: progress) {
+        if isNew { beginsDeferring(worker) }
         return monitor._withUnsafeGuaranteedRef { $0.watch() }
       }
     }
     noteWork()
+  }
+
+  @inline(never)
+  private func beginsDeferring(_ worker: WorkerPointer) {
+    // ORDERING: acquiring and releasing, then releasing; pairs with the loads in `leavesWork`, publishes the record.
+    let before = lastDeferring.exchange(worker, ordering: .acquiringAndReleasing)
+    if before != worker { deferringBefore.store(before, ordering: .releasing) }
   }
 
   /// Wakes or makes a worker.

@@ -53,12 +53,12 @@ struct Deferral: ~Copyable {
 
   private let cost = EntryCost()
   // ORDERING: relaxed throughout; OWNED BY the worker, and atomic as in `EntryCost`.
-  /// Whether the clock runs: from the first push after a search to the next search.
-  private let isMeasuring = Atomic<Bool>(false)
+  /// Whether the clock runs: from the first push after a search to the next search, or until the worker parks.
+  let isMeasuring = Atomic<Bool>(false)
   /// Whether the worker has deferred an entry and taken none from a root since.
   private let hasDeferred = Atomic<Bool>(false)
-  /// The worker's progress when it last deferred an entry.
-  private let last = Atomic<UInt32>(0)
+  /// The worker's progress when it last deferred an entry. At first, long ago.
+  private let last = Atomic<UInt32>(0 &- memory &- 1)
 
   /// The worker has pushed an entry.
   /// - Returns: whether the worker will take the entry itself, so that no other needs to be woken.
@@ -85,7 +85,7 @@ struct Deferral: ~Copyable {
     cost.begin(progress: progress, now: now)
   }
 
-  /// The worker has found nothing to do: searching does not count.
+  /// The worker has found nothing to do, or parks: neither searching nor sleeping counts.
   func runDry(progress: UInt32, now: @autoclosure () -> UInt64 = Clock.uptime()) {
     settle()
     // ORDERING: relaxed; see above.
@@ -102,6 +102,7 @@ struct Deferral: ~Copyable {
   }
 
   /// Whether the worker has deferred entries lately, and its entries are short still. A hint for other workers.
+  @inline(__always)
   func isRecent(progress: UInt32) -> Bool {
     // ORDERING: relaxed; see above.
     cost.isBelow(Self.short) && progress &- last.load(ordering: .relaxed) <= Self.memory

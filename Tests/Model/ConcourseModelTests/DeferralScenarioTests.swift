@@ -59,6 +59,38 @@ extension ModelSuite {
         })
     }
 
+    /// A worker that was replaced while it waited, and is one too many when it comes back, parks without searching.
+    @Test func theClockStopsForAWorkerThatStepsBack() {
+      let result = Model.explore("a worker steps back", bound: 0) {
+        Model.setProcessors(1)
+        Runtime.shared.monitor.ensureStarted()
+        Model.run()
+        let (semaphore, parked) = (DispatchSemaphore(value: 0), Box(false))
+        let queue = DispatchQueue.global()
+        Model.thread("client") {
+          queue.async {
+            // Runs on another worker, and keeps it until this one has parked.
+            queue.async {
+              semaphore.signal()
+              let worker = Runtime.shared.bands[0].workers.first { $0 != WorkerThread.current }!
+              // ORDERING: relaxed; only a look.
+              while worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.parked {
+                Processor.pause()
+              }
+              // ORDERING: relaxed, both; everybody waits.
+              let isMeasuring = worker.pointee.deferral.isMeasuring.load(ordering: .relaxed)
+              parked.word.store(!isMeasuring, ordering: .relaxed)
+            }
+            semaphore.wait()
+          }
+        }
+        Model.run()
+        // ORDERING: relaxed; everybody has come to rest.
+        Model.check(parked.word.load(ordering: .relaxed), "its sleep counts as an entry")
+      }
+      expectComplete(result)
+    }
+
     /// Two items that each submit another, and a third: each of two workers assumes that the other will continue.
     private static func twoWorkersDefer() {
       Self.begin()
