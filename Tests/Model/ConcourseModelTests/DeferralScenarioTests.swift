@@ -13,10 +13,6 @@ extension ModelSuite {
       Model.run()
     }
 
-    private func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
-      #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
-    }
-
     @Test func aShortItemWakesNoOne() {
       expectComplete(
         Model.explore("an item submits another", bound: 2) {

@@ -102,7 +102,7 @@ extension ModelSuite {
         Model.thread("client") { box.word.store(0, ordering: .relaxed) }
         Model.run()
       }
-      #expect(result.failure == nil && result.isComplete, "\(result)")
+      expectComplete(result)
     }
 
     @Test func virtualTimePassesOnlyWhenAllowed() {

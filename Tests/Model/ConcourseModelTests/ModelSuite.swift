@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import ConcourseModel
+
 /// The explorations. The model's state is global, so these tests run one at a time.
 ///
 /// Sanitizers track stacks and shadow memory per system thread and mistake a coroutine switch for an overflow or a
@@ -11,3 +13,13 @@ import Testing
     if: ProcessInfo.processInfo.environment["CONCOURSE_SANITIZER"] != nil,
     "sanitizers cannot follow coroutine stacks"))
 enum ModelSuite {}
+
+/// Expects that every execution within the bound was explored, and that none failed.
+func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
+  #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
+}
+
+/// The same for a sample, or for one execution.
+func expectNoFailure(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
+  #expect(result.failure == nil, "\(result)", sourceLocation: location)
+}

@@ -5,10 +5,6 @@ import Testing
 /// The pool's guarantee: every submitted item runs, although workers sleep, wait, start and end.
 extension ModelSuite {
   @Suite struct Parking {
-    private func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
-      #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
-    }
-
     /// Two producers, and workers that go to sleep between the posts.
     private static func postAgainstSleep() {
       Model.setProcessors(1)

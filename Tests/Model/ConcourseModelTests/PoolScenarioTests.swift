@@ -64,7 +64,7 @@ extension ModelSuite {
     @Test func everyClassRuns() {
       for flood in [Self.urgent, Self.between, Self.last] {
         let result = flood.explore()
-        #expect(result.failure == nil && result.isComplete, "\(result)")
+        expectComplete(result)
       }
     }
 
@@ -125,7 +125,7 @@ extension ModelSuite {
       let result = Model.explore("steal while the monitor goes to sleep", bound: 1, allowTime: true) {
         Self.stealAgainstDormancy(steals)
       }
-      #expect(result.failure == nil && result.isComplete, "\(result)")
+      expectComplete(result)
       #expect(steals.value > 0, "no execution stole the queue")
     }
   }

@@ -43,10 +43,6 @@ extension ModelSuite {
       }
     }
 
-    private func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
-      #expect(result.failure == nil && result.isComplete, "\(result)", sourceLocation: location)
-    }
-
     // MARK: - Serial
 
     @Test func asyncAgainstAsync() {

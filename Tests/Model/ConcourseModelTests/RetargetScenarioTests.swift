@@ -87,7 +87,7 @@ extension ModelSuite {
         }
         Queues.checkIdle(queues[0], queues[1], queues[2])
       }
-      #expect(result.failure == nil, "\(result)")
+      expectNoFailure(result)
     }
   }
 }

@@ -54,7 +54,7 @@ extension ModelSuite {
 
     @Test func aLockExcludes() {
       let result = Model.explore("lock") { lockScenario(isBroken: false) }
-      #expect(result.failure == nil && result.isComplete, "\(result)")
+      expectComplete(result)
     }
 
     @Test func aBrokenLockIsFoundAndReplayed() throws {
@@ -125,7 +125,7 @@ extension ModelSuite {
 
     @Test func aRecheckKeepsWakeUps() {
       let result = Model.explore("post against sleep", bound: 4) { postAgainstSleep(rechecks: true) }
-      #expect(result.failure == nil && result.isComplete, "\(result)")
+      expectComplete(result)
     }
 
     @Test func aLostWakeUpIsFoundAndReplayed() throws {
@@ -227,7 +227,7 @@ extension ModelSuite {
 
     @Test func aCountPreventsIt() {
       let result = Model.explore("ABA with a count", bound: 3) { popTwice(counted: true) }
-      #expect(result.failure == nil && result.isComplete, "\(result)")
+      expectComplete(result)
     }
   }
 }

@@ -4,10 +4,6 @@ import Testing
 
 extension ModelSuite {
   @Suite struct Workloops {
-    private func expectNoFailure(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
-      #expect(result.failure == nil, "\(result)", sourceLocation: location)
-    }
-
     @Test func classesAgainstEachOther() {
       expectNoFailure(
         Model.random("classes against each other", runs: 300) {
@@ -104,7 +100,7 @@ extension ModelSuite {
         Model.check(before <= 512, "the other item ran after \(before) of the workloop")
         Queues.checkIdle(workloop)
       }
-      #expect(result.failure == nil, "\(result)")
+      expectNoFailure(result)
     }
 
     /// Producers that outrun their workloop do not stop it from running items.
@@ -118,7 +114,7 @@ extension ModelSuite {
         Model.run()
         Queues.checkIdle(workloop)
       }
-      #expect(result.failure == nil, "\(result)")
+      expectNoFailure(result)
     }
   }
 }
