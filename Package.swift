@@ -92,7 +92,6 @@ let package = Package(
         "Coordination/README.md", "Park/README.md", "Queue/README.md", "RootQueue/README.md",
         "Submit/README.md", "Worker/README.md", "Worker/MONITOR.md",
         "Park/Spin.swift", "Worker/CPUQuota.swift", "Worker/CgroupTree.swift",
-        "Worker/Fairness.swift",
       ]),
     .testTarget(
       name: "ConcourseModelTests", dependencies: ["ConcourseModel"],

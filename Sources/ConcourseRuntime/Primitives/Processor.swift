@@ -17,6 +17,10 @@ extension Processor {
 }
 
 extension Processor {
+  /// A number to tune, of which the model has a smaller one, so that it comes to what is rare.
+  @inline(__always)
+  static func number(_ value: UInt32, inModel: UInt32) -> UInt32 { value }
+
   /// A setting from the environment, or nil.
   static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }

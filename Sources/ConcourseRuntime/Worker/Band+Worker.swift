@@ -1,3 +1,19 @@
+/// How often a worker departs from its usual order, in entries that it begins. DESIGN.md states what follows for
+/// each class; the model has smaller numbers, so that short floods show a starved class.
+///
+/// The usual order is: the queue that the worker keeps, then the most urgent root. Without a departure, two queues
+/// that hand an item to and fro keep every root out, and a root that never runs dry keeps out those below it.
+enum Fairness {
+  /// Every so many entries a root goes first, another one each time.
+  static var rootPeriod: UInt32 {
+    @inline(__always) get { Processor.number(61, inModel: 3) }
+  }
+  /// Every so many entries a root that is more urgent than the kept queue goes before it.
+  static var slotPeriod: UInt32 {
+    @inline(__always) get { Processor.number(8, inModel: 2) }
+  }
+}
+
 extension Band {
   /// The life of a worker: take, run, search, park. It begins counted as active and searching.
   func runWorker(_ worker: WorkerPointer) {

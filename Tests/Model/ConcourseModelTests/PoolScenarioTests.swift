@@ -69,13 +69,13 @@ extension ModelSuite {
     }
 
     @Test func aClassWithoutTurnsIsFound() throws {
-      let result = Self.between.explore { ModelFaults.rootsNeverGoFirst = true }
+      let result = Self.between.explore { ModelFaults.never = "rootPeriod" }
       let failure = try #require(result.failure, "\(result)")
       #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
     }
 
     @Test func aSlotThatAlwaysGoesFirstIsFound() throws {
-      let result = Self.urgent.explore { ModelFaults.slotAlwaysGoesFirst = true }
+      let result = Self.urgent.explore { ModelFaults.never = "slotPeriod" }
       let failure = try #require(result.failure, "\(result)")
       #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
     }

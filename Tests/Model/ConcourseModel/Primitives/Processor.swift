@@ -12,6 +12,11 @@ enum Processor {
 }
 
 extension Processor {
+  /// The model's number, unless a fault has removed the one of that name.
+  static func number(_ value: UInt32, inModel: UInt32, name: String = #function) -> UInt32 {
+    ModelFaults.never == name ? .max : inModel
+  }
+
   /// The model has no environment variables: executions must not depend on the environment.
   static func environment(_ name: String) -> String? { nil }
 }

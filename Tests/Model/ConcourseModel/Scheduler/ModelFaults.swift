@@ -23,20 +23,15 @@ enum ModelFaults {
   nonisolated(unsafe) static var dropsInterruptions = false
 
   // SAFETY: as above.
-  /// A worker always takes from the most urgent root.
-  nonisolated(unsafe) static var rootsNeverGoFirst = false
-
-  // SAFETY: as above.
-  /// A worker always takes the queue in its own slot.
-  nonisolated(unsafe) static var slotAlwaysGoesFirst = false
+  /// What happens at every n-th entry never happens, if this names the number n (`Processor.number`).
+  nonisolated(unsafe) static var never: String?
 
   static func disarm() {
     dropsInterruptions = false
     futexSleepsRegardless = false
     dropsWakes = false
     refusesThreads = false
-    rootsNeverGoFirst = false
-    slotAlwaysGoesFirst = false
+    never = nil
     staleLoadsIn = nil
   }
 }
