@@ -92,6 +92,7 @@ let package = Package(
         "Coordination/README.md", "Park/README.md", "Queue/README.md", "RootQueue/README.md",
         "Submit/README.md", "Worker/README.md", "Worker/MONITOR.md",
         "Park/Spin.swift", "Worker/CPUQuota.swift", "Worker/CgroupTree.swift",
+        "RootQueue/Runtime+Process.swift",
       ]),
     .testTarget(
       name: "ConcourseModelTests", dependencies: ["ConcourseModel"],

@@ -82,7 +82,7 @@ final class EventLoop {
   }
 
   func startThread() {
-    let failure = SystemThread.spawn(
+    let failure = Runtime.startThread(
       { argument in
         SystemThread.setName("concourse-event")
         Runtime.adoptHighestPriority()

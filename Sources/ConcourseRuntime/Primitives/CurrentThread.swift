@@ -9,24 +9,8 @@ enum CurrentThread {
     @inline(__always) get { concourse_thread_current() }
   }
 
-  /// The kernel's thread id, cached; never 0.
-  static var id: UInt32 {
-    let state = Self.state
-    let known = state.pointee.id
-    return known != 0 ? known : learnID(state)
-  }
-
-  /// Whether this is the thread that the process began with.
-  static var isMain: Bool { id == Process.id }
-
-  @inline(never)
-  private static func learnID(_ state: UnsafeMutablePointer<concourse_thread>) -> UInt32 {
-    let id = concourse_gettid()
-    state.pointee.id = id
-    // No item runs on a thread without an id.
-    _ = ThreadExit.watch()
-    return id
-  }
+  /// The kernel's thread id; never 0.
+  static var kernelID: UInt32 { concourse_gettid() }
 
   /// Runs `hook` when this thread exits; the first call on a thread decides.
   /// - Returns: false when it will not run: it has run already, or the system has no key left.

@@ -19,27 +19,26 @@ enum Process {
     forked.load(ordering: .relaxed)
   }
 
-  /// Notices forks from the first use on: before the process makes its first thread.
-  static let watchesForks: Bool = {
+  /// Has `child` called in each child that is forked from now on.
+  static func watchForks(_ child: @convention(c) () -> Void) {
     _ = id
     // Refused only for want of memory; then a misuse after fork hangs instead of trapping.
-    return concourse_at_fork_child { Process.becomeForkedChild() } == 0
-  }()
+    _ = concourse_at_fork_child(child)
+  }
 
-  fileprivate static func becomeForkedChild() {
+  /// The process is a forked child, and the caller its one thread.
+  static func becomeForkedChild() {
     CurrentThread.state.pointee.id = 0
     CurrentThread.state.pointee.worker = nil
     // ORDERING: relaxed; the child has exactly one thread.
-    Process.identifier.store(UInt32(getpid()), ordering: .relaxed)
-    Process.forked.store(true, ordering: .relaxed)
-    NodeMagazine.stock.abandonStock()
-    Runtime.forgetThreads()
+    identifier.store(UInt32(getpid()), ordering: .relaxed)
+    forked.store(true, ordering: .relaxed)
   }
 
   // MARK: Threads
 
-  fileprivate static let threadsWereMade = Atomic<Bool>(false)
-  fileprivate static let threadsAreForbidden = Atomic<Bool>(false)
+  static let threadsWereMade = Atomic<Bool>(false)
+  static let threadsAreForbidden = Atomic<Bool>(false)
 
   /// A thread is about to be made.
   static func noteThread() {
@@ -48,39 +47,5 @@ enum Process {
     if threadsAreForbidden.load(ordering: .relaxed) {
       Trap.clientBug("a worker thread is needed, but the program has forbidden the runtime to make threads")
     }
-  }
-}
-
-/// What the C interface asks and says about the process.
-package enum ProcessFacts {
-  /// Lets the pool's threads take a signal that is sent to them: new ones at once, others before one of their next items.
-  /// Matching C function: `dispatch_allow_send_signals`.
-  /// - Returns: 0, or EINVAL for what is no signal or cannot be caught.
-  package static func allowSignal(_ signal: Int32) -> Int32 { concourse_signal_allow(signal) }
-
-  /// Whether the runtime has made threads. Matching C function: `_dispatch_is_multithreaded`.
-  package static var isMultithreaded: Bool {
-    // ORDERING: relaxed; it never becomes false again.
-    Process.threadsWereMade.load(ordering: .relaxed)
-  }
-
-  /// Whether this is a child that was forked from a process with threads of the runtime's, and so has none.
-  /// Matching C function: `_dispatch_is_fork_of_multithreaded_parent`.
-  package static var isForkOfMultithreadedParent: Bool { Process.isForkedChild && isMultithreaded }
-
-  /// From now on needing a thread traps, or does no longer. Traps if there are threads already. Matching C
-  /// function: `_dispatch_prohibit_transition_to_multithreaded`.
-  package static func forbidThreads(_ forbid: Bool) {
-    if forbid && isMultithreaded {
-      Trap.clientBug("threads were forbidden when the runtime had made some already")
-    }
-    // ORDERING: relaxed; see `noteThread`.
-    Process.threadsAreForbidden.store(forbid, ordering: .relaxed)
-  }
-
-  /// For a child made without the C library's `fork`, which would have told us. Elsewhere nothing happens.
-  /// Matching C function: `dispatch_atfork_child`.
-  package static func noteFork() {
-    if isMultithreaded && Process.id != UInt32(getpid()) { Process.becomeForkedChild() }
   }
 }

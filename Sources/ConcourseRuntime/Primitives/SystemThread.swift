@@ -8,24 +8,7 @@ enum SystemThread {
     _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
     _ argument: UnsafeMutableRawPointer?
   ) -> Int32 {
-    // First, since the child's fork handler uses the stock.
-    settleLazies()
-    _ = Process.watchesForks
-    Process.noteThread()
     return Int32(-System.call(.thread) { -Int(concourse_spawn(entry, argument)) })
-  }
-
-  /// Makes what is made on first use, while there is one thread.
-  ///
-  /// In a child forked by a program that had not used the runtime yet (a daemon, say), two threads that come to such a
-  /// place at once may wait for ever: Swift's runtime remembers the id that the forking thread had before.
-  private static func settleLazies() {
-    if concourse_is_forked() { PoolSize.settleWidth() } else { _ = PoolSize.width }
-    _ = PoolSize.cap
-    _ = Observation.isActive
-    _ = SystemScript.isActive
-    _ = (EventLoop.shared, EventLoop.timers, EventLoop.files)
-    _ = NodeMagazine.stock
   }
 
   /// Lets the calling thread take what signals the program has allowed meanwhile.

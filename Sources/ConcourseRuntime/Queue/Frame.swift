@@ -100,6 +100,27 @@ extension concourse_thread {
   }
 }
 
+extension CurrentThread {
+  /// The kernel's thread id, cached; never 0.
+  static var id: UInt32 {
+    let state = Self.state
+    let known = state.pointee.id
+    return known != 0 ? known : learnID(state)
+  }
+
+  /// Whether this is the thread that the process began with.
+  static var isMain: Bool { id == Process.id }
+
+  @inline(never)
+  private static func learnID(_ state: UnsafeMutablePointer<concourse_thread>) -> UInt32 {
+    let id = kernelID
+    state.pointee.id = id
+    // No item runs on a thread without an id.
+    _ = ThreadExit.watch()
+    return id
+  }
+}
+
 /// What is due when a thread exits.
 ///
 /// An item that ends its thread (`pthread_exit`, `pthread_cancel`) never returns: its queue stays owned, its group never

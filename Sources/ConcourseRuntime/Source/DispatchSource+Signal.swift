@@ -148,7 +148,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   }
 
   private func startThread() {
-    let failure = SystemThread.spawn(
+    let failure = Runtime.startThread(
       { argument in
         // The worker that makes the thread may have been raised.
         let priority = Runtime.shared.bands[0].priority

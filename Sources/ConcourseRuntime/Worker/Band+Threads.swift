@@ -26,7 +26,7 @@ extension Band {
     // what comes to wait behind it starts the monitor. But a lowered worker must not be the one to make it.
     let needsMonitor = difference > 0 || counters.snapshot.threads > 1
     defer { if needsMonitor { monitor._withUnsafeGuaranteedRef { $0.ensureStarted() } } }
-    let failure = SystemThread.spawn(
+    let failure = Runtime.startThread(
       { argument in
         let worker = argument!.assumingMemoryBound(to: WorkerRecord.self)
         let band = worker.pointee.band.takeUnretainedValue()

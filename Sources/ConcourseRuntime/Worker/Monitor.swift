@@ -102,7 +102,7 @@ final class Monitor {
     guard
       state.compareExchange(expected: former, desired: first, ordering: .acquiringAndReleasing).exchanged
     else { return false }
-    let failure = SystemThread.spawn(
+    let failure = Runtime.startThread(
       { argument in
         SystemThread.setName("concourse-watch")
         Runtime.adoptHighestPriority()

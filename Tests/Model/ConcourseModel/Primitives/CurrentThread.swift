@@ -18,14 +18,7 @@ enum CurrentThread {
   }
 
   /// The coroutine's number plus 1. The scenario's body has 1, the process id, like a main thread.
-  static var id: UInt32 {
-    let id = UInt32(Scheduler.current?.running?.id ?? 0) + 1
-    state.pointee.id = id
-    return id
-  }
-
-  /// Whether this is the scenario's body.
-  static var isMain: Bool { id == Process.id }
+  static var kernelID: UInt32 { UInt32(Scheduler.current?.running?.id ?? 0) + 1 }
 
   /// Always succeeds without the hook: `NodeStock.collect` takes the nodes back after the execution.
   static func watchExit(_ hook: @convention(c) () -> Void) -> Bool { true }

@@ -4,6 +4,4 @@ enum Process {
   static var id: UInt32 { 1 }
 
   static var isForkedChild: Bool { false }
-
-  static func watchForks() {}
 }

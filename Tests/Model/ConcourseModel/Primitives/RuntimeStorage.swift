@@ -16,6 +16,11 @@ extension Runtime {
 
   static func publish(_ runtime: Runtime) { roots = runtime.roots }
 
+  static func startThread(
+    _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
+    _ argument: UnsafeMutableRawPointer?
+  ) -> Int32 { SystemThread.spawn(entry, argument) }
+
   /// Discards the last execution's runtime, so that the next one starts in a fresh process.
   ///
   /// Frees what the engine creates once per process and never frees; the model runs thousands of executions.
