@@ -228,7 +228,7 @@ extension DataTree {
     let (exchanged, winner) = mapped.compareExchange(
       expected: nil, desired: UnsafeRawPointer(raw), ordering: .acquiringAndReleasing)
     if exchanged { return copy }
-    // SAFETY: the reference retained above, which nobody has seen.
+    // SAFETY: the reference retained above, which no other thread has seen.
     Unmanaged<DataBuffer>.fromOpaque(raw).release()
     return buffer(winner!)
   }

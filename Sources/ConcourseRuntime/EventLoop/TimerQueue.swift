@@ -75,7 +75,7 @@ private struct TimerLine {
 struct TimerHeap {
   /// What becomes due.
   enum Payload {
-    /// A submission that nobody can call off: what to submit, and where to; counted.
+    /// A submission that cannot be cancelled: the node and its queue, retained.
     case submission(NodePointer, Unmanaged<DispatchQueue>)
     /// A timer that knows its place in this heap; counted.
     case timer(Unmanaged<LoopTimer>)

@@ -10,7 +10,7 @@ internal import Glibc
 /// operation whose descriptor is not ready is parked.
 ///
 /// After a delivery the operation *follows* its handler: the next step starts when the handler returns, on the same
-/// worker, which finds its buffer in its processor's cache and wakes nobody. Steps run beside a handler that was slow
+/// worker, which finds its buffer in its processor's cache and wakes no other. Steps run beside a handler that was slow
 /// in its last call. A handler may wait for something that waits for the operation's input, so following ends after a
 /// few milliseconds in any case.
 struct OperationState {

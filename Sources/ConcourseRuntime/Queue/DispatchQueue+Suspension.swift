@@ -56,9 +56,9 @@ extension DispatchQueue {
 /// the tickets by which they start in their order after the resume.
 ///
 /// An item held back has lost its place in the target's list, and items admitted after it may stand there
-/// already. So what is sent to the target at the resume is not the item but a ticket; whoever arrives
-/// while items are overdue, ticket or later item, runs the one overdue longest, and a later item becomes
-/// overdue in its turn. There are as many arrivals as items.
+/// already. So a ticket is sent to the target at the resume in place of the item. While items are overdue, each
+/// arrival, of a ticket or of a later item, runs the item overdue longest, and a later item becomes overdue in its
+/// turn. There are as many arrivals as items.
 ///
 /// What is kept holds no reference to the queue, so that dropping a suspended queue's last reference is
 /// noticed; items and tickets that are on their way hold one each, as every admitted node does.

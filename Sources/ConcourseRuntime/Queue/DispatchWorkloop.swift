@@ -2,8 +2,7 @@
 /// A queue that runs one item at a time, always one of the highest quality-of-service class that waits.
 ///
 /// Items of one class keep their order, and so do the items of each serial queue that targets the workloop.
-/// `sync` directly on a workloop traps, since its caller could not be ordered by class; use
-/// `asyncAndWait`. Matching C type: `dispatch_workloop_t`.
+/// `sync` directly on a workloop traps; use `asyncAndWait`. Matching C type: `dispatch_workloop_t`.
 public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Sendable {
   /// Properties fixed at creation; none is defined.
   public struct Attributes: OptionSet, Sendable {

@@ -134,8 +134,8 @@ enum ThreadExit {
   private static func run() {
     let thread = CurrentThread.state
     if thread.pointee.frame != nil {
-      // SAFETY: whoever runs an item has a reference to its queue, and releasing the last one traps while the item has
-      // not returned.
+      // SAFETY: the thread that runs an item has a reference to its queue, and releasing the last one traps while the
+      // item has not returned.
       let queue = Unmanaged<DispatchQueue>.fromOpaque(thread.pointee.queue!).takeUnretainedValue()
       Trap.clientBug(
         "an item of queue \"\(queue.label)\" never returned: it ended its thread (pthread_exit, pthread_cancel), or "

@@ -68,8 +68,7 @@ extension DispatchQueue {
     Runtime.globalQueue(QoSLevel(qos))
   }
 
-  /// As `global(qos:)`, by another name for the same: the C interface's flag asks for a thread that the pool gives to
-  /// whoever needs one.
+  /// As `global(qos:)`, under another name: the C interface's flag asks for a thread, which the pool provides anyway.
   package static func overcommit(qos: DispatchQoS.QoSClass) -> DispatchQueue {
     overcommitting[Int(QoSLevel(qos).rawValue)]
   }

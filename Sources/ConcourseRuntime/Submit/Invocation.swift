@@ -72,7 +72,7 @@ protocol ItemObserver: AnyObject, Sendable {
   func itemDidRun(on queue: DispatchQueue)
 }
 
-/// The hooks for observation: one relaxed load an item while nobody observes.
+/// The hooks for observation: one relaxed load an item without an observer.
 enum Observation {
   private static let isOn = Atomic<Bool>(false)
   private static let lock = Lock()

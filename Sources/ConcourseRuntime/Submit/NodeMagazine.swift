@@ -156,7 +156,7 @@ final class NodeDepot: Sendable {
     withUnsafeMutablePointer(to: &slabs) { $0.initialize(to: NodeSlabs()) }
   }
 
-  /// Stocks a chain of `count` nodes that nobody else knows (see NodeMagazine.swift).
+  /// Stocks a chain of `count` nodes that no other thread knows (see NodeMagazine.swift).
   func put(_ chain: NodePointer, count: UInt32) {
     let surplus = lock.withLock { () -> NodeSlabList? in
       guard count == NodeMagazine.batch && batches.count < Self.stocked else {

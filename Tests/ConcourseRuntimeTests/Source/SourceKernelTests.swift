@@ -178,7 +178,7 @@ extension Engine {
       close(reader)
     }
 
-    @Test("S112 the thread that takes signals has the process's nice value, whoever makes it")
+    @Test("S112 the thread that takes signals has the process's nice value, whichever thread makes it")
     func nicenessOfTaker() async {
       await #expect(processExitsWith: .success) { takerIsMade(by: .background) }
       await #expect(processExitsWith: .success) { takerIsMade(by: .userInteractive) }

@@ -84,7 +84,7 @@ final class Connection: @unchecked Sendable {
         case .bytes: continue
         case .nothing: return
         case .end: return perform(state.clientEnded(pending: 0))
-        // It has closed without reading all: nobody misses anything.
+        // The client has closed without reading all.
         case .failed: return perform(state.failed())
         }
       }
