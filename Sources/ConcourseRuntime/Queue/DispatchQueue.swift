@@ -71,7 +71,8 @@ public class DispatchQueue: DispatchObject {
       Trap.clientBug(
         "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
     }
-    if last.isOwned || last.hasReaders {
+    // In a forked child, the thread that ran the item may not exist.
+    if (last.isOwned || last.hasReaders) && !Process.isForkedChild {
       Trap.clientBug(
         "the last reference to queue \"\(label)\" was released while an item of it ran, or after longjmp or an "
           + "exception had left one")

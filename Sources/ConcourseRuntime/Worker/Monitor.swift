@@ -97,7 +97,10 @@ final class Monitor {
   private func start(as first: UInt32, insteadOf former: UInt32) -> Bool {
     // ORDERING: relaxed; a time to compare with.
     let refused = refusal.load(ordering: .relaxed)
-    guard refused == 0 || Clock.uptime() &- refused >= Self.tick else { return true }
+    guard refused == 0 || Clock.uptime() &- refused >= Self.tick else {
+      serveRequests()
+      return true
+    }
     // ORDERING: acquiring and releasing; one caller makes the thread.
     guard
       state.compareExchange(expected: former, desired: first, ordering: .acquiringAndReleasing).exchanged
@@ -115,8 +118,17 @@ final class Monitor {
     if failure != 0 {
       refusal.store(Clock.uptime(), ordering: .relaxed)
       state.store(State.absent, ordering: .releasing)
+      serveRequests()
     }
     return true
+  }
+
+  /// Makes the threads that lowered threads have asked for. Without a monitor's thread, the calling thread makes them:
+  /// even a lowered thread's is better than none.
+  private func serveRequests() {
+    // ORDERING: acquiring; pairs with the store in `startEventLoop`.
+    if wantsEventLoop.exchange(false, ordering: .acquiring) { EventLoop.shared.startThread() }
+    for band in Runtime.shared.bands { band.startWantedThreads() }
   }
 
   // MARK: The monitor's thread
@@ -151,12 +163,8 @@ final class Monitor {
     looks += 1
     if looks % Self.quotaInterval == 0 && PoolSize.refreshWidth() { stepBackEverywhere() }
     var waiting = false
-    // ORDERING: acquiring; pairs with the store in `startEventLoop`.
-    if wantsEventLoop.exchange(false, ordering: .acquiring) { EventLoop.shared.startThread() }
-    for band in Runtime.shared.bands {
-      band.startWantedThreads()
-      if look(at: band) { waiting = true }
-    }
+    serveRequests()
+    for band in Runtime.shared.bands where look(at: band) { waiting = true }
     return waiting
   }
 

@@ -29,6 +29,17 @@ extension Engine {
       }
     }
 
+    @Test("trap 19: without the monitor, a lowered worker makes the worker of another band itself")
+    func loweredSubmitter() async {
+      await #expect(processExitsWith: .success) {
+        // The background worker, but not the monitor.
+        SystemScript.refuse(.thread, with: EAGAIN, times: 1, after: 1)
+        let done = DispatchSemaphore(value: 0)
+        DispatchQueue.global(qos: .background).async { DispatchQueue.global().async { done.signal() } }
+        #expect(comes(done))
+      }
+    }
+
     @Test("trap 19: the monitor's thread is asked for once a tick at most, and had when the system has one")
     func onceATick() async {
       await #expect(processExitsWith: .success) {
