@@ -18,6 +18,8 @@ struct DescriptorState {
   struct Barrier {
     let queue: DispatchQueue
     let body: () -> Void
+    /// What a C program's barrier uses may have been released by its owner.
+    let object: DispatchIO
   }
 
   /// What the entry must do after unlocking.
@@ -251,13 +253,15 @@ struct DescriptorState {
     operation.state.takeDelivery()
   }
 
-  /// - Returns: the handler if this was its last call, to be released without the lock.
-  mutating func handlerDidReturn(_ operation: IOOperation, after duration: UInt64) -> IOOperation.Handler? {
+  /// - Returns: what the operation kept for its handler, if this was the last call; to be released without the lock.
+  mutating func handlerDidReturn(_ operation: IOOperation, after duration: UInt64) -> (
+    IOOperation.Handler?, DispatchIO?
+  ) {
     carryOut(operation.state.handlerDidReturn(after: duration), for: operation)
-    guard operation.state.hasDeliveredAll else { return nil }
+    guard operation.state.hasDeliveredAll else { return (nil, nil) }
     if operation.manner == .pieces { unfinished -= 1 }
-    defer { operation.handler = nil }
-    return operation.handler
+    defer { (operation.handler, operation.object) = (nil, nil) }
+    return (operation.handler, operation.object)
   }
 
   // MARK: Actions
@@ -339,6 +343,10 @@ final class IOOperation {
   /// OWNED BY the submitter, then by `queue`; nil when it has been called for the last time.
   fileprivate(set) var handler: Handler?
 
+  /// The channel's object, which handlers of a C program may use after its owner has released it. nil for a one-shot
+  /// operation, and from the last call of the handler on.
+  fileprivate(set) var object: DispatchIO?
+
   /// Runs the steps once they alternate with handler calls; nil until then. OWNED BY the step: set before it is
   /// submitted.
   fileprivate(set) var stepQueue: DispatchQueue?
@@ -352,9 +360,10 @@ final class IOOperation {
   /// - Parameter offset: for random channels, counted from where the channel began.
   init(
     _ channel: Channel, _ entry: DescriptorEntry, _ progress: OperationProgress, offset: Int,
-    _ queue: DispatchQueue, _ handler: @escaping Handler
+    _ queue: DispatchQueue, _ handler: @escaping Handler, for object: DispatchIO? = nil
   ) {
     self.channel = channel
+    self.object = object
     self.entry = entry
     self.handler = handler
     direction = progress.direction

@@ -212,7 +212,7 @@ public class DispatchIO: DispatchObject {
     _ handler: @escaping IOOperation.Handler
   ) {
     Runtime.requireThreads("an operation of a DispatchIO channel")
-    entry.submit(IOOperation(channel, entry, progress, offset: Int(offset), queue, handler))
+    entry.submit(IOOperation(channel, entry, progress, offset: Int(offset), queue, handler, for: self))
   }
 }
 
@@ -225,7 +225,7 @@ extension DispatchIO {
   /// - Parameter execute: the closure.
   public func barrier(execute: @escaping () -> Void) {
     Runtime.requireThreads("a barrier of a DispatchIO channel")
-    entry.submit(DescriptorState.Barrier(queue: channel.queue, body: execute))
+    entry.submit(DescriptorState.Barrier(queue: channel.queue, body: execute, object: self))
   }
 
   /// The channel's descriptor; -1 if the channel is closed, has no file, or has not opened its path yet. In a barrier

@@ -159,11 +159,51 @@ static void channels(dispatch_queue_t queue) {
   unlink(path);
 }
 
+static void read_on(dispatch_io_t channel, dispatch_queue_t queue, int left, size_t *total) {
+  dispatch_io_read(channel, 0, 3, queue, ^(bool finished, dispatch_data_t data, int error) {
+    check_that(error == 0, "no error", __FILE__, __LINE__);
+    if (data) *total += dispatch_data_get_size(data);
+    if (finished && left > 0) read_on(channel, queue, left - 1, total);
+  });
+}
+
+// Handlers and barriers use a channel that its owner has released.
+static void released(dispatch_queue_t queue) {
+  dispatch_semaphore_t cleaned = dispatch_semaphore_create(0);
+  for (int round = 0; round < 200; round++) {
+    int ends[2];
+    check_equal(pipe(ends), 0);
+    check_equal(write(ends[1], "abcabcabcabc", 12), 12);
+    __block size_t total = 0;
+    dispatch_io_t channel = dispatch_io_create(DISPATCH_IO_STREAM, ends[0], queue, ^(int error) {
+      check_that(error == 0, "no error at the end", __FILE__, __LINE__);
+      dispatch_semaphore_signal(cleaned);
+    });
+    if (round % 2 == 0) {
+      read_on(channel, queue, 3, &total);
+    } else {
+      int descriptor = ends[0];
+      size_t *read = &total;
+      dispatch_io_barrier(channel, ^{
+        check_that(dispatch_io_get_descriptor(channel) == descriptor, "the descriptor", __FILE__, __LINE__);
+        read_on(channel, queue, 3, read);
+      });
+    }
+    dispatch_release(channel);
+    check_equal(dispatch_semaphore_wait(cleaned, DISPATCH_TIME_FOREVER), 0);
+    check_equal(total, 12);
+    close(ends[0]);
+    close(ends[1]);
+  }
+  dispatch_release(cleaned);
+}
+
 int main(void) {
   dispatch_queue_t queue = dispatch_queue_create("queue", NULL);
   data(queue);
   pipes(queue);
   channels(queue);
+  released(queue);
   dispatch_release(queue);
   return finish();
 }
