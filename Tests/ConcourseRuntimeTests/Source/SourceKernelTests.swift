@@ -182,6 +182,8 @@ extension Engine {
     func nicenessOfTaker() async {
       await #expect(processExitsWith: .success) { takerIsMade(by: .background) }
       await #expect(processExitsWith: .success) { takerIsMade(by: .userInteractive) }
+      // The address sanitizer's search for leaks traces the process, which fails once that has given up root.
+      if Sanitizer.name == "address" { return }
       await #expect(processExitsWith: .success) {
         // Without the right to raise threads.
         if geteuid() == 0 { #expect(setuid(65534) == 0) }
