@@ -192,5 +192,5 @@ final class Monitor {
   }
 }
 
-// SAFETY: `state` and `startLock` are atomics; the rest is OWNED BY the monitor's own thread.
+// SAFETY: the shared words are atomics; `looks` is OWNED BY the monitor's own thread.
 extension Monitor: @unchecked Sendable {}
