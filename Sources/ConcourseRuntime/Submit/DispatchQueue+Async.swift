@@ -19,7 +19,7 @@ extension DispatchQueue {
     submit(consume work, group: group, qos: qos, flags: flags)
   }
 
-  /// As `async`, for closures that are not marked `@Sendable`: the caller answers for their safety.
+  /// As `async`, for closures that are not marked `@Sendable`: the caller is responsible for their safety.
   public final func asyncUnsafe(
     group: DispatchGroup? = nil, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping () -> Void
@@ -52,7 +52,7 @@ extension DispatchQueue {
         group: group?.enterForItem()))
   }
 
-  /// The level at which an item of this queue is to be served.
+  /// The level at which this queue serves an item.
   @inline(__always)
   final func servingLevel(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
     if asked == .unspecified && flags.isEmpty {
@@ -75,10 +75,10 @@ extension DispatchQueue {
   }
 }
 
-// MARK: - The way of a node
+// MARK: - Enqueueing
 
 extension DispatchQueue {
-  /// Puts a node to this queue as one of its items.
+  /// Enqueues a node as an item of this queue.
   final func submit(_ node: NodePointer) {
     switch kind {
     case .serial:
@@ -87,7 +87,7 @@ extension DispatchQueue {
       requireActive()
       appendByClass(node)
     case .concurrent:
-      // With nothing ahead of it, an ordinary item need not stop in this queue's list.
+      // An ordinary item with nothing ahead of it bypasses this queue's list.
       if !node.pointee.traits.contains(.barrier) && list.isEmpty
         && state.takeReaderPlace(limit: UInt64(width.value))
       {
@@ -103,14 +103,14 @@ extension DispatchQueue {
       _ = list.push(node)
     case .source, .group, .semaphore, .channel, .data, .mainQueueSymbol, .emptyDataSymbol, .attribute,
       .otherSymbol:
-      Trap.runtimeBug("an item was submitted to what is no queue")
+      Trap.runtimeBug("an item was submitted to an object that is not a queue")
     }
   }
 
-  /// Appends a node to the list and sees to it that somebody comes.
+  /// Appends a node to the list, and enqueues the queue unless another thread will drain it.
   ///
-  /// From its link on the node may run, and a C program's item may release the last reference there is, the
-  /// submitter's: what is done afterwards needs one of its own.
+  /// Once linked, the node may run, and a C program's item may release the last reference, the submitter's. So the
+  /// code after the link uses a reference of its own.
   @inline(__always)
   final func append(_ node: NodePointer) {
     let level = entryLevel(node)
@@ -129,7 +129,7 @@ extension DispatchQueue {
     }
   }
 
-  /// The same for a workloop. An entry never has to lift others of its list.
+  /// As `append`, for a workloop. An entry never has to raise others in its list.
   private final func appendByClass(_ node: NodePointer) {
     let level = entryLevel(node)
     let kept = Unmanaged.passUnretained(self)
@@ -141,18 +141,18 @@ extension DispatchQueue {
     }
   }
 
-  /// The level this queue must be enqueued at for the sake of a node: a queue that targets this one may
-  /// have no level of its own.
+  /// The level at which this queue must be enqueued for a node. A queue that targets this one may have no level of
+  /// its own.
   @inline(__always)
   final func entryLevel(_ node: NodePointer) -> QoSLevel { max(node.pointee.level, level) }
 
-  /// Sends on an item for which a reader's place has been taken.
+  /// Forwards an item for which a reader's place has been taken.
   final func admit(_ node: NodePointer) {
     node.pointee.admittedBy = .passRetained(self)
     forward(node)
   }
 
-  /// Puts an admitted item to the target.
+  /// Enqueues an admitted item on the target.
   final func forward(_ node: NodePointer) {
     let level = entryLevel(node)
     if state.snapshot.isNested {
@@ -162,17 +162,17 @@ extension DispatchQueue {
     }
   }
 
-  /// Does what a transition of the state asked for.
+  /// Carries out the action that a state transition returned.
   @inline(__always)
   final func carryOut(_ wake: QueueState.Wake) {
     if case .enqueue(let level) = wake { enqueue(level) }
   }
 
-  /// Puts an entry for this queue to its target.
-  /// - Parameter last: behind what waits there now, instead of next on this worker.
+  /// Enqueues an entry for this queue on its target.
+  /// - Parameter last: whether the entry goes behind what waits there, instead of being next on this worker.
   final func enqueue(_ level: QoSLevel, last: Bool = false) { enqueue(self, level, last: last) }
 
-  /// - Parameter counted: this queue; the reference goes into the entry.
+  /// - Parameter counted: this queue; the entry takes over the reference.
   @inline(__always)
   private final func enqueue(_ counted: consuming DispatchQueue, _ level: QoSLevel, last: Bool = false) {
     let entry = NodeMagazine.make(.drain(consume counted), level: level, traits: .queue)
@@ -186,8 +186,7 @@ extension DispatchQueue {
   }
 }
 
-// Submission for the C interface: a function and its context instead of a closure, which lie in the node as they
-// are.
+// Submission for the C interface: a function and its context instead of a closure. The node stores both unchanged.
 
 extension DispatchQueue {
   /// As `async`. Matching C functions: `dispatch_async_f`, `dispatch_barrier_async_f`.
@@ -197,7 +196,7 @@ extension DispatchQueue {
     submit(makeNode(context, function, barrier: barrier, group: nil))
   }
 
-  /// As `async(execute:)`; with `barrier` also an item that is none by itself runs alone. Matching C function:
+  /// As `async(execute:)`. `barrier` makes the item a barrier even if its flags do not. Matching C function:
   /// `dispatch_barrier_async` with a block of `dispatch_block_create`.
   package final func async(execute item: DispatchWorkItem, barrier: Bool) {
     submit(item.makeNode(for: self, group: nil, barrier: barrier))
@@ -210,7 +209,7 @@ extension DispatchQueue {
     submit(makeNode(context, function, barrier: false, group: group.enterForItem()))
   }
 
-  /// As `async`, at a class of its own. Matching C function: `dispatch_async_enforce_qos_class_f`.
+  /// As `async`, with a QoS class. Matching C function: `dispatch_async_enforce_qos_class_f`.
   package final func asyncFunction(
     qos: DispatchQoS.QoSClass, flags: DispatchWorkItemFlags, _ context: UnsafeMutableRawPointer?,
     _ function: ContextFunction

@@ -1,11 +1,11 @@
 /// A piece of work that can be submitted, waited for, followed by notifications, and cancelled.
 ///
-/// An item may run more than once, but waiting for it and running it again exclude one another. Matching
-/// C functions: `dispatch_block_create` and the `dispatch_block_…` family.
+/// An item may run more than once, but one that is waited for must run only once. Matching C functions:
+/// `dispatch_block_create` and the `dispatch_block_…` family.
 public class DispatchWorkItem {
   // Not Sendable, since its closure need not be. The item itself may be used from any thread: `state` is
-  // atomic, `followers` is GUARDED BY `lock`, `body` is constant until `deinit`. These
-  // rules keep accesses apart, so accesses are not checked at run time: a check costs as much as two atomics.
+  // atomic, `followers` is GUARDED BY `lock`, `body` is constant until `deinit`. These rules exclude overlapping
+  // accesses, so no access is checked at run time: a check costs as much as two atomics.
 
   @exclusivity(unchecked) private var body: Body
   private let level: QoSLevel
@@ -28,7 +28,7 @@ public class DispatchWorkItem {
       let function: () -> Void
     }
 
-    /// A block of a C program. The item owns the context, calls `invoke` with it, and gives it back by `release`.
+    /// A block of a C program. The item owns the context, calls `invoke` with it, and frees it with `release`.
     struct Block: ~Copyable {
       let context: UnsafeMutableRawPointer
       let invoke: ContextFunction
@@ -52,10 +52,10 @@ public class DispatchWorkItem {
   /// - Parameters:
   ///   - qos: the class to serve the item at; `.unspecified` leaves it to queue and submitter.
   ///   - flags: `.barrier` makes it a barrier when submitted to a concurrent queue; `.assignCurrentContext`
-  ///     takes the QoS of this moment instead of that of the submission; the others are QoS rules.
+  ///     captures the current QoS instead of that at submission; the others are QoS rules.
   ///   - block: the closure.
   ///
-  /// Traps on flag bits that do not exist. Matching C function: `dispatch_block_create_with_qos_class`.
+  /// Traps on unknown flag bits. Matching C function: `dispatch_block_create_with_qos_class`.
   public init(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], block: @escaping () -> Void
   ) {
@@ -85,8 +85,7 @@ public class DispatchWorkItem {
   }
 
   deinit {
-    // A chain of items that hold one another is as deep as it is long: released one after the other
-    // instead of one inside the other.
+    // A long chain of items that hold one another would overflow the stack if each release ran inside the last.
     var last = Body.none
     swap(&last, &body)
     DeferredRelease.release(.body(last))
@@ -98,12 +97,11 @@ public class DispatchWorkItem {
   /// Counts as an execution. Matching C function: calling the block.
   public func perform() { execute() }
 
-  /// Prevents every execution that has not begun: the item is then skipped when it is reached, which
-  /// still completes it. Does not interrupt an execution that runs. Matching C function:
-  /// `dispatch_block_cancel`.
+  /// Prevents every execution that has not begun: the queue skips the item when its turn comes, which still completes
+  /// it. Does not interrupt a running execution. Matching C function: `dispatch_block_cancel`.
   public func cancel() {
     state.cancel()
-    // Nothing need wait for its time only to be skipped then: the timers' memory is free at once.
+    // A delayed submission would only be skipped later. Submitting it now frees the timer's memory.
     let calledOff = lock.withLock { () -> [DelayedItem] in
       guard let followers else { return [] }
       defer { followers.delayed = [] }
@@ -127,7 +125,7 @@ public class DispatchWorkItem {
   }
 
   private final func complete() {
-    guard state.complete() == .tell else { return }
+    guard state.complete() == .notify else { return }
     state.wakeWaiters()
     var due = lock.withLock { () -> NodeChain in
       guard let followers else { return NodeChain() }
@@ -145,7 +143,7 @@ public class DispatchWorkItem {
 
   /// Waits until the item has completed its first execution, or until `timeout`.
   ///
-  /// Blocks also while the item has not been submitted. Traps after an earlier wait that succeeded, and
+  /// Blocks even if the item has not been submitted yet. Traps after an earlier wait that succeeded, and
   /// when the item has run more than once. Matching C function: `dispatch_block_wait`.
   @available(*, noasync, message: "blocks the thread; use notify or await the work")
   public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { wait(until: Deadline(timeout)) }
@@ -171,7 +169,7 @@ public class DispatchWorkItem {
 
   // MARK: Notification
 
-  /// Submits a closure to `queue` once the item has completed its first execution, at once if it has.
+  /// Submits a closure to `queue` once the item has completed its first execution, or at once if it already has.
   ///
   /// Several notifications are allowed; their order is unspecified. Traps when the item has run more
   /// than once. Matching C function: `dispatch_block_notify`.
@@ -194,11 +192,11 @@ public class DispatchWorkItem {
 
   final func notify(_ queue: DispatchQueue, _ node: NodePointer) {
     let mustWait = lock.withLock { () -> Bool in
-      let seen = state.askToBeTold()
+      let seen = state.registerInterest()
       if seen.executions > 1 {
         Trap.clientBug(
           "notify on a work item that ran \(seen.executions) times; only one that runs once "
-            + "can be followed")
+            + "can have notifications")
       }
       guard !seen.isComplete else { return false }
       makeFollowers().notifications.append(node, for: queue)
@@ -209,7 +207,7 @@ public class DispatchWorkItem {
 
   // MARK: Submission
 
-  /// Begins a submission that waits for its time, unless the item has been cancelled.
+  /// Begins a delayed submission, unless the item has been cancelled.
   /// - Returns: whether it has begun.
   final func beginDelay(_ submission: DelayedItem, _ begin: () -> Void) -> Bool {
     lock.withLock {
@@ -220,7 +218,7 @@ public class DispatchWorkItem {
     }
   }
 
-  /// The time of a submission has come.
+  /// Forgets a delayed submission that has become due.
   final func endDelay(_ submission: DelayedItem) {
     lock.withLock { followers?.delayed.removeAll { $0 === submission } }
   }
@@ -233,7 +231,7 @@ public class DispatchWorkItem {
     return made
   }
 
-  /// A node that runs this item on `queue`, as a barrier also if the item is none by itself.
+  /// A node that runs this item on `queue`. `barrier` makes it a barrier even if the item's flags do not.
   final func makeNode(for queue: DispatchQueue, group: DispatchGroup?, barrier: Bool = false) -> NodePointer {
     NodeMagazine.make(
       .item(self), level: queue.servingLevel(level, flags),
@@ -245,12 +243,12 @@ public class DispatchWorkItem {
 // GUARDED BY the item's lock.
 final class Followers {
   @exclusivity(unchecked) var notifications = NodeChain()
-  /// Submissions that wait for their time, for `cancel` to call off.
+  /// Delayed submissions, which `cancel` calls off.
   @exclusivity(unchecked) var delayed: [DelayedItem] = []
 }
 
 extension DispatchWorkItemFlags {
-  /// Every bit that has a meaning.
+  /// All defined flags.
   package static let allKnown: DispatchWorkItemFlags = [
     .barrier, .detached, .assignCurrentContext, .noQoS, .inheritQoS, .enforceQoS,
   ]

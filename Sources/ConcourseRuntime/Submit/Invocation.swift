@@ -1,10 +1,10 @@
-/// Running what a node carries. Synchronous bodies do not come this way: they run in their caller.
+/// Runs the work of nodes. Synchronous bodies run in their caller instead.
 enum Invocation {
-  /// Runs what `node` carries on the calling thread, then leaves its group. The node goes back to the
-  /// magazine first: an item may take long, or never end.
+  /// Runs the work of `node` on the calling thread, then leaves its group. The node is recycled first: an item may
+  /// take long, or never end.
   ///
-  /// The closure and what it captured are released before the group is left, so that whoever waits for
-  /// the group finds them gone.
+  /// The closure and what it captured are released before the group is left, so a thread that waits for the group
+  /// finds them gone.
   @inline(__always)
   static func perform(_ node: NodePointer) {
     let work = node.takeWork()
@@ -14,7 +14,7 @@ enum Invocation {
     if let group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
   }
 
-  /// The same for a node that is still the oldest of a list; the caller recycles it later.
+  /// As `perform`, for a node that is still the oldest of a list. The caller recycles it later.
   @inline(__always)
   static func performInPlace(_ node: NodePointer) {
     run(node.takeWork())
@@ -36,16 +36,16 @@ enum Invocation {
   }
 
   private static func rejectWork() {
-    Trap.runtimeBug("what a queue's owner must see to was taken for an item")
+    Trap.runtimeBug("an entry for the owner of a queue was run as an item")
   }
 
-  /// Runs an item that a concurrent queue has admitted, and gives its place back.
+  /// Runs an item that a concurrent queue has admitted, then gives up its reader place.
   static func runAdmitted(_ arrival: NodePointer) {
     let queue = arrival.pointee.admittedBy!
-    // Asked first: an item that is exchanged for an older one belongs to whoever arrives next.
+    // Read first: an item that is exchanged for an older one belongs to the next arrival.
     let isTicket = arrival.pointee.traits.contains(.ticket)
     guard let node = queue._withUnsafeGuaranteedRef({ $0.itemToRun(for: arrival) }) else {
-      // Kept until the resume, without a reference.
+      // Held back until the queue resumes, without a reference.
       return queue.release()
     }
     if isTicket {
@@ -61,10 +61,10 @@ enum Invocation {
   }
 }
 
-/// Somebody who is told when items begin and end: a tracer, a profiler, a test.
+/// A tracer, profiler or test that is notified when items begin and end.
 ///
-/// Called on the thread that runs the item, inside its frame, so `DispatchQueue.currentLabel` answers. The
-/// calls must be quick and must not submit or wait.
+/// Called on the thread that runs the item, inside its frame, so `DispatchQueue.currentLabel` works. The methods must
+/// be quick, and must not submit or wait.
 protocol ItemObserver: AnyObject, Sendable {
   /// An item of `queue` is about to run.
   func itemWillRun(on queue: DispatchQueue)
@@ -72,21 +72,21 @@ protocol ItemObserver: AnyObject, Sendable {
   func itemDidRun(on queue: DispatchQueue)
 }
 
-/// The hooks for observation: one relaxed load an item without an observer.
+/// The hooks for an observer. Without one they cost a relaxed load for each item.
 enum Observation {
   private static let isOn = Atomic<Bool>(false)
   private static let lock = Lock()
   // SAFETY: GUARDED BY `lock`.
   private nonisolated(unsafe) static var observer: (any ItemObserver)?
 
-  /// Whether anybody observes.
+  /// Whether there is an observer.
   @inline(__always)
   static var isActive: Bool {
     // ORDERING: relaxed; an item that begins while observation begins may be missed.
     isOn.load(ordering: .relaxed)
   }
 
-  /// Tells `observer` about all items that begin from now on; nil ends the observation.
+  /// Notifies `observer` of all items that begin from now on; nil stops that.
   static func observe(with observer: (any ItemObserver)?) {
     lock.withLock { Self.observer = observer }
     // ORDERING: relaxed; the lock publishes the observer.

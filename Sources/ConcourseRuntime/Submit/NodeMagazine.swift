@@ -1,29 +1,27 @@
 internal import Glibc
 
-/// Where nodes come from and go back to: a free list per thread, refilled from and emptied into a
-/// shared depot in batches.
+/// A free list of nodes per thread, refilled from and emptied into a shared depot in batches.
 ///
-/// A producer allocates what a consumer frees. Doing that through malloc costs a contended lock or a
-/// remote free for every task; here it costs a lock for every `batch` tasks.
+/// A producer allocates what a consumer frees. Through malloc that costs a contended lock or a remote free for each
+/// task; here it costs a lock for every `batch` tasks.
 ///
-/// **Nobody touches a node after `recycle`**, so that the depot may give its memory back to the system.
-/// - A node that was in a `WorkList` has been taken out by `advance(past:)`, and the one thread besides the
-///   consumer that may hold its address is the producer whose exchange found it as the last: that producer
-///   is about to store the node's `next`, once, and then forgets it. There is at most one, since an exchange
-///   takes what it finds. Either `advance` swaps the tail from this very node to nil: then no exchange has
-///   found it, and none will. Or it sees `next` set, waiting for it if need be: then that producer's store
-///   is in the past, and the acquiring load that saw it orders it before whatever happens to the node
-///   from here on.
-/// - A producer reads nothing of its own node after the push (`DispatchQueue.append`, `forward`), and
-///   `WorkList.last` and the list's `head`, which may name nodes long gone, are compared and never followed
-///   but by the consumer, who has made `head` name the oldest node, or nothing, before it stopped. (The owner of
-///   a workloop keeps its places: it reads a `head` only after it has emptied the list.)
-/// - A node that never was in a list, or was in a chain, belongs to one thread or lock at a time: held back
-///   items, notifications, timers, a worker's kept slot (exchanged, never followed by those who only look).
-/// So after the recycling thread's store to `next` only that thread, then the depot under its lock, then the
-/// next owner know the address, each ordered after the other.
+/// **No thread touches a node after `recycle`**, so the depot may return its memory to the system.
+/// - A node that was in a `WorkList` has been removed by `advance(past:)`. Besides the consumer, only one thread may
+///   still hold its address: the producer whose exchange of the tail returned it, which stores the node's `next` once
+///   and then forgets it. There is at most one, because an exchange replaces the value that it returns. Either
+///   `advance` changes the tail from this node to nil: then no exchange has returned it, and none will. Or `advance`
+///   sees `next` set, waiting if necessary: then the producer has stored it, and the acquiring load that saw it orders
+///   that store before all later uses of the node.
+/// - A producer reads nothing of its own node after the push (`DispatchQueue.append`, `forward`). `WorkList.last` and
+///   the list's `head` may hold the address of a recycled node. Other threads only compare them. The consumer follows
+///   `head`, and before it stops it makes `head` name the oldest node, or nothing. (The owner of a workloop reads a
+///   `head` only after it has emptied the list.)
+/// - A node that never was in a list, or was in a chain, belongs to one thread or lock at a time: held back items,
+///   notifications, timers, a worker's kept slot (threads that only look at the slot never follow it).
+/// So after the recycling thread has stored `next`, the address is known to that thread, then to the depot under its
+/// lock, then to the next owner, in this order.
 enum NodeMagazine {
-  /// Nodes that travel between a thread and the depot at once.
+  /// Nodes in one transfer between a thread and the depot.
   static let batch: UInt32 = 64
 
   /// An uninitialised node; fill it with `make`.
@@ -47,8 +45,7 @@ enum NodeMagazine {
     group: Unmanaged<DispatchGroup>? = nil, admittedBy: Unmanaged<DispatchQueue>? = nil
   ) -> NodePointer {
     let node = allocate()
-    // `next` is initialised already and stays so: a push stores it, and while the node is in a list others
-    // reach it.
+    // `next` is always initialised: a push stores to it, and other threads may access it while the node is in a list.
     node.workPointer.initialize(to: consume work)
     node.pointee.traits = traits
     node.pointee.level = level
@@ -57,7 +54,7 @@ enum NodeMagazine {
     return node
   }
 
-  /// Takes back a node whose work has been taken.
+  /// Frees a node whose work has been taken.
   @inline(__always)
   static func recycle(_ node: NodePointer) {
     let thread = CurrentThread.state
@@ -80,22 +77,22 @@ enum NodeMagazine {
     return node
   }
 
-  /// The free list has reached the thread's limit. That is 0 at first: a thread that only consumes comes here with
-  /// its first node.
+  /// The free list has reached the thread's limit. The limit is 0 at first, so a thread that only consumes calls this
+  /// with its first node.
   @inline(never)
   private static func overflow() {
     let count = CurrentThread.state.pointee.free_count
     if !mayKeepNodes { giveBack(count) } else if count >= 2 * batch { giveBack(batch) }
   }
 
-  /// Whether the calling thread may keep free nodes. Not past its exit hook, for no later hook would give them back.
+  /// Whether the calling thread may keep free nodes. Not after its exit hook: no later hook would return them.
   private static var mayKeepNodes: Bool {
     guard ThreadExit.watch() else { return false }
     CurrentThread.state.pointee.free_limit = 2 * batch
     return true
   }
 
-  /// Gives all nodes back, and keeps none from now on.
+  /// Returns all nodes, and keeps none from now on.
   static func emptyAtExit() {
     CurrentThread.state.pointee.free_limit = 0
     giveBack(CurrentThread.state.pointee.free_count)
@@ -120,18 +117,17 @@ enum NodeMagazine {
 
   private static let depot = NodeDepot()
 
-  /// The depot's, made on first use.
+  /// The depot, made on first use.
   static var stock: NodeDepot { depot }
 }
 
 /// The shared stock of nodes.
 ///
-/// Batches on their way from consumers to producers stay whole, up to a bound: a put and a take are a push
-/// and a pop. What exceeds the bound is returned to the slabs that it was cut from (NodeSlab.swift), and slabs
-/// that have all their nodes back, up to a few, to the system: a million items that have waited leave no
-/// more behind than a busy program needs.
+/// Up to a bound, batches on their way from consumers to producers stay whole: a put is a push, a take is a pop. Nodes
+/// beyond the bound return to their slabs (NodeSlab.swift). Slabs with all their nodes back return to the system,
+/// except a few: after a million pending items the depot keeps no more than a busy program needs.
 final class NodeDepot: Sendable {
-  /// Whole batches that are kept: 3 MiB of nodes.
+  /// The most batches that stay whole: 3 MiB of nodes.
   static let stocked = 1024
 
   let lock = Lock()
@@ -148,25 +144,25 @@ final class NodeDepot: Sendable {
     }.linked()
   }
 
-  /// In a forked child: begins afresh. Another thread of the parent may have held the lock, in the middle of a change.
+  /// Starts empty in a forked child. Another thread of the parent may have held the lock in the middle of a change.
   func abandonStock() {
     lock.unlock()
-    // SAFETY: the child's only thread. The array that was there is not released: it may be torn.
+    // SAFETY: the child's only thread. The old array is not released: it may be inconsistent.
     withUnsafeMutablePointer(to: &batches) { $0.initialize(to: []) }
     withUnsafeMutablePointer(to: &slabs) { $0.initialize(to: NodeSlabs()) }
   }
 
-  /// Stocks a chain of `count` nodes that no other thread knows (see NodeMagazine.swift).
+  /// Stores a chain of `count` nodes that no other thread knows (see `NodeMagazine`).
   func put(_ chain: NodePointer, count: UInt32) {
     let surplus = lock.withLock { () -> NodeSlabList? in
       guard count == NodeMagazine.batch && batches.count < Self.stocked else {
-        // A forked child does not know the state of its parent's slabs, and lets the surplus go.
+        // A forked child does not know the state of its parent's slabs, and abandons the surplus.
         return Process.isForkedChild ? nil : slabs.giveBack(chain)
       }
       batches.append(chain)
       return nil
     }
-    // The system takes its time.
+    // Without the lock: the system calls are slow.
     if let surplus { surplus.release() }
   }
 }

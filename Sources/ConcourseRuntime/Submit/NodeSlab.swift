@@ -1,18 +1,18 @@
-/// A piece of memory from the system that holds nodes and nothing else, begins at a multiple of its size, and
-/// so can be found from each of its nodes.
+/// A piece of memory from the system that holds only nodes. It starts at a multiple of its size, so the address of a
+/// node gives its slab.
 typealias NodeSlab = UnsafeMutablePointer<NodeSlabHeader>
 
-/// What stands at the beginning of a slab.
+/// The start of a slab.
 ///
 /// GUARDED BY the lock of `NodeDepot`.
 struct NodeSlabHeader {
   /// Nodes given back, linked through their `next`.
   fileprivate var free: NodePointer?
-  /// Nodes from this one on have never been handed out since the slab was last empty.
+  /// Index of the first node that has not been handed out since the slab was last empty.
   fileprivate var untouched = 0
-  /// Nodes handed out and not given back: they lie in lists, in magazines, in the depot's stock.
+  /// Number of nodes handed out and not given back: they are in lists, in magazines or in the depot.
   fileprivate var outstanding = 0
-  /// The neighbours in the one list that the slab is in, if it is in any (`NodeSlabs`).
+  /// The slab's neighbours in its list, if it is in one (`NodeSlabs`).
   fileprivate var previous: NodeSlab?
   fileprivate var next: NodeSlab?
 }
@@ -21,11 +21,10 @@ struct NodeSlabHeader {
 enum NodeSupply {
   /// Linked through `next`, nil at the end.
   case chain(NodePointer, count: UInt32)
-  /// Side by side in raw memory; `opening` is their slab if they are its first and all of it is expected to be
-  /// needed.
+  /// Adjacent, in raw memory. `opening` is their slab if they are its first nodes and it will probably be used up.
   case row(NodePointer, count: UInt32, opening: NodeSlab? = nil)
 
-  /// The nodes as a chain. Links rows, which touches new pages: not under the lock.
+  /// The nodes as a chain. Call without the lock: linking a row touches new pages.
   func linked() -> (first: NodePointer, count: UInt32) {
     switch self {
     case .chain(let first, let count):
@@ -43,23 +42,23 @@ enum NodeSupply {
 }
 
 extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
-  /// Bytes of a slab, and what its address is a multiple of.
+  /// Size and alignment of a slab, in bytes.
   static var size: Int { 1 << 16 }
 
-  /// Nodes of a slab: as many as there is room for beside the header, in whole batches.
+  /// Nodes in a slab: as many whole batches as fit beside the header.
   static var capacity: Int {
     let batch = Int(NodeMagazine.batch)
     return (size - MemoryLayout<NodeSlabHeader>.stride) / MemoryLayout<WorkNode>.stride / batch * batch
   }
 
-  /// The slab in which `node` lies.
+  /// The slab of `node`.
   init(of node: NodePointer) {
-    // SAFETY: every node lies in a slab, whose header stands at the multiple of the size below it.
+    // SAFETY: every node is in a slab, whose header is at the next lower multiple of the size.
     self = UnsafeMutableRawPointer(bitPattern: UInt(bitPattern: node) & ~UInt(Self.size - 1))!
       .assumingMemoryBound(to: NodeSlabHeader.self)
   }
 
-  /// A new slab in memory that nothing is in.
+  /// Makes a slab in unused memory.
   static func create(at start: UnsafeMutableRawPointer) -> NodeSlab {
     SystemMemory.notePointers(in: start, size, true)
     return start.initializeMemory(as: NodeSlabHeader.self, to: NodeSlabHeader())
@@ -69,7 +68,7 @@ extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
   fileprivate var isExhausted: Bool { pointee.outstanding == Self.capacity }
 
   fileprivate func node(_ index: Int) -> NodePointer {
-    // SAFETY: within the slab; the nodes end where it ends, so that the first is aligned as the slab is.
+    // SAFETY: within the slab. The nodes end where the slab ends, which aligns the first.
     (UnsafeMutableRawPointer(self) + Self.size - Self.capacity * MemoryLayout<WorkNode>.stride)
       .assumingMemoryBound(to: WorkNode.self) + index
   }
@@ -96,11 +95,11 @@ extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
     return .chain(first, count: count)
   }
 
-  /// Takes back a chain of its nodes.
+  /// Takes back a chain of this slab's nodes.
   fileprivate func giveBack(_ first: NodePointer, _ last: NodePointer, count: Int) {
     pointee.outstanding -= count
     if isEmpty {
-      // As new, but for the pages.
+      // As new, except that the pages exist.
       (pointee.free, pointee.untouched) = (nil, 0)
     } else {
       // ORDERING: relaxed; guarded by the lock.
@@ -110,41 +109,41 @@ extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
   }
 }
 
-/// All slabs that have nodes to give. Those that have none are known to their nodes only.
+/// All slabs with free nodes. Exhausted slabs are found through their nodes only.
 ///
 /// GUARDED BY the lock of `NodeDepot`.
 struct NodeSlabs {
-  /// Empty slabs that are kept, and as many again before the surplus goes back to the system, so that a load
-  /// that rises and falls does not ask the system for memory each time.
+  /// Empty slabs that stay when the surplus returns to the system. That happens at twice as many, so that a load that
+  /// rises and falls does not map memory each time.
   static let kept = 16
-  /// Slabs that the system is asked for at once.
+  /// Slabs mapped at once.
   private static let mappedAtOnce = 16
 
-  /// Slabs with some nodes out and some not.
+  /// Slabs with some nodes handed out.
   private var partial = NodeSlabList()
-  /// Slabs with no node out.
+  /// Slabs with no node handed out.
   private var empty = NodeSlabList()
-  /// Memory for slabs that do not exist yet, and how many there is room for.
+  /// Mapped memory for slabs not made yet, and their number.
   private var unmade: UnsafeMutableRawPointer?
   private var unmadeCount = 0
-  /// Slabs that exist, whatever list they are in.
+  /// Number of slabs that exist, exhausted ones included.
   private var madeCount = 0
 
-  /// Up to a batch of nodes, from slabs that are in use if they have any, so that others can become empty.
+  /// Up to a batch of nodes, from partly used slabs if there are any, so that others can become empty.
   mutating func take() -> NodeSupply {
     let slab = partial.first ?? openSlab()
     let isOpening = slab.isEmpty && madeCount > Self.kept
     let supply = slab.take()
     if slab.isExhausted { partial.remove(slab) }
     if isOpening, case .row(let first, let count, _) = supply {
-      // A backlog grows: one system call for all pages costs far less than a fault for each.
+      // The backlog grows: one system call for all pages costs far less than a fault for each.
       return .row(first, count: count, opening: slab)
     }
     return supply
   }
 
-  /// Takes back a chain of nodes of any slabs.
-  /// - Returns: slabs that are to be released once the lock is not held.
+  /// Takes back a chain of nodes, which may be of different slabs.
+  /// - Returns: slabs to release without the lock.
   mutating func giveBack(_ chain: NodePointer) -> NodeSlabList? {
     var rest: NodePointer? = chain
     while let first = rest {
@@ -152,7 +151,7 @@ struct NodeSlabs {
       var (last, count) = (first, 1)
       // ORDERING: relaxed; guarded by the lock.
       rest = last.pointee.next.load(ordering: .relaxed)
-      // Neighbours in a chain are mostly neighbours in memory.
+      // Neighbours in a chain are mostly of one slab.
       while let next = rest, NodeSlab(of: next) == slab {
         (last, count) = (next, count + 1)
         // ORDERING: relaxed; as above.
@@ -193,7 +192,7 @@ struct NodeSlabs {
   }
 }
 
-/// Slabs linked in both directions; a slab is in one list at a time.
+/// A doubly linked list of slabs. A slab is in one list at a time.
 struct NodeSlabList {
   private(set) var first: NodeSlab?
   private(set) var count = 0
@@ -213,7 +212,7 @@ struct NodeSlabList {
     count -= 1
   }
 
-  /// Cuts the list behind its first `length` slabs, of which it must have more.
+  /// Cuts the list after its first `length` slabs; it must have more.
   /// - Returns: the others.
   mutating func split(after length: Int) -> NodeSlabList {
     var last = first!
@@ -226,7 +225,7 @@ struct NodeSlabList {
     return others
   }
 
-  /// Gives the memory of all slabs back to the system, neighbours in one call.
+  /// Returns the memory of all slabs to the system, adjacent slabs in one call.
   consuming func release() {
     var rest = first
     while let slab = rest {

@@ -1,4 +1,4 @@
-/// What has happened to a work item, in one 32-bit word.
+/// The state of a work item, in one 32-bit word.
 ///
 /// | bits | field      | meaning |
 /// |------|------------|---------|
@@ -22,12 +22,12 @@ struct WorkItemState: ~Copyable {
     var isComplete: Bool { bits & Self.complete != 0 }
     var hasBeenWaitedFor: Bool { bits & Self.waitedFor != 0 }
     var executions: UInt32 { bits >> 8 }
-    /// Nothing had been executed before.
+    /// No execution had begun.
     var isFirst: Bool { executions == 0 }
   }
 
   func cancel() {
-    // ORDERING: releasing; who sees the cancellation sees what came before it.
+    // ORDERING: releasing; a thread that sees the cancellation sees what came before it.
     word.bitwiseOr(Snapshot.cancelled, ordering: .releasing)
   }
 
@@ -43,13 +43,14 @@ struct WorkItemState: ~Copyable {
     Snapshot(bits: word.wrappingAdd(Snapshot.execution, ordering: .acquiring).oldValue)
   }
 
-  enum Completion { case tell, nobodyWaits }
+  enum Completion { case notify, nothing }
 
-  /// The first execution has ended.
+  /// Ends the first execution.
+  /// - Returns: whether waiters or notifications must be notified.
   func complete() -> Completion {
     // ORDERING: acquiring and releasing; publishes what the item did to waiters and notifications.
     let before = word.bitwiseOr(Snapshot.complete, ordering: .acquiringAndReleasing).oldValue
-    return before & Snapshot.interested != 0 ? .tell : .nobodyWaits
+    return before & Snapshot.interested != 0 ? .notify : .nothing
   }
 
   func wakeWaiters() { Futex.wake(word, count: .max) }
@@ -67,7 +68,7 @@ struct WorkItemState: ~Copyable {
     var inTime = true
     BlockedSection.run {
       while true {
-        let seen = askToBeTold()
+        let seen = registerInterest()
         if seen.isComplete { return }
         if Futex.wait(word, expected: seen.bits | Snapshot.interested, deadline: deadline) == .timedOut {
           // ORDERING: acquiring; as above.
@@ -79,17 +80,17 @@ struct WorkItemState: ~Copyable {
     return inTime
   }
 
-  /// A wait has succeeded.
-  /// - Returns: false when another had succeeded before.
+  /// Records that a wait has succeeded.
+  /// - Returns: false if an earlier one had.
   func endWait() -> Bool {
     // ORDERING: relaxed; only decides who traps.
     word.bitwiseOr(Snapshot.waitedFor, ordering: .relaxed).oldValue & Snapshot.waitedFor == 0
   }
 
-  /// Makes the completion tell.
+  /// Makes the completion notify.
   /// - Returns: the state before.
-  func askToBeTold() -> Snapshot {
-    // ORDERING: acquiring and releasing; the completion sees the wish, or the asker the completion.
+  func registerInterest() -> Snapshot {
+    // ORDERING: acquiring and releasing; the completion sees the bit, or the caller sees the completion.
     Snapshot(bits: word.bitwiseOr(Snapshot.interested, ordering: .acquiringAndReleasing).oldValue)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Crash {
-  @Suite("Work items run, waited for or followed too often")
+  @Suite("Work items run, waited for or notified too often")
   struct WorkItemCrashTests {
     @Test("S56 waiting a second time after a wait that succeeded")
     func waitTwice() async {
@@ -60,7 +60,7 @@ extension Crash {
       end.says("a work item that ran 3 times was waited for; only one that runs once can be")
     }
 
-    @Test("S58 following an item that ran twice (trap 15)")
+    @Test("S58 a notification of an item that ran twice (trap 15)")
     func notifyAfterTwo() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let item = DispatchWorkItem {}
@@ -68,10 +68,10 @@ extension Crash {
         item.perform()
         item.notify(queue: .global()) {}
       }
-      end.says("notify on a work item that ran 2 times; only one that runs once can be followed")
+      end.says("notify on a work item that ran 2 times; only one that runs once can have notifications")
     }
 
-    @Test("S53 flag bits that do not exist")
+    @Test("S53 undefined flag bits")
     func unknownFlags() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchWorkItem(flags: DispatchWorkItemFlags(rawValue: 0x4000)) {}

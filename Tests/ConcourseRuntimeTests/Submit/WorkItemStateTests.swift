@@ -4,7 +4,7 @@ import Testing
 
 @Suite("WorkItemState")
 struct WorkItemStateTests {
-  @Test("executions are counted, and each learns what was before it")
+  @Test("executions are counted, and each sees the state before it")
   func executions() {
     let state = WorkItemState()
     let first = state.begin()
@@ -14,7 +14,7 @@ struct WorkItemStateTests {
     #expect([first.executions, second.executions, third.executions] == [0, 1, 2])
   }
 
-  @Test("a cancellation stays and is seen by the executions after it")
+  @Test("a cancellation lasts, and later executions see it")
   func cancel() {
     let state = WorkItemState()
     let before = state.begin()
@@ -26,24 +26,24 @@ struct WorkItemStateTests {
     #expect(after.executions == 1)
   }
 
-  @Test("the completion tells only if somebody asked to be told")
+  @Test("the completion notifies only if interest was registered")
   func completion() {
     let alone = WorkItemState()
     _ = alone.begin()
     let silent = alone.complete()
-    #expect(silent == .nobodyWaits)
+    #expect(silent == .nothing)
 
     let awaited = WorkItemState()
-    let asked = awaited.askToBeTold()
+    let asked = awaited.registerInterest()
     #expect(!asked.isComplete && asked.executions == 0)
     _ = awaited.begin()
-    let told = awaited.complete()
-    #expect(told == .tell)
-    let late = awaited.askToBeTold()
+    let outcome = awaited.complete()
+    #expect(outcome == .notify)
+    let late = awaited.registerInterest()
     #expect(late.isComplete && late.executions == 1)
   }
 
-  @Test("a wait for what is complete does not sleep, a poll for what is not fails")
+  @Test("a wait for a complete item does not sleep, a poll of an incomplete one fails")
   func sleeping() {
     let state = WorkItemState()
     let polled = state.sleepUntilComplete(.immediate)
