@@ -1,10 +1,10 @@
 extension DispatchQueue {
   /// Submits a closure once `deadline` has come.
   ///
-  /// Never before the deadline; different deadlines are submitted in their order. A deadline that has
-  /// passed submits at once, `.distantFuture` never. The queue stays alive until the closure has run.
-  /// `DispatchTime` follows the time since boot without the time asleep. O(log n) in the number of
-  /// pending deadlines. Matching C function: `dispatch_after`.
+  /// The submission is never early. Closures with different deadlines are submitted in the order of their deadlines. A
+  /// past deadline submits at once, `.distantFuture` never. The queue stays alive until the closure has run.
+  /// `DispatchTime` does not advance while the system sleeps. O(log n) in the number of pending deadlines. Matching C
+  /// function: `dispatch_after`.
   public final func asyncAfter(
     deadline: DispatchTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping @Sendable () -> Void
@@ -45,7 +45,7 @@ extension DispatchQueue {
     schedule(consume work, Deadline(wallDeadline), qos, flags)
   }
 
-  /// Submits a work item once `deadline` has come; cancelling it calls it off. Matching C function:
+  /// Submits a work item once `deadline` has come. Cancelling the item calls the submission off. Matching C function:
   /// `dispatch_after`.
   public final func asyncAfter(deadline: DispatchTime, execute: DispatchWorkItem) {
     schedule(execute, Deadline(deadline))
@@ -79,7 +79,7 @@ extension DispatchQueue {
     case .uptime(let time): schedule(node, at: time, isWall: false)
     case .wall(let time): schedule(node, at: time, isWall: true)
     case .never:
-      // It will never run; what it captured need not wait for the end of the process.
+      // It will never run, so its captures are released now.
       _ = node.takeWork()
       NodeMagazine.recycle(node)
     }
@@ -99,7 +99,7 @@ extension DispatchQueue {
       switch deadline {
       case .uptime(let time): EventLoop.timers.hasPassed(time, isWall: false)
       case .wall(let time): EventLoop.timers.hasPassed(time, isWall: true)
-      // Nothing to call off either.
+      // There is no delay to call off.
       case .immediate, .never: true
       }
     if isDue {
@@ -111,11 +111,11 @@ extension DispatchQueue {
   }
 }
 
-/// A work item's submission that waits for its time, and that cancelling the item calls off.
+/// A delayed submission of a work item. Cancelling the item calls it off.
 // SAFETY: everything is constant.
 final class DelayedItem: LoopTimer, @unchecked Sendable {
-  /// Kept alive by the node until that is submitted, and not touched afterwards. Holding it here could make
-  /// a polling thread the one that destroys it.
+  /// The node keeps the item alive until it is submitted, and no access follows. A reference here could make a polling
+  /// thread destroy the item.
   private let item: Unmanaged<DispatchWorkItem>
   private let queue: DispatchQueue
   private let node: NodePointer
@@ -127,13 +127,13 @@ final class DelayedItem: LoopTimer, @unchecked Sendable {
     super.init(owner: nil)
   }
 
-  /// Lets the item be submitted at `deadline`; at once, to be skipped, if it has been cancelled already.
+  /// Submits the item at `deadline`, or at once, to be skipped, if it has already been cancelled.
   func begin(_ deadline: Deadline) {
     let hasBegun = item._withUnsafeGuaranteedRef { $0.beginDelay(self) { set(deadline) } }
     if !hasBegun { queue.submit(node) }
   }
 
-  /// The item has been cancelled: submits it now, since being skipped completes it for those who wait.
+  /// Submits the item now because it has been cancelled: the skip completes it for its waiters.
   func callOff() {
     if cancel() { queue.submit(node) }
   }

@@ -1,13 +1,11 @@
 internal import CConcourse
 
-/// The road by which the outside world reaches a queue: descriptors and timers, and the threads that wait
-/// for them in the kernel.
+/// Waits for descriptors and timers in the kernel, and delivers their events.
 ///
-/// A worker with nothing to do waits here instead of sleeping elsewhere (`pollAsWorker`), so that what an
-/// event makes runnable runs on the very thread that the kernel woke. The loop's own thread waits here
-/// always, for the times when no worker does. The kernel wakes the one that came last, so the thread
-/// stays asleep while a worker is there; and while workers are active it naps before it comes back, so that
-/// under load events wait for the worker that will be here in microseconds.
+/// An idle worker waits here instead of on its own event (`pollAsWorker`), so what an event makes runnable runs on the
+/// thread that the kernel woke. The loop's own thread always waits here too, for the times when no worker does. The
+/// kernel wakes the thread that came last, so the loop's thread sleeps on while a worker waits. While workers are
+/// active it naps before it waits again: under load, events wait for a worker that will be here in microseconds.
 final class EventLoop {
   static let shared = EventLoop()
 
@@ -15,22 +13,22 @@ final class EventLoop {
   static let files = WatchTable()
 
   private let lock = Lock()
-  /// The kernel's event queue, once there is one. Never released. Written under `lock`.
+  /// The kernel's event queue, once made; never released. Written under `lock`.
   private let pollerReference = Atomic<UnsafePointer<Poller>?>(nil)
-  /// Whether the loop's thread has been asked for.
+  /// Whether the loop's thread has been requested.
   private let started = Atomic<Bool>(false)
   private let refusalReported = Atomic<Bool>(false)
   /// 1 while a worker waits here, or is on its way in or out.
   private let seat = Atomic<UInt32>(0)
-  /// Grows when a thread that sleeps without the kernel's event queue must look again.
+  /// Incremented to make the loop's thread look again while it sleeps outside the kernel's event queue.
   private let nudges = Atomic<UInt32>(0)
 
-  /// How long the thread leaves events to active workers: if all of them take longer than this over what they
-  /// do, other events are late by no more.
+  /// How long the loop's thread leaves events to active workers. If all workers are busy for longer, events are late
+  /// by at most this.
   private static let nap: UInt64 = 1_000_000
 
-  /// Sees to it that somebody waits for events: to be called before anything is put in.
-  /// - Returns: the kernel's event queue, or nil when the system has no descriptors left.
+  /// Makes the event queue and the loop's thread if they do not exist. Call before adding a descriptor or a timer.
+  /// - Returns: the event queue, or nil if the system has no descriptors left.
   func begin() -> Poller? {
     let poller = pollerIfAny ?? makePoller()
     // ORDERING: relaxed; decided by the exchange in `start`.
@@ -38,8 +36,8 @@ final class EventLoop {
     return poller
   }
 
-  /// None in a forked child: the kernel's queue and timers are the parent's there, and what the child took
-  /// out of them or set would be gone from the parent, or wrong.
+  /// The event queue, if made. Nil in a forked child: the kernel's queue and timers are shared with the parent, which
+  /// would lose the events that the child took, and find the timers that the child set.
   var pollerIfAny: Poller? {
     if Process.isForkedChild { return nil }
     // ORDERING: acquiring; pairs with the releasing store in `makePoller`.
@@ -60,7 +58,7 @@ final class EventLoop {
     }
   }
 
-  /// Makes a thread that sleeps without the kernel's event queue look again.
+  /// Makes the loop's thread look again if it sleeps outside the kernel's event queue.
   func nudge() {
     // ORDERING: releasing; pairs with the acquiring load in `run`.
     nudges.wrappingAdd(1, ordering: .releasing)
@@ -69,10 +67,10 @@ final class EventLoop {
 
   // MARK: The loop's own thread
 
-  /// Makes the thread, unless the calling thread has been lowered: its child would be too, for ever.
+  /// Makes the thread. A lowered thread leaves that to the monitor: the new thread would be lowered for good.
   @inline(never)
   private func start() {
-    // ORDERING: relaxed; only decides who makes the thread.
+    // ORDERING: relaxed; only decides which caller makes the thread.
     guard !started.exchange(true, ordering: .relaxed) else { return }
     if CurrentThread.state.pointee.nice > 0 {
       Runtime.shared.monitor.startEventLoop()
@@ -92,9 +90,9 @@ final class EventLoop {
     guard failure != 0 else { return }
     // ORDERING: relaxed; as in `start`.
     started.store(false, ordering: .relaxed)
-    // A worker that sleeps elsewhere must come and wait here instead.
+    // A worker that sleeps on its own event must wait here instead.
     Runtime.shared.bands[0].wakeOne()
-    // ORDERING: relaxed; only decides who prints.
+    // ORDERING: relaxed; only decides which caller prints.
     guard !refusalReported.exchange(true, ordering: .relaxed) else { return }
     Trap.warn(
       "the system refused the thread for events (errno \(failure)); the next source or timer tries again")
@@ -108,14 +106,13 @@ final class EventLoop {
       guard let poller = pollerIfAny ?? makePoller() else {
         if !warned { Trap.warn("no descriptors left for the event loop; timers go on with coarser sleeping") }
         warned = true
-        Self.timers.tellDue(nil)
+        Self.timers.reportDue(nil)
         _ = Futex.wait(nudges, expected: seen, deadline: Self.timers.nextLook())
         continue
       }
-      Self.timers.tellDue(poller)
+      Self.timers.reportDue(poller)
       poll(poller, milliseconds: -1, asWorker: false) { _ in }
-      // Active workers come here when they have done what they have: what they find then they need not
-      // be woken for.
+      // Active workers wait here when they run out of work, and then collect events without a wake-up.
       if Runtime.shared.hasActiveWorkers { takeNap() }
     }
   }
@@ -128,29 +125,29 @@ final class EventLoop {
 
   // MARK: Workers
 
-  /// Whether the loop's own thread waits here, so that a worker may leave for good.
+  /// Whether the loop has its own thread, so that a worker may retire.
   var hasThread: Bool {
-    // ORDERING: relaxed; a worker that stays in vain comes again.
+    // ORDERING: relaxed; a worker that stays needlessly asks again.
     started.load(ordering: .relaxed)
   }
 
-  /// Takes the workers' place here.
-  /// - Returns: false when there is nothing to wait for, or another worker waits.
+  /// Takes the workers' seat.
+  /// - Returns: false if there is nothing to wait for, or another worker has the seat.
   func takeSeat() -> Bool {
     guard pollerIfAny != nil else { return false }
     // ORDERING: acquiring; pairs with the releasing store in `leaveSeat`; the seat guards nothing but itself.
     return seat.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
   }
 
-  /// Gives the place up.
+  /// Gives up the seat.
   func leaveSeat() {
     // ORDERING: releasing; pairs with `takeSeat`.
     seat.store(0, ordering: .releasing)
   }
 
-  /// Waits for events on the calling worker, which has the seat, and deals with them.
-  /// - Parameter beforeEvents: called with whether there are any, when the wait is over and the seat is
-  ///   free again, before they are dealt with.
+  /// Waits for events on the calling worker, which has the seat, and delivers them.
+  /// - Parameter beforeEvents: called after the wait, with the seat free and no event delivered yet; its argument says
+  ///   whether there are events.
   func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void) {
     poll(pollerIfAny!, milliseconds: milliseconds, asWorker: true) { count in
       leaveSeat()
@@ -158,10 +155,10 @@ final class EventLoop {
     }
   }
 
-  /// Calls away the worker that waits here.
+  /// Makes the worker that waits here return.
   func interrupt() { pollerIfAny?.interrupt() }
 
-  // MARK: Waiting and dealing
+  // MARK: Waiting and delivering
 
   private func poll(_ poller: Poller, milliseconds: Int32, asWorker: Bool, afterWait: (Int) -> Void) {
     withUnsafeTemporaryAllocation(of: concourse_event.self, capacity: Poller.batch) { events in
@@ -177,19 +174,19 @@ final class EventLoop {
           Self.files.deliver(index: index, generation: generation, ready, from: poller)
         }
       }
-      if timersAreDue { Self.timers.tellDue(poller) }
+      if timersAreDue { Self.timers.reportDue(poller) }
       // Last, since it may take a nap.
       if isInterrupted && !asWorker { passOnInterruption(poller) }
     }
   }
 
-  /// The loop's thread has got what was meant for a worker. It is not waiting now, so that the worker will
-  /// get it; a worker that has left already finds one interruption too many later.
+  /// The loop's thread has collected an interruption meant for a worker, and sends it again. The thread does not wait
+  /// now, so the worker gets it. If the worker has left, the next wait returns once for nothing.
   private func passOnInterruption(_ poller: Poller) {
     // ORDERING: acquiring; as in `takeSeat`.
     if seat.load(ordering: .acquiring) == 1 {
       poller.interrupt()
-      // Not back at once, or this thread would get it again.
+      // Otherwise this thread would collect it again.
       takeNap()
     }
   }

@@ -2,8 +2,8 @@ internal import Glibc
 
 /// One descriptor in the kernel's event queue, for all watches that share it.
 ///
-/// There is one owner for each registration, so that a direction that is cancelled never takes another
-/// with it. Registrations are used again; the generation tells a late event of a former life.
+/// Each watch has its own direction, so cancelling one direction never cancels another. Registrations are reused; the
+/// generation identifies late events of an earlier use.
 final class FileRegistration {
   let index: Int
   let lock = Lock()
@@ -12,19 +12,19 @@ final class FileRegistration {
   private(set) var generation: UInt32 = 0
   private(set) var descriptor: Int32 = -1
   private(set) var isInKernel = false
-  /// Whether the kernel was told last to report changes, and so disarms nothing by itself.
+  /// Whether the kernel was last asked to report changes, and so disarms nothing itself.
   private var staysArmed = false
   private var first: FileWatch?
 
   init(index: Int) { self.index = index }
 
-  /// Begins a life for `descriptor`.
+  /// Begins a use for `descriptor`.
   func begin(_ descriptor: Int32) {
     generation &+= 1
     self.descriptor = descriptor
   }
 
-  /// Ends it: events still on their way are those of a former generation.
+  /// Ends the use: events in flight become stale.
   func end() {
     generation &+= 1
     descriptor = -1
@@ -51,7 +51,7 @@ final class FileRegistration {
     watch.registration = nil
   }
 
-  /// Takes out the armed watches.
+  /// Detaches the armed watches.
   func detachArmed() -> [FileWatch] {
     var armed: [FileWatch] = []
     var link = first
@@ -63,7 +63,7 @@ final class FileRegistration {
     return armed
   }
 
-  /// What the armed watches wait for, and how.
+  /// The events that the armed watches wait for, and the trigger mode.
   private var wanted: Readiness {
     var wanted = Readiness()
     var changesOnly = true
@@ -78,15 +78,15 @@ final class FileRegistration {
     return wanted.isEmpty ? [] : wanted.union(changesOnly ? .edge : .oneShot)
   }
 
-  /// Tells the kernel what is wanted now.
+  /// Asks the kernel for the wanted events.
   /// - Returns: 0, or the errno negated.
   func update(in poller: Poller) -> Int {
     let interest = wanted
     if isInKernel {
-      // A registration that wants nothing has fired, or is about to be told what it wants.
+      // With no armed watch, the registration has fired, or is about to be re-armed.
       if interest.isEmpty { return 0 }
       let failure = poller.control(.modify, descriptor, interest, index: index, generation: generation)
-      // The number was closed and stands for another file now.
+      // The descriptor was closed, and the number now means another file.
       guard failure == -Int(ENOENT) else {
         if failure == 0 { staysArmed = interest.contains(.edge) }
         return failure
@@ -95,7 +95,7 @@ final class FileRegistration {
     }
     var failure = poller.control(.add, descriptor, interest, index: index, generation: generation)
     if failure == -Int(EEXIST) {
-      // A former life was closed while a duplicate kept its file in the kernel's queue: take it over.
+      // An earlier use was closed while a duplicate kept the file in the kernel's queue: take over that entry.
       failure = poller.control(.modify, descriptor, interest, index: index, generation: generation)
     }
     isInKernel = failure == 0
@@ -103,50 +103,50 @@ final class FileRegistration {
     return failure
   }
 
-  /// Takes the descriptor out of the kernel's queue.
+  /// Removes the descriptor from the kernel's queue.
   func leaveKernel(_ poller: Poller) {
     guard isInKernel else { return }
     isInKernel = false
-    // EBADF or ENOENT: the client has closed it already, and the kernel let go then.
+    // EBADF or ENOENT: the client has closed it, and the kernel removed it then.
     _ = poller.control(.remove, descriptor, [], index: index, generation: generation)
   }
 
-  /// An event has come: disarms the watches it concerns.
-  /// - Returns: those to tell.
-  func take(_ ready: Readiness, generation: UInt32, from poller: Poller) -> Told {
+  /// Disarms the watches that an event concerns.
+  /// - Returns: those watches.
+  func take(_ ready: Readiness, generation: UInt32, from poller: Poller) -> Delivery {
     lock.lock()
     defer { lock.unlock() }
-    var told = Told()
-    guard generation == self.generation else { return told }
+    var delivery = Delivery()
+    guard generation == self.generation else { return delivery }
     let forAll = !ready.isDisjoint(with: [.error, .hangUp])
     var link = first
     while let watch = link {
       if watch.isArmed && (forAll || ready.contains(watch.interest.readiness)) {
         if !watch.waitsForChange { watch.isArmed = false }
-        told.append(watch)
+        delivery.append(watch)
       }
       link = watch.next
     }
-    // The kernel has disarmed all of them, unless all wait for changes: who was not meant, or is to be told
-    // again, must be armed again.
-    if !staysArmed && !wanted.isEmpty { told.failure = update(in: poller) }
-    return told
+    // The kernel has disarmed the descriptor unless all watches wait for changes. Re-arm it for the watches that are
+    // still armed.
+    if !staysArmed && !wanted.isEmpty { delivery.failure = update(in: poller) }
+    return delivery
   }
 
-  /// Watches to tell; mostly one.
-  struct Told {
+  /// The watches to notify of an event, mostly one.
+  struct Delivery {
     private var first: FileWatch?
     private var rest: [FileWatch] = []
-    /// With what the kernel refused to watch on for those that were not meant, negated; 0 if it did not.
+    /// The negated errno of re-arming the other watches; 0 on success.
     var failure = 0
 
     mutating func append(_ watch: FileWatch) {
       if first == nil { first = watch } else { rest.append(watch) }
     }
 
-    func tell() {
-      first?.tellOwner()
-      for watch in rest { watch.tellOwner() }
+    func notifyOwners() {
+      first?.notifyOwner()
+      for watch in rest { watch.notifyOwner() }
     }
   }
 }

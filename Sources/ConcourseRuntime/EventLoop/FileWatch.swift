@@ -1,19 +1,19 @@
 internal import CConcourse
 internal import Glibc
 
-/// Who is told that a descriptor is ready.
+/// The owner of a `FileWatch`, notified when the descriptor is ready.
 protocol FileWatchOwner: AnyObject, Sendable {
-  /// `watch` is ready, or its descriptor failed or was hung up; it is silent now until `rearm`.
+  /// `watch` is ready, or its descriptor failed or was hung up. It is silent until `rearm`.
   ///
   /// Called on a thread that polls, or on the thread that calls `install` or `rearm`; no lock is held. May
   /// come once more after `remove`.
   func fileIsReady(_ watch: FileWatch)
 }
 
-/// One party's interest in one direction of one descriptor.
+/// An owner's interest in one direction of a descriptor.
 ///
-/// Tells its owner once and then waits for `rearm`. Several watches may share a descriptor. A watch keeps its
-/// owner alive: one that is not to live for ever calls `remove` and drops the watch when it has ended.
+/// Notifies its owner once and then waits for `rearm`. Several watches may share a descriptor. A watch keeps its owner
+/// alive, so an owner that ends calls `remove` and drops the watch.
 final class FileWatch {
   /// What to wait for.
   enum Interest {
@@ -28,15 +28,15 @@ final class FileWatch {
     }
   }
 
-  /// How the descriptor can be watched; decided by `install`.
-  enum Road {
-    /// Not installed, or removed, or the descriptor is none: silent.
+  /// How the descriptor is watched; decided by `install`.
+  enum Mode {
+    /// Not installed, removed, or not a descriptor: silent.
     case none
-    /// The kernel tells.
+    /// The kernel reports readiness.
     case kernel
     /// The kernel refuses to watch it because it never blocks (regular files, /dev/null): always ready.
     case alwaysReady
-    /// For want of memory or descriptors it must be looked at again and again.
+    /// The kernel refuses for another reason, such as want of memory: polled at intervals.
     case sampled
   }
 
@@ -45,9 +45,9 @@ final class FileWatch {
   private let owner: FileWatchOwner
 
   // GUARDED BY the lock of `registration` while there is one, else by the table's lock.
-  var road = Road.none
+  var mode = Mode.none
   var isArmed = false
-  /// Whether it is told of changes only, and stays armed.
+  /// Whether it is notified of changes only, and stays armed.
   var waitsForChange = false
   var next: FileWatch?
   var registration: FileRegistration?
@@ -58,25 +58,24 @@ final class FileWatch {
     self.owner = owner
   }
 
-  /// Begins to watch, armed. To be called once.
-  /// - Returns: 0, or the errno for a descriptor that is none (EBADF): the watch then stays silent.
+  /// Starts watching, armed. Call once.
+  /// - Returns: 0, or EBADF if the descriptor is not open: the watch then stays silent.
   @discardableResult
   func install() -> Int32 { EventLoop.files.install(self) }
 
-  /// Asks to be told again, at once if the descriptor is ready still. Without effect after `remove`.
+  /// Asks for the next notification, which comes at once if the descriptor is still ready. No effect after `remove`.
   func rearm() { EventLoop.files.rearm(self) }
 
-  /// Asks to be told of changes only, and of each of them until `rearm`: for a descriptor that stays
-  /// ready without having anything to tell.
+  /// Asks for a notification of each change until `rearm`, for a descriptor that stays ready without news.
   func rearmForChange() { EventLoop.files.rearm(self, forChange: true) }
 
-  /// Ends watching: the kernel has let go of the descriptor on return.
+  /// Stops watching. On return the kernel has released the descriptor.
   func remove() { EventLoop.files.remove(self) }
 
-  /// Whether the kernel will never say that this descriptor is not ready.
-  var isAlwaysReady: Bool { EventLoop.files.road(of: self) == .alwaysReady }
+  /// Whether the descriptor never blocks.
+  var isAlwaysReady: Bool { EventLoop.files.mode(of: self) == .alwaysReady }
 
-  func tellOwner() { owner.fileIsReady(self) }
+  func notifyOwner() { owner.fileIsReady(self) }
 }
 
 // SAFETY: see the guards above; the rest is constant.

@@ -1,32 +1,31 @@
-/// Who is told that a timer is due.
+/// The owner of a `LoopTimer`, notified when it is due.
 protocol TimerOwner: AnyObject, Sendable {
-  /// The time has come; called on a thread that polls, with no lock held. May come once more after
-  /// `cancel` or another `set`.
+  /// The timer is due. Called on a thread that polls, with no lock held. May come once more after `cancel` or another
+  /// `set`.
   func timerIsDue(_ timer: LoopTimer)
 }
 
-/// A time at which the event loop tells somebody: can be set again and cancelled in O(log n), and is gone
-/// from the loop's memory then.
+/// A timer of the event loop. Setting it again and cancelling it are O(log n) and free its old entry at once.
 ///
-/// It keeps its owner alive. An owner that is not to live for ever drops the timer when it has ended, and
-/// cancels it after that, and after a `set` that may have been too late.
+/// It keeps its owner alive. An owner that ends drops the timer and then cancels it; a `set` that may have come later
+/// is followed by another `cancel`.
 class LoopTimer {
-  /// GUARDED BY the loop's timer lock: where it stands in its clock's heap, or nil.
+  /// GUARDED BY the loop's timer lock: its index in its clock's heap, or nil.
   @exclusivity(unchecked) final var place: Int?
-  /// GUARDED BY the loop's timer lock: on which clock it stands.
+  /// GUARDED BY the loop's timer lock: whether it is set on the wall clock.
   @exclusivity(unchecked) final var isWall = false
   private let owner: TimerOwner?
 
   init(owner: TimerOwner?) { self.owner = owner }
 
-  /// Lets the timer be due at `deadline`, instead of what was set before.
+  /// Sets the timer to `deadline`, in place of an earlier setting.
   final func set(_ deadline: Deadline) { set(TimerWindow(deadline)) }
 
-  /// Lets the timer be due at some time within `window`, chosen so that few wake-ups serve many timers.
+  /// Sets the timer to a time within `window`, chosen so that few wake-ups serve many timers.
   final func set(_ window: TimerWindow) { EventLoop.timers.set(self, to: window) }
 
-  /// As `set`, unless the time has come already and nothing that was to come before is outstanding.
-  /// - Returns: false if so: the timer is not set then. Of what was set before the loop may still tell, as after
+  /// As `set`, unless the time has passed and all earlier timers have been reported.
+  /// - Returns: false if so: the timer is not set then. The loop may still report an earlier setting, as after
   ///   `cancel`.
   final func setUnlessDue(_ window: TimerWindow) -> Bool {
     if window.clock != .never, EventLoop.timers.hasPassed(window.earliest, isWall: window.clock == .wall) {
@@ -37,23 +36,23 @@ class LoopTimer {
     return true
   }
 
-  /// Takes the timer out of the loop.
-  /// - Returns: whether it stood there; if not, it was never set, has been told, or is about to be.
+  /// Removes the timer from the loop.
+  /// - Returns: whether it was there. If not, it was never set, has been reported, or is about to be.
   @discardableResult
   final func cancel() -> Bool { EventLoop.timers.cancel(self) }
 
-  /// Tells the owner. Called by the loop.
+  /// Notifies the owner. Called by the loop.
   func fire() { owner?.timerIsDue(self) }
 }
 
 // SAFETY: the guards above; the owner is constant.
 extension LoopTimer: @unchecked Sendable {}
 
-/// When a timer may be due: not before `earliest`, and not later than `latest` if that can be helped.
+/// When a timer may be due: not before `earliest`, and if possible not after `latest`.
 struct TimerWindow: Equatable {
   enum Clock {
     case uptime, wall
-    /// No clock ever reaches it.
+    /// Never due.
     case never
   }
 
@@ -78,13 +77,12 @@ struct TimerWindow: Equatable {
 
   /// The time in the window that is divisible by the highest power of two.
   ///
-  /// Timers that know nothing of one another thus choose the same time whenever their windows share a
-  /// round one, so that one wake-up serves them all. Exactly `earliest` if the window has no width.
+  /// So unrelated timers whose windows share a round time choose the same time, and one wake-up serves them all.
+  /// Exactly `earliest` if the window has no width.
   var chosen: UInt64 {
     guard latest > earliest, earliest > 0 else { return earliest }
-    // The highest bit in which the two ends differ: above it they agree, and setting it in the common part
-    // gives the roundest number after `earliest`, up to `latest`. One less than `earliest`, so that
-    // `earliest` itself may be chosen.
+    // The ends agree above the highest bit in which they differ. Their common part with this bit set is the roundest
+    // number after the lower end, up to `latest`. The lower end is `earliest - 1`, so that `earliest` may be chosen.
     let before = earliest &- 1
     let highest = 63 - (before ^ latest).leadingZeroBitCount
     return latest & ~((1 << UInt64(highest)) &- 1)

@@ -1,18 +1,17 @@
 internal import CConcourse
 internal import Glibc
 
-/// The kernel's event queue, and the three descriptors of the loop's own that it watches: one timer for
-/// each clock, and one by which a thread that waits here is called away.
+/// The kernel's event queue, and the loop's own three descriptors in it: a timer for each clock, and an eventfd that
+/// interrupts a waiting thread.
 ///
-/// Tokens, never pointers, travel through the kernel, so that an event for something that is gone is
-/// recognised and dropped. All calls may be made from any thread. Once made it stays for ever.
+/// Tokens, never pointers, pass through the kernel, so a stale event is recognised and dropped. Any thread may call any
+/// method. A poller is never closed.
 struct Poller {
   private let epoll: Int32
   private let uptimeTimer: Int32
   private let wallTimer: Int32
   private let interrupter: Int32
 
-  /// What has happened.
   enum Event {
     case timersAreDue
     case interrupted
@@ -32,7 +31,7 @@ struct Poller {
   /// Events taken from the kernel at once.
   static let batch = 64
 
-  /// nil when the system has no descriptors left.
+  /// Nil if the system has no descriptors left.
   init?() {
     epoll = Int32(System.call(.epollCreate) { Int(concourse_epoll_create()) })
     uptimeTimer = Int32(System.call(.timerCreate) { Int(concourse_timerfd_create(false)) })
@@ -41,7 +40,7 @@ struct Poller {
     let own = [uptimeTimer, wallTimer, interrupter]
     var ready = epoll >= 0 && own.allSatisfy { $0 >= 0 }
     for (index, descriptor) in own.enumerated() where ready {
-      // Edges: nobody has to read these descriptors to make them quiet.
+      // Edge-triggered: no thread has to read these descriptors.
       ready =
         control(.add, descriptor, [.readable, .edge], index: index, generation: 0) == 0
     }
@@ -69,7 +68,7 @@ struct Poller {
   }
 
   /// Waits for events.
-  /// - Parameter milliseconds: at most; without end if negative.
+  /// - Parameter milliseconds: the limit; none if negative.
   /// - Returns: how many events were stored.
   func wait(_ events: UnsafeMutablePointer<concourse_event>, milliseconds: Int32) -> Int {
     while true {
@@ -78,14 +77,14 @@ struct Poller {
         ? SystemScript.run(.epollWait) { waitOnce(events, milliseconds) } : waitOnce(events, milliseconds)
       if count >= 0 { return count }
       switch Int32(-count) {
-      // The kernel interrupts the thread that gave the ring a request in order to finish it: nothing that a
-      // worker may take for the end of its idle time, or the request would be called off with the thread.
+      // The kernel interrupts the thread that submitted a request to a ring, in order to complete it. A worker must not
+      // take that for the end of its idle time: if it exited, the kernel would cancel the request.
       case EINTR: continue
       case EAGAIN, ENOMEM: return 0
       case EBADF, EINVAL:
         Trap.clientBug(
-          "descriptor \(epoll), by which the runtime waits for events, has been closed by the program (epoll_wait says "
-            + "errno \(-count)); descriptors that a program has not opened are not its own to close")
+          "the program closed descriptor \(epoll), on which the runtime waits for events (epoll_wait failed with errno "
+            + "\(-count)); a program may close only descriptors that it has opened")
       case let failure: Trap.runtimeBug("epoll_wait failed with errno \(failure)")
       }
     }
@@ -95,7 +94,7 @@ struct Poller {
     Int(concourse_epoll_wait(epoll, events, Int32(Self.batch), milliseconds))
   }
 
-  /// What an event from the kernel says.
+  /// Decodes an event from the kernel.
   static func decode(_ event: concourse_event) -> Event {
     switch event.token {
     case Index.uptime, Index.wall: .timersAreDue
@@ -107,10 +106,10 @@ struct Poller {
     }
   }
 
-  /// Makes the thread that waits here, or the next to come, return.
+  /// Makes the waiting thread return, or else the next one that waits.
   func interrupt() { concourse_eventfd_signal(interrupter) }
 
-  /// Sets the time at which a clock's timers are due, 0 for never.
+  /// Sets the kernel's timer of a clock, 0 for never.
   /// - Returns: whether the kernel agreed.
   func arm(isWall: Bool, at nanoseconds: UInt64) -> Bool {
     System.call(.timerSet) {
@@ -119,7 +118,7 @@ struct Poller {
   }
 }
 
-/// What a descriptor is asked for, or ready for. The bits are the kernel's.
+/// Events that a watch asks for or the kernel reports. The bits are the kernel's.
 struct Readiness: OptionSet {
   let rawValue: UInt32
   static let readable = Readiness(rawValue: UInt32(CONCOURSE_READABLE))
@@ -127,7 +126,7 @@ struct Readiness: OptionSet {
   static let priority = Readiness(rawValue: UInt32(CONCOURSE_PRIORITY))
   static let error = Readiness(rawValue: UInt32(CONCOURSE_ERROR))
   static let hangUp = Readiness(rawValue: UInt32(CONCOURSE_HANG_UP))
-  /// Report once, then wait to be asked again.
+  /// Report once, then disarm.
   static let oneShot = Readiness(rawValue: UInt32(bitPattern: Int32(CONCOURSE_ONE_SHOT)))
   /// Report changes only.
   static let edge = Readiness(rawValue: 1 << 31)

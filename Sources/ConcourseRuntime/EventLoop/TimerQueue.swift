@@ -1,7 +1,7 @@
 /// Timers of one clock, the earliest first; equal times keep the order of insertion.
 ///
-/// Most delays of a program are the same few, so most timers come in the order of their times. Those that
-/// nobody can call off stand in a line then, where coming and going are O(1); all others are in a heap.
+/// Most delays of a program are the same few, so most timers come in the order of their times. Of these, the ones that
+/// cannot be cancelled are in a line, where insertion and removal are O(1). All others are in a heap.
 struct TimerQueue {
   typealias Entry = TimerHeap.Entry
 
@@ -27,7 +27,7 @@ struct TimerQueue {
     }
   }
 
-  /// Takes the earliest entry if its time is not after `now`.
+  /// Removes the earliest entry if its time is not after `now`.
   mutating func popDue(_ now: UInt64) -> Entry? {
     if let inLine = line.first, heap.earliest.map({ Entry.isBefore(inLine, $0) }) ?? true {
       guard inLine.time <= now else { return nil }
@@ -37,20 +37,20 @@ struct TimerQueue {
     return heap.popDue(now)
   }
 
-  /// Takes out a timer by its place.
+  /// Removes a timer by its index in the heap.
   mutating func remove(at place: Int) { heap.remove(at: place) }
 }
 
-/// Entries in the order of their times, by the order in which they came.
+/// Entries that came in the order of their times.
 private struct TimerLine {
   private var entries: [TimerHeap.Entry] = []
-  /// Where the line begins; what stands before has gone.
+  /// Index of the first entry. Those before it have been removed.
   private var head = 0
 
   var first: TimerHeap.Entry? { head < entries.count ? entries[head] : nil }
   var count: Int { entries.count - head }
 
-  /// - Returns: false when the entry's place is not at the end.
+  /// - Returns: false if the entry is earlier than the last.
   mutating func append(_ entry: TimerHeap.Entry) -> Bool {
     if let last = entries.last, last.time > entry.time { return false }
     entries.append(entry)
@@ -60,7 +60,7 @@ private struct TimerLine {
   mutating func removeFirst() {
     head += 1
     if head == entries.count {
-      // A crowd of timers has gone: so does its memory.
+      // Frees the memory of a large number of timers.
       entries.removeAll(keepingCapacity: entries.capacity <= 1024)
       head = 0
     } else if head >= 1024 && head > entries.count / 2 {
@@ -70,14 +70,14 @@ private struct TimerLine {
   }
 }
 
-/// Timers of one clock, the earliest first: a heap with four children a node, which keeps a pop within
-/// few cache lines. Insert, remove and pop are O(log n). Equal times keep the order of insertion.
+/// Timers of one clock, the earliest first: a heap with four children per node, so that a pop touches few cache lines.
+/// Insert, remove and pop are O(log n). Equal times keep the order of insertion.
 struct TimerHeap {
   /// What becomes due.
   enum Payload {
     /// A submission that cannot be cancelled: the node and its queue, retained.
     case submission(NodePointer, Unmanaged<DispatchQueue>)
-    /// A timer that knows its place in this heap; counted.
+    /// A timer that stores its index in this heap; retained.
     case timer(Unmanaged<LoopTimer>)
   }
 
@@ -107,19 +107,19 @@ struct TimerHeap {
     rise(entry, from: entries.count - 1)
   }
 
-  /// Takes the earliest entry if its time is not after `now`.
+  /// Removes the earliest entry if its time is not after `now`.
   mutating func popDue(_ now: UInt64) -> Entry? {
     guard let first = entries.first, first.time <= now else { return nil }
     removeEntry(at: 0)
     return first
   }
 
-  /// Takes out the entry at `place`.
+  /// Removes the entry at `place`.
   mutating func remove(at place: Int) { removeEntry(at: place) }
 
   // MARK: Moving
 
-  /// Puts an entry where it belongs and tells a timer its place.
+  /// Stores an entry, and its index in its timer.
   @inline(__always)
   private mutating func put(_ entry: Entry, at place: Int) {
     entries[place] = entry
@@ -166,7 +166,7 @@ struct TimerHeap {
         sink(last, from: place)
       }
     }
-    // A crowd of timers has gone: so does its memory.
+    // Frees the memory of a large number of timers.
     if entries.capacity > 1024 && entries.count < entries.capacity / 4 {
       var smaller: [Entry] = []
       smaller.reserveCapacity(entries.count * 2)

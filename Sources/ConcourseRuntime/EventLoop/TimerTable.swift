@@ -1,31 +1,30 @@
-/// The timers of both clocks, and what the kernel's timers are set to.
+/// The timers of both clocks, and the settings of the kernel's timers.
 final class TimerTable {
   /// One clock's timers.
   private struct Side {
     let isWall: Bool
     var queue = TimerQueue()
-    /// What the kernel's timer is set to; 0 when it is not, or has fired.
+    /// The time that the kernel's timer is set to; 0 if it is not set or has fired.
     var armed: UInt64 = 0
 
-    /// How long after having told timers a clock rests, a fifth of what the contract allows a delay to be late.
+    /// How long a clock rests after a report: a fifth of the lateness that the contract allows.
     private static let slack: UInt64 = 200_000
 
     var now: UInt64 { isWall ? Clock.wall() : Clock.uptime() }
 
-    /// Sets the kernel's timer for the earliest of them, unless that fires sooner anyway and is set then: for
-    /// timers that come and go, each later than the last, one wake-up for nothing is cheaper than a system call
-    /// for each.
-    /// - Parameter earliest: the time before which not to fire.
+    /// Sets the kernel's timer for the earliest timer, unless the kernel's timer fires sooner and will be set then. If
+    /// timers come and go, each later than the last, one needless wake-up is cheaper than a system call for each.
+    /// - Parameter earliest: the earliest time to fire.
     mutating func arm(_ poller: Poller, notBefore earliest: UInt64 = 1) {
       let wanted = queue.first.map { max($0, earliest) } ?? 0
       guard wanted != armed, armed == 0 || wanted < armed else { return }
       armed = poller.arm(isWall: isWall, at: wanted) ? wanted : 0
     }
 
-    /// Lets the kernel's timer fire now.
+    /// Makes the kernel's timer fire now.
     mutating func armAtOnce(_ poller: Poller) { armed = poller.arm(isWall: isWall, at: 1) ? 1 : 0 }
 
-    /// Moves what is due into `due`, and sets the kernel's timer for what is next.
+    /// Moves due entries into `due`, and sets the kernel's timer for the next.
     mutating func collect(into due: inout [TimerHeap.Entry], _ poller: Poller?) {
       // The kernel's timer has fired, or the wall clock was set: either way it must be set again.
       armed = 0
@@ -39,69 +38,69 @@ final class TimerTable {
   }
 
   private let lock = Lock()
-  /// How many have asked for due timers to be told since somebody began to: one thread tells at a time, so
-  /// that they come in order, and whoever finds another at it leaves the rest to that one.
-  private let telling = Atomic<UInt32>(0)
-  // GUARDED BY `lock`, which keeps accesses apart without checks.
+  /// Requests to report due timers since a thread began to report; 0 while none reports. One thread reports at a time,
+  /// to keep the order of the times, and also serves requests that come meanwhile.
+  private let reportRequests = Atomic<UInt32>(0)
+  // GUARDED BY `lock`, which excludes overlapping accesses without checks.
   @exclusivity(unchecked) private var uptime = Side(isWall: false)
   @exclusivity(unchecked) private var wall = Side(isWall: true)
 
-  /// Whether a time has passed and all that was to be told before has been: then there is nothing to wait for.
-  /// Never in a forked child, where nobody tells.
+  /// Whether a time has passed and all earlier timers have been reported, so that there is nothing to wait for. False
+  /// in a forked child, where no thread reports.
   func hasPassed(_ time: UInt64, isWall: Bool) -> Bool {
     guard Clock.hasPassed(time, isWall: isWall), !Process.isForkedChild else { return false }
     return lock.withLock {
-      // Who tells has begun to before it takes what is due out, under this lock.
-      // ORDERING: acquiring; pairs with the end of the telling.
-      guard telling.load(ordering: .acquiring) == 0 else { return false }
+      // A reporting thread increments `reportRequests` before it removes due timers under this lock.
+      // ORDERING: acquiring; pairs with the operations that end a report.
+      guard reportRequests.load(ordering: .acquiring) == 0 else { return false }
       guard let first = isWall ? wall.queue.first : uptime.queue.first else { return true }
       return first > time
     }
   }
 
-  /// Lets `node` be submitted to `queue` at a time; nobody can call it off.
+  /// Submits `node` to `queue` at a time. The submission cannot be cancelled.
   func submit(_ node: NodePointer, to queue: DispatchQueue, at time: UInt64, isWall: Bool) {
     let poller = EventLoop.shared.begin()
     lock.lock()
     insert(time, isWall: isWall, .submission(node, .passRetained(queue)), poller)
   }
 
-  /// Sets a timer anew.
+  /// Sets a timer, in place of an earlier setting.
   func set(_ timer: LoopTimer, to window: TimerWindow) {
     let poller = EventLoop.shared.begin()
     lock.lock()
-    let wasSet = takeOut(timer)
+    let wasSet = dequeue(timer)
     switch window.clock {
     case .never:
       lock.unlock()
       if wasSet { Unmanaged.passUnretained(timer).release() }
     case .uptime, .wall:
-      // The heap's reference: kept if it had one.
+      // The heap's reference, which it already has if the timer was set.
       let payload = wasSet ? Unmanaged.passUnretained(timer) : .passRetained(timer)
       timer.isWall = window.clock == .wall
-      // What is due already has nothing to wait for; only a window that has width asks for the time.
+      // If the window has begun, the timer is due. Without width the clock need not be read.
       let isDue = window.latest > window.earliest && window.earliest <= (timer.isWall ? wall : uptime).now
       insert(isDue ? window.earliest : window.chosen, isWall: timer.isWall, .timer(payload), poller)
     }
   }
 
   func cancel(_ timer: LoopTimer) -> Bool {
-    let wasSet = lock.withLock { takeOut(timer) }
-    // The kernel's timer stays as it is: one wake-up for nothing at most.
+    let wasSet = lock.withLock { dequeue(timer) }
+    // The kernel's timer stays set: at most one needless wake-up.
     if wasSet { Unmanaged.passUnretained(timer).release() }
     return wasSet
   }
 
-  /// Call under the lock. The heap's reference is the caller's then.
-  private func takeOut(_ timer: LoopTimer) -> Bool {
+  /// Call under the lock. The caller takes over the heap's reference.
+  private func dequeue(_ timer: LoopTimer) -> Bool {
     guard let place = timer.place else { return false }
     if timer.isWall { wall.queue.remove(at: place) } else { uptime.queue.remove(at: place) }
     return true
   }
 
-  /// Call under the lock, which it gives up.
+  /// Call under the lock; releases it.
   private func insert(_ time: UInt64, isWall: Bool, _ payload: TimerHeap.Payload, _ known: Poller?) {
-    // One made meanwhile has been set already, without this timer, and its thread does not hear nudges.
+    // A poller made meanwhile has been armed without this timer, and its thread does not look at `nudges`.
     let poller = known ?? EventLoop.shared.pollerIfAny
     func add(to side: inout Side) -> Bool {
       side.queue.insert(time, payload)
@@ -114,35 +113,34 @@ final class TimerTable {
     if isEarliest && poller == nil { EventLoop.shared.nudge() }
   }
 
-  /// Tells everything that is due, in the order of the times, and sets the kernel's timers for what is
-  /// next.
-  func tellDue(_ poller: Poller?) {
-    // ORDERING: acquiring and releasing; the one who tells sees what came before the asking, and the next to
-    // tell what this one did.
-    var asked = telling.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-    guard asked == 1 else { return }
-    var told = 0
+  /// Reports all due timers in the order of their times, and sets the kernel's timers for the next.
+  func reportDue(_ poller: Poller?) {
+    // ORDERING: acquiring and releasing; the reporting thread sees what came before each request, and what the last
+    // reporting thread did.
+    var requests = reportRequests.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+    guard requests == 1 else { return }
+    var reported = 0
     while true {
-      told += tellDueOnce(poller)
-      if told >= Self.mostAtOnce, let poller {
-        // Others go on, so that this worker comes to run what it has submitted.
+      reported += reportDueOnce(poller)
+      if reported >= Self.mostReported, let poller {
+        // Another thread goes on, so that this worker gets to run what it has submitted.
         // ORDERING: as above.
-        _ = telling.exchange(0, ordering: .acquiringAndReleasing)
+        _ = reportRequests.exchange(0, ordering: .acquiringAndReleasing)
         return lock.withLock { uptime.armAtOnce(poller) }
       }
-      // ORDERING: as above; fails when somebody has asked meanwhile.
-      let (done, now) = telling.compareExchange(
-        expected: asked, desired: 0, ordering: .acquiringAndReleasing)
+      // ORDERING: as above; fails if there was another request.
+      let (done, now) = reportRequests.compareExchange(
+        expected: requests, desired: 0, ordering: .acquiringAndReleasing)
       if done { return }
-      asked = now
+      requests = now
     }
   }
 
-  /// How many timers one thread tells before it lets others go on, when more and more become due.
-  private static let mostAtOnce = 4096
+  /// The most timers that a thread reports before another goes on, while more and more become due.
+  private static let mostReported = 4096
 
   /// - Returns: how many were due.
-  private func tellDueOnce(_ poller: Poller?) -> Int {
+  private func reportDueOnce(_ poller: Poller?) -> Int {
     var due: [TimerHeap.Entry] = []
     lock.withLock {
       uptime.collect(into: &due, poller)
@@ -165,7 +163,7 @@ final class TimerTable {
   func nextLook() -> Deadline {
     lock.withLock {
       guard uptime.queue.first != nil || wall.queue.first != nil else { return .never }
-      // The wall clock may be set at any time: look at it every second, or sooner if it says so.
+      // The wall clock may be set at any time: look at it at least every second.
       let untilWall = wall.queue.first.map { first -> UInt64 in
         let now = Clock.wall()
         return first <= now ? 0 : min(first - now, 1_000_000_000)
@@ -178,5 +176,5 @@ final class TimerTable {
   var count: Int { lock.withLock { uptime.queue.count + wall.queue.count } }
 }
 
-// SAFETY: GUARDED BY `lock`, as said above.
+// SAFETY: atomics; the rest is GUARDED BY `lock`.
 extension TimerTable: @unchecked Sendable {}

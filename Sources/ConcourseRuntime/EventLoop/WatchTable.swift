@@ -10,11 +10,11 @@ final class WatchTable {
   private var registrations: [FileRegistration] = []
   private var free: [FileRegistration] = []
   private var byDescriptor: [Int32: FileRegistration] = [:]
-  /// Watches that must be looked at by hand, and the timer that does it.
+  /// The watches in mode `sampled`, and the timer that polls them.
   private var sampled: [FileWatch] = []
   private var sampler: LoopTimer?
 
-  /// Between two looks at descriptors that the kernel cannot watch for want of something.
+  /// Nanoseconds between two polls of them.
   private static let samplingInterval: UInt64 = 10_000_000
 
   func install(_ watch: FileWatch) -> Int32 {
@@ -24,22 +24,22 @@ final class WatchTable {
     let failure = join(watch, poller)
     switch failure {
     case 0:
-      watch.road = .kernel
+      watch.mode = .kernel
     case EPERM where !Self.canBlock(watch.descriptor):
-      watch.road = .alwaysReady
+      watch.mode = .alwaysReady
       watch.isArmed = true
     case EBADF:
-      watch.road = .none
+      watch.mode = .none
     default:
       // No descriptors, no memory, no room in the kernel's table: go on more slowly.
-      watch.road = .sampled
+      watch.mode = .sampled
       watch.isArmed = true
       sampled.append(watch)
     }
-    let road = watch.road
+    let mode = watch.mode
     lock.unlock()
-    switch road {
-    case .alwaysReady: tellAtOnce(watch)
+    switch mode {
+    case .alwaysReady: notifyAtOnce(watch)
     case .sampled:
       Self.reportSampling(failure)
       scheduleSampling()
@@ -48,15 +48,14 @@ final class WatchTable {
     return failure == EBADF ? EBADF : 0
   }
 
-  /// Whether a descriptor is of a kind that can be waited for, so that the kernel's refusal is not for its
-  /// nature but a sandbox's.
+  /// Whether a descriptor is of a kind that can block: then a sandbox has refused to watch it.
   private static func canBlock(_ descriptor: Int32) -> Bool {
     var status = stat()
     guard System.call(.status, { System.result(fstat(descriptor, &status)) }) == 0 else { return false }
     return [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
   }
 
-  /// Puts a watch into the registration of its descriptor. Call under the lock.
+  /// Adds a watch to the registration of its descriptor. Call under the lock.
   /// - Returns: 0 or the errno.
   private func join(_ watch: FileWatch, _ poller: Poller?) -> Int32 {
     guard watch.descriptor >= 0 else { return EBADF }
@@ -100,7 +99,7 @@ final class WatchTable {
   func remove(_ watch: FileWatch) {
     lock.lock()
     defer { lock.unlock() }
-    switch watch.road {
+    switch watch.mode {
     case .kernel:
       guard let registration = watch.registration, let poller = EventLoop.shared.pollerIfAny else { break }
       registration.lock.lock()
@@ -115,29 +114,28 @@ final class WatchTable {
     case .none, .alwaysReady:
       break
     }
-    watch.road = .none
+    watch.mode = .none
     watch.isArmed = false
   }
 
   func rearm(_ watch: FileWatch, forChange: Bool = false) {
     if rearmInKernel(watch, forChange) { return }
-    // Nobody tells of changes on the other roads.
+    // The other modes do not report changes.
     if forChange { return }
-    let road = lock.withLock { () -> FileWatch.Road in
+    let mode = lock.withLock { () -> FileWatch.Mode in
       watch.isArmed = true
-      return watch.road
+      return watch.mode
     }
-    switch road {
-    case .alwaysReady: tellAtOnce(watch)
+    switch mode {
+    case .alwaysReady: notifyAtOnce(watch)
     case .sampled: scheduleSampling()
     case .none, .kernel: break
     }
   }
 
-  /// - Returns: false when the watch goes another road.
+  /// - Returns: false if the kernel does not watch the descriptor.
   private func rearmInKernel(_ watch: FileWatch, _ forChange: Bool) -> Bool {
-    // The registration of an installed watch changes only by `remove` and `sample`; a watch is removed
-    // from the lock's inside, so what is found under it is true.
+    // The registration of an installed watch changes only under both locks, so it is read again under the second.
     guard let registration = lock.withLock({ watch.registration }) else { return false }
     let failure = registration.lock.withLock { () -> Int in
       guard watch.registration === registration, let poller = EventLoop.shared.pollerIfAny else { return 0 }
@@ -149,15 +147,15 @@ final class WatchTable {
     return true
   }
 
-  /// The kernel will not tell what the armed watches of a registration wait for: they are looked at by hand.
+  /// Polls the armed watches of a registration that the kernel refuses to watch.
   private func sampleInstead(_ registration: FileRegistration, _ failure: Int) {
-    // EBADF: closed by the client before the cancel handler, an error of its own; its watches are silent.
+    // EBADF: the client closed the descriptor before the cancel handler, which is its error. The watches stay silent.
     if failure == -Int(EBADF) { return }
     let isSampling = lock.withLock { () -> Bool in
       registration.lock.lock()
       defer { registration.lock.unlock() }
       let stranded = registration.detachArmed()
-      for watch in stranded { watch.road = .sampled }
+      for watch in stranded { watch.mode = .sampled }
       sampled += stranded
       if !stranded.isEmpty && registration.isEmpty {
         if let poller = EventLoop.shared.pollerIfAny { registration.leaveKernel(poller) }
@@ -170,32 +168,32 @@ final class WatchTable {
     scheduleSampling()
   }
 
-  func road(of watch: FileWatch) -> FileWatch.Road { lock.withLock { watch.road } }
+  func mode(of watch: FileWatch) -> FileWatch.Mode { lock.withLock { watch.mode } }
 
-  private func tellAtOnce(_ watch: FileWatch) {
+  private func notifyAtOnce(_ watch: FileWatch) {
     let isDue = lock.withLock { () -> Bool in
       defer { watch.isArmed = false }
-      return watch.isArmed && watch.road == .alwaysReady
+      return watch.isArmed && watch.mode == .alwaysReady
     }
-    if isDue { watch.tellOwner() }
+    if isDue { watch.notifyOwner() }
   }
 
-  /// Deals with an event from the kernel.
+  /// Delivers an event from the kernel.
   func deliver(index: Int, generation: UInt32, _ ready: Readiness, from poller: Poller) {
     let place = index - Poller.firstFile
     guard
       let registration = lock.withLock({ registrations.indices.contains(place) ? registrations[place] : nil })
     else { return }
-    let told = registration.take(ready, generation: generation, from: poller)
-    if told.failure != 0 { sampleInstead(registration, told.failure) }
-    told.tell()
+    let delivery = registration.take(ready, generation: generation, from: poller)
+    if delivery.failure != 0 { sampleInstead(registration, delivery.failure) }
+    delivery.notifyOwners()
   }
 
   /// Whether anything is watched.
   var isEmpty: Bool { lock.withLock { byDescriptor.isEmpty && sampled.isEmpty } }
 }
 
-// MARK: - Looking by hand
+// MARK: - Polling at intervals
 
 extension WatchTable: TimerOwner {
   func timerIsDue(_ timer: LoopTimer) { sample() }
@@ -216,9 +214,9 @@ extension WatchTable: TimerOwner {
     let goOn = lock.withLock { () -> Bool in
       sampled = sampled.filter { watch in
         guard watch.isArmed else { return true }
-        // What was wanting may be there now.
+        // The kernel may accept it by now.
         if poller != nil && join(watch, poller) == 0 {
-          watch.road = .kernel
+          watch.mode = .kernel
           return false
         }
         watch.isArmed = true
@@ -232,19 +230,19 @@ extension WatchTable: TimerOwner {
       }
       return sampled.contains { $0.isArmed }
     }
-    for watch in ready { watch.tellOwner() }
+    for watch in ready { watch.notifyOwner() }
     if goOn { scheduleSampling() }
   }
 
   private static let samplingReported = Atomic<Bool>(false)
 
   private static func reportSampling(_ failure: Int32) {
-    // ORDERING: relaxed; only decides who prints.
+    // ORDERING: relaxed; only decides which caller prints.
     guard !samplingReported.exchange(true, ordering: .relaxed) else { return }
     Trap.warn(
-      "the system refuses to watch a descriptor (errno \(failure)); it is looked at every 10 ms instead")
+      "the system refuses to watch a descriptor (errno \(failure)); it is polled every 10 ms instead")
   }
 }
 
-// SAFETY: everything is GUARDED BY `lock`, or by the registrations' own.
+// SAFETY: everything is GUARDED BY `lock`, or by the registrations' own locks.
 extension WatchTable: @unchecked Sendable {}
