@@ -29,7 +29,7 @@ struct concourse_thread {
   uint32_t free_limit;
   /// Kernel thread id; 0 until first needed, and again in a forked child.
   uint32_t id;
-  /// Objects whose release waits until an outer release has unwound (see Submit/DeferredRelease.swift).
+  /// Objects whose release waits until an outer release has unwound (see Object/DeferredRelease.swift).
   void *_Nullable deferred_releases;
   /// Nesting depth of the parallel loops that this thread takes part in.
   uint32_t loop_depth;

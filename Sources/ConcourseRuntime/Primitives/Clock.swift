@@ -13,9 +13,8 @@ enum Clock {
 
   /// Whether a time of the uptime clock, or of the wall clock, has passed.
   ///
-  /// The answer nearly always comes from a clock that the kernel moves on at its ticks, which costs a quarter
-  /// of the others. Should its ticks be further apart than assumed here, a time that has passed may be taken
-  /// for one that has not; never the other way round.
+  /// The answer nearly always comes from a clock that advances at the kernel's ticks and costs a quarter of the others.
+  /// If the ticks are further apart than assumed here, a time that has passed may seem not to have, never the reverse.
   static func hasPassed(_ time: UInt64, isWall: Bool) -> Bool {
     let longestTick: UInt64 = 10_000_000
     let lagging = read(isWall ? CLOCK_REALTIME_COARSE : CLOCK_MONOTONIC_COARSE)

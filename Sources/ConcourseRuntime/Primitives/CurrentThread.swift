@@ -13,7 +13,7 @@ enum CurrentThread {
   static var kernelID: UInt32 { concourse_gettid() }
 
   /// Runs `hook` when this thread exits; the first call on a thread decides.
-  /// - Returns: false when it will not run: it has run already, or the system has no key left.
+  /// - Returns: false if a hook will not run: it has run already, or the system has no key left.
   static func watchExit(_ hook: @convention(c) () -> Void) -> Bool {
     let state = Self.state
     if state.pointee.exit_hook == CONCOURSE_EXIT_UNWATCHED { concourse_watch_exit(hook) }

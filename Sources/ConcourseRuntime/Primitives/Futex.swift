@@ -1,10 +1,10 @@
 internal import CConcourse
 internal import Glibc
 
-/// Sleeping and waking on a 32-bit word: the only way a thread of the engine sleeps.
+/// Sleeping and waking on a 32-bit word: the only way in which the engine's threads sleep.
 ///
-/// Matching system call: `futex(2)`, private to the process, with absolute deadlines so that a
-/// spurious wake-up never stretches a wait.
+/// Matching system call: `futex(2)`, private to the process, with absolute deadlines, so a spurious wake-up never
+/// prolongs a wait.
 enum Futex {
   /// Why a wait returned.
   enum Outcome {
@@ -33,15 +33,15 @@ enum Futex {
       case .wall(let nanoseconds):
         failure = concourse_futex_wait(address, expected, 2, nanoseconds)
       }
-      // EINTR and EAGAIN both mean: look at the word again. Every caller loops, so the retry is there.
+      // EINTR and EAGAIN mean: look at the word again. Every caller loops.
       return failure == ETIMEDOUT ? .timedOut : .lookAgain
     }
   }
 
   /// Wakes up to `count` threads that sleep on `word`.
   static func wake(_ word: borrowing Atomic<UInt32>, count: Int32) {
-    // SAFETY: as in `wait`. The kernel uses the address as a key and never dereferences it here, so a
-    // word whose owner has just gone costs at most a spurious wake-up somewhere else.
+    // SAFETY: as in `wait`. The kernel uses the address as a key and never dereferences it here, so a word that has
+    // just been freed costs at most a spurious wake-up elsewhere.
     CurrentThread.state.pointee.has_woken = 1
     withUnsafePointer(to: word) { pointer in
       _ = concourse_futex_wake(UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt32.self), count)

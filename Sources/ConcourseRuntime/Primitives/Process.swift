@@ -19,14 +19,14 @@ enum Process {
     forked.load(ordering: .relaxed)
   }
 
-  /// Has `child` called in each child that is forked from now on.
+  /// Runs `child` in each child that is forked from now on.
   static func watchForks(_ child: @convention(c) () -> Void) {
     _ = id
-    // Refused only for want of memory; then a misuse after fork hangs instead of trapping.
+    // Refused only for want of memory. Then a misuse after fork hangs instead of trapping.
     _ = concourse_at_fork_child(child)
   }
 
-  /// The process is a forked child, and the caller its one thread.
+  /// Records that the process is a forked child and the caller its only thread.
   static func becomeForkedChild() {
     CurrentThread.state.pointee.id = 0
     CurrentThread.state.pointee.worker = nil
@@ -40,9 +40,9 @@ enum Process {
   static let threadsWereMade = Atomic<Bool>(false)
   static let threadsAreForbidden = Atomic<Bool>(false)
 
-  /// A thread is about to be made.
+  /// Records that a thread is about to be made.
   static func noteThread() {
-    // ORDERING: relaxed, both; whoever forbids threads says so before it submits what would need one.
+    // ORDERING: relaxed, both; a program forbids threads before it submits work that needs one.
     threadsWereMade.store(true, ordering: .relaxed)
     if threadsAreForbidden.load(ordering: .relaxed) {
       Trap.clientBug("a worker thread is needed, but the program has forbidden the runtime to make threads")

@@ -17,7 +17,7 @@ extension Processor {
 }
 
 extension Processor {
-  /// A number to tune, of which the model has a smaller one, so that it comes to what is rare.
+  /// A tuning constant. The model uses a smaller one, so that it reaches rare paths.
   @inline(__always)
   static func number(_ value: UInt32, inModel: UInt32) -> UInt32 { value }
 

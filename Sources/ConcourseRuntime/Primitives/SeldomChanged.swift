@@ -1,8 +1,8 @@
 import Synchronization
 
-/// A value that is read often and changes at few, quiet moments, each of them ordered by something else.
+/// A value that is read often and rarely changes. Something else orders each change.
 ///
-/// The model does not schedule at it, unlike at an `Atomic`.
+/// Unlike an `Atomic`, it is not a scheduling point of the model.
 struct SeldomChanged<Value: AtomicRepresentable>: ~Copyable {
   private let word: Synchronization.Atomic<Value>
 
@@ -13,7 +13,7 @@ struct SeldomChanged<Value: AtomicRepresentable>: ~Copyable {
 
 extension SeldomChanged where Value.AtomicRepresentation == UInt8.AtomicRepresentation {
   var value: Value {
-    // ORDERING: relaxed, both; whoever must see a change is told of it by other means.
+    // ORDERING: relaxed, both; threads that must see a change are notified by other means.
     @inline(__always) get { word.load(ordering: .relaxed) }
     nonmutating set { word.store(newValue, ordering: .relaxed) }
   }

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// The system calls of the event road that can be refused for want of something or by a sandbox, and the making of
-/// threads, by name, so that tests can refuse them (SystemScript.swift).
+/// Names for thread creation and for the events road's system calls that can fail for want of resources or in a
+/// sandbox, so that tests can refuse them (SystemScript.swift).
 enum SystemCall: UInt8, CaseIterable {
   case epollCreate, epollControl, epollWait, poll
   case timerCreate, timerSet, eventCreate
@@ -15,11 +15,11 @@ enum SystemCall: UInt8, CaseIterable {
   case thread
 }
 
-/// The one way through which the event road enters the kernel.
+/// The events road enters the kernel only through this type.
 enum System {
-  /// Makes a call, again if a signal interrupted it.
-  /// - Parameter body: the call; returns its result, or the errno negated.
-  /// - Returns: the result, or the errno negated; never `-EINTR`.
+  /// Makes a call, and repeats it if a signal interrupted it.
+  /// - Parameter body: the call; returns its result, or the negated errno.
+  /// - Returns: the result, or the negated errno; never `-EINTR`.
   @inline(__always)
   static func call(_ which: SystemCall, _ body: () -> Int) -> Int {
     while true {
@@ -28,7 +28,7 @@ enum System {
     }
   }
 
-  /// The result of a call of the C library as `call` wants it.
+  /// Converts the result of a C library call for `call`.
   @inline(__always)
   static func result(_ value: Int) -> Int { value >= 0 ? value : -Int(errno) }
 

@@ -1,7 +1,7 @@
 internal import CConcourse
 internal import Glibc
 
-// The system calls on files and rings, one function each. A result is the kernel's: a value, or the errno negated.
+// The system calls on files and rings, one function each. They return a value, or the negated errno.
 
 extension System {
   // MARK: Descriptors
@@ -47,7 +47,7 @@ extension System {
     }
   }
 
-  /// Reads what the kernel has in memory; `-EAGAIN` if it would have to wait for a disk.
+  /// Reads bytes that the kernel has in memory; `-EAGAIN` if the read would wait for a disk.
   static func readCached(
     _ descriptor: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int, _ offset: Int
   ) -> Int {
@@ -78,7 +78,7 @@ extension System {
     call(.ringRegister) { Int(concourse_ring_register_event(&ring, event)) }
   }
 
-  /// Hands the kernel the request that was prepared last.
+  /// Submits the last prepared request to the kernel.
   static func enter(_ ring: inout concourse_ring) -> Int {
     call(.ringEnter) { Int(concourse_ring_enter(&ring)) }
   }

@@ -1,16 +1,15 @@
 internal import CConcourse
 internal import Glibc
 
-/// Memory that comes from the system and goes back to it in whole pages, past the allocator: what the
-/// allocator gets back it mostly keeps.
+/// Whole pages from the system, without the allocator, which keeps most of what it gets back.
 enum SystemMemory {
-  /// `size` zeroed bytes that begin at a multiple of `alignment`; no page of them exists before it is written.
+  /// `size` zeroed bytes that begin at a multiple of `alignment`. A page exists once it is written.
   /// - Parameters:
   ///   - size: bytes, a multiple of `alignment`.
   ///   - alignment: a power of two, a multiple of the page size.
-  /// - Returns: nil when the system refuses.
+  /// - Returns: nil if the system refuses.
   static func map(_ size: Int, alignment: Int) -> UnsafeMutableRawPointer? {
-    // New mappings mostly lie side by side, so that the first guess mostly fits.
+    // New mappings are mostly adjacent, so the first guess mostly fits.
     guard let guess = map(size) else { return nil }
     if UInt(bitPattern: guess) % UInt(alignment) == 0 { return guess }
     munmap(guess, size)
@@ -22,9 +21,9 @@ enum SystemMemory {
     return start
   }
 
-  /// Gives `size` bytes at `start` back: whole pages of what `map` returned.
+  /// Unmaps `size` bytes at `start`: whole pages that `map` returned.
   static func unmap(_ start: UnsafeMutableRawPointer, _ size: Int) {
-    // Refused when it would split a mapping and there are too many: the pages at least can go.
+    // The system refuses to split a mapping when there are too many. Then at least the pages are freed.
     if munmap(start, size) != 0 { madvise(start, size, MADV_DONTNEED) }
   }
 
@@ -35,7 +34,7 @@ enum SystemMemory {
     madvise(start, size, populateForWriting)
   }
 
-  /// Whether the leak checker of an address-sanitized build is to look for pointers there.
+  /// Tells the leak checker of an address-sanitized build whether to look for pointers there.
   static func notePointers(in start: UnsafeMutableRawPointer, _ size: Int, _ holds: Bool) {
     concourse_note_pointers(start, size, holds)
   }

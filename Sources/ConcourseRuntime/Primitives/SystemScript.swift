@@ -1,12 +1,12 @@
-/// Refusals that tests have ordered: system calls that fail without being made.
+/// Lets tests refuse system calls: a refused call fails without being made.
 ///
-/// Off, it costs one relaxed load for each system call.
+/// Without refusals it costs one relaxed load for each system call.
 enum SystemScript {
-  /// What happens to calls of one kind.
+  /// The plan for one kind of call.
   private struct Plan {
     /// Calls to let through first.
     var spared: Int
-    /// Calls to refuse then.
+    /// Calls to refuse after those.
     var refused: Int
     let errno: Int32
   }
@@ -19,7 +19,7 @@ enum SystemScript {
 
   @inline(__always)
   static var isActive: Bool {
-    // ORDERING: relaxed; a test orders its refusals before it does what is to meet them.
+    // ORDERING: relaxed; a test sets its refusals before it starts the work that meets them.
     active.load(ordering: .relaxed)
   }
 
@@ -30,7 +30,7 @@ enum SystemScript {
     active.store(true, ordering: .relaxed)
   }
 
-  /// Forgets all orders and counts.
+  /// Removes all refusals and counts.
   static func clear() {
     // ORDERING: relaxed; as in `isActive`.
     active.store(false, ordering: .relaxed)

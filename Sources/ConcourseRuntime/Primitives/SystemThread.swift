@@ -1,9 +1,9 @@
 internal import CConcourse
 
-/// Threads of the engine's own.
+/// The engine's own threads.
 enum SystemThread {
   /// Starts a detached thread that runs `entry(argument)` with signals blocked.
-  /// - Returns: 0, or the errno when the system has no thread left.
+  /// - Returns: 0, or the errno if the system has no thread left.
   static func spawn(
     _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
     _ argument: UnsafeMutableRawPointer?
@@ -11,7 +11,7 @@ enum SystemThread {
     return Int32(-System.call(.thread) { -Int(concourse_spawn(entry, argument)) })
   }
 
-  /// Lets the calling thread take what signals the program has allowed meanwhile.
+  /// Unblocks the signals that the program has allowed meanwhile on the calling thread.
   static func adoptSignals() { concourse_signal_adopt() }
 
   /// Names the calling thread for `ps`, `top` and debuggers; 15 bytes at most.
@@ -29,10 +29,10 @@ enum SystemThread {
   /// Gives the calling thread a nice value. If the system refuses, the thread keeps the one it has.
   static func setNice(_ nice: Int32) { _ = concourse_set_nice(nice) }
 
-  /// Asks for time slices of so many nanoseconds for the calling thread, where the kernel grants that.
+  /// Sets the calling thread's time slice, if the kernel supports it.
   static func setSlice(_ nanoseconds: UInt64) { _ = concourse_set_slice(nanoseconds) }
 
-  /// Whether a thread of this process sleeps in the kernel: nil when it cannot be told.
+  /// Whether a thread of this process sleeps in the kernel; nil if unknown.
   static func isAsleep(_ id: UInt32) -> Bool? {
     switch UInt8(bitPattern: concourse_thread_state(id)) {
     case 0: nil

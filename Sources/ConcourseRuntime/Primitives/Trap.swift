@@ -1,13 +1,13 @@
 internal import CConcourse
 internal import Glibc
 
-/// The voices in which the runtime dies: the client's bug, our own, and want of memory.
+/// Ends the process for a client bug, a runtime bug, or want of memory.
 ///
-/// Swift drops precondition texts in release builds; these reach standard error in every build, as
-/// one line in one `write`, and then the process ends with SIGILL as the incumbent's does.
+/// Swift drops precondition texts in release builds. These reach standard error in every build, as one line in one
+/// `write`; then the process ends with SIGILL, as with the incumbent.
 enum Trap {
-  /// The program broke the contract. `message` says what was done, to which object, why that is
-  /// wrong and what was observed.
+  /// The program broke the contract. `message` says what it did, to which object, why that is wrong and what was
+  /// observed.
   @inline(never)
   static func clientBug(_ message: String) -> Never {
     die("Concourse: BUG IN CLIENT OF DISPATCH: \(message)\n")
@@ -19,13 +19,13 @@ enum Trap {
     die("Concourse: BUG IN CONCOURSE: \(message)\n")
   }
 
-  /// The system has no memory left for what a caller cannot do without, as when an allocation fails.
+  /// The system has no memory left for something that the caller cannot do without.
   @inline(never)
   static func outOfMemory(_ message: String) -> Never {
     die("Concourse: out of memory: \(message)\n")
   }
 
-  /// One line on standard error for a fault that work survives (no threads left, say).
+  /// Prints one line on standard error for a fault that the runtime survives, such as a refused thread.
   static func warn(_ message: String) {
     write("Concourse: \(message)\n")
   }
@@ -43,7 +43,7 @@ enum Trap {
         let written = Glibc.write(STDERR_FILENO, rest.baseAddress, rest.count)
         if written < 0 {
           if errno == EINTR { continue }
-          return  // standard error is closed or full: nowhere left to say it
+          return  // Standard error is closed or full.
         }
         rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(written))
       }
@@ -51,11 +51,9 @@ enum Trap {
   }
 }
 
-/// The same voices for the C interface, which is a module of its own.
+/// `Trap` for the C interface, which is a module of its own.
 package enum ClientBug {
-  /// The program broke the contract.
   package static func trap(_ message: String) -> Never { Trap.clientBug(message) }
 
-  /// There is no memory left.
   package static func outOfMemory(_ message: String) -> Never { Trap.outOfMemory(message) }
 }
