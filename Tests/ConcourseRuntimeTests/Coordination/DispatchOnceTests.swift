@@ -8,7 +8,7 @@ struct DispatchOnceTests {
     var value = 0
   }
 
-  @Test("S74 the body runs once, and everybody returns after it has completed")
+  @Test("S74 the body runs once, and all callers return after it has completed")
   func once() {
     for _ in 0..<200 {
       let once = DispatchOnce()
@@ -47,7 +47,7 @@ struct DispatchOnceTests {
     #expect(counter.value == 42)
   }
 
-  @Test("S75 asking again from inside the body traps and says so")
+  @Test("S75 a nested call from the body traps and says so")
   func recursion() async {
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let once = DispatchOnce()

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("GroupState")
 struct GroupStateTests {
-  @Test("enters and leaves balance; a leave too many is told")
+  @Test("enters and leaves balance; one leave too many is reported")
   func balance() {
     let state = GroupState()
     holds(state.isEmpty)
@@ -17,7 +17,7 @@ struct GroupStateTests {
     holds(state.leave() == .unbalanced)
   }
 
-  @Test("items and entries are counted apart, and the group is empty without both")
+  @Test("items and entries are counted separately, and the group is empty without both")
   func items() {
     let state = GroupState()
     var retained = 0
@@ -36,7 +36,7 @@ struct GroupStateTests {
     #expect(retained == 2)
   }
 
-  @Test("who registers on an empty group has nothing to wait for; else the last to leave is told")
+  @Test("a registration on an empty group need not wait; otherwise the last leaver learns of it")
   func registration() {
     let state = GroupState()
     holds(!state.register())
@@ -51,7 +51,7 @@ struct GroupStateTests {
     holds(state.isEmpty)
   }
 
-  @Test("an item can be the last to leave")
+  @Test("an item can be the last leaver")
   func lastItem() {
     let state = GroupState()
     holds(state.enterItem {})
@@ -60,7 +60,7 @@ struct GroupStateTests {
     #expect(left == (.last, true))
   }
 
-  @Test("registrations stay for later when somebody enters before they are taken")
+  @Test("registrations stay if another thread enters before they are taken")
   func enteredAgain() {
     let state = GroupState()
     holds(state.enter())

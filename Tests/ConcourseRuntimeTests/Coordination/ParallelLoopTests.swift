@@ -10,20 +10,20 @@ extension Engine {
       let visits = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: count)
       visits.initialize(repeating: 0)
       defer { visits.deallocate() }
-      // SAFETY: each index is written by the one iteration that has it, and the loop ends before we go on.
+      // SAFETY: one iteration writes each index, and the loop ends before the read.
       nonisolated(unsafe) let cells = visits
       DispatchQueue.concurrentPerform(iterations: count) { index in cells[index] += 1 }
       #expect(visits.allSatisfy { $0 == 1 })
     }
 
-    @Test("S76 none and fewer than none", arguments: [0, -1, -1000, Int.min])
+    @Test("S76 zero and negative counts", arguments: [0, -1, -1000, Int.min])
     func none(count: Int) {
       let calls = Tally()
       DispatchQueue.concurrentPerform(iterations: count) { _ in calls.add() }
       #expect(calls.value == 0)
     }
 
-    @Test("S76 a huge count of nothing")
+    @Test("S76 a huge count with an empty body")
     func huge() {
       let count = Sanitizer.shrunk(10_000_000)
       let sum = Tally()
@@ -34,7 +34,7 @@ extension Engine {
       #expect(sum.value == expected)
     }
 
-    @Test("S77 loops in loops in loops, each index of each once")
+    @Test("S77 loops nested three deep: each index of each loop once")
     func nested() {
       let calls = Tally()
       DispatchQueue.concurrentPerform(iterations: 10) { _ in
@@ -65,7 +65,7 @@ extension Engine {
       #expect(calls.value == 8 * 4 * 100 + 4 * 100)
     }
 
-    @Test("S80 the iterations of a background item stay in the background, on a global queue")
+    @Test("S80 iterations in a background item run in the background, on a global queue")
     func background() {
       let labels = Shared<Set<String>>([])
       let nice = Shared<Set<Int32>>([])
@@ -83,7 +83,7 @@ extension Engine {
       #expect(nice.value == [min(threadNice() + 10, 19)])
     }
 
-    @Test("S143 iterations of a loop outside the pool may wait for asynchronous items, nested loops too")
+    @Test("S143 iterations of a loop outside the pool may wait for asynchronous items, in nested loops too")
     func waiting() {
       let late = Tally()
       let ended = onThreads(4) { _ in
@@ -91,7 +91,7 @@ extension Engine {
           DispatchQueue.concurrentPerform(iterations: 3) { _ in
             let done = DispatchSemaphore(value: 0)
             DispatchQueue.global().async { done.signal() }
-            // Once one of them is late all will be.
+            // If one of them is late, all are.
             if late.value > 0 || done.wait(timeout: .now() + 10) == .timedOut { late.add() }
           }
         }
@@ -100,7 +100,7 @@ extension Engine {
       #expect(late.value == 0)
     }
 
-    @Test("what the iterations wrote is there when the loop returns")
+    @Test("the writes of the iterations are visible when the loop returns")
     func visibility() {
       for round in 0..<200 {
         let cells = (0..<16).map { _ in Unprotected(-1) }

@@ -1,17 +1,17 @@
-// What tests of deaths have in common. Each death happens in a process of its own (an exit test), which
-// ends with SIGILL after one line on standard error.
+// Shared by the tests of traps. Each trap happens in its own process (an exit test), which ends with SIGILL after one
+// line on standard error.
 
 import Glibc
 import Testing
 
 @testable import ConcourseRuntime
 
-/// The deaths, one at a time: each of them starts a process.
+/// Exit tests, one at a time: each starts a process.
 @Suite("Crash", .serialized)
 enum Crash {}
 
 extension Optional where Wrapped == ExitTest.Result {
-  /// Expects that the process's only word was one line about a bug of its client's, with `text` in it.
+  /// Expects that the process printed only one line, about a client bug, that contains `text`.
   func says(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
     let spoken = String(decoding: self?.standardErrorContent ?? [], as: UTF8.self)
     let lines = spoken.split(separator: "\n")
@@ -22,8 +22,8 @@ extension Optional where Wrapped == ExitTest.Result {
   }
 }
 
-/// Keeps the calling thread while another one is expected to end the process. Returns if it does not,
-/// and then the test fails for want of a death.
+/// Blocks the calling thread while another one should end the process. Returns if it does not, and then the test
+/// fails.
 func awaitDeath() {
   _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 30)
 }
@@ -34,15 +34,14 @@ enum Sanitizer {
   static var isOn: Bool { name != nil }
   static var isThread: Bool { name == "thread" }
 
-  /// `size`, or a tenth of it where every step takes ten times as long.
+  /// `size`, or a tenth of it if every step takes ten times as long.
   static func shrunk(_ size: Int) -> Int { isOn ? max(1, size / 10) : size }
 }
 
 /// The main thread of an exit test's process.
 ///
-/// Swift Testing leaves it asleep and runs tests elsewhere. A signal handler borrows it: the thread waits
-/// in `sigsuspend`, holds no lock, and has nothing else to do, so the handler may do what a main program
-/// does, also never return.
+/// Swift Testing leaves it asleep and runs tests elsewhere. A signal handler borrows it: the thread waits in
+/// `sigsuspend` and holds no lock, so the handler may do anything that a main program does, and never return.
 enum MainThreadLoan {
   // SAFETY: written once, before the signal that makes the handler read it.
   private nonisolated(unsafe) static var body: (@Sendable () -> Void)?
@@ -53,7 +52,7 @@ enum MainThreadLoan {
   /// Runs `body` on the main thread, and returns without waiting for it. Once in a process.
   static func run(_ body: @escaping @Sendable () -> Void) {
     self.body = body
-    // On a busy machine it may not have come to rest yet.
+    // On a busy machine it may not be asleep yet.
     _ = awaitValue { SystemThread.isAsleep(UInt32(getpid())) ?? true }
     signal(SIGUSR1) { _ in MainThreadLoan.body!() }
     kill(getpid(), SIGUSR1)

@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Crash {
-  @Suite("Data misused")
+  @Suite("Misuse of data")
   struct DataCrashTests {
     @Test("S121 a position outside the data")
     func position() async {
@@ -66,7 +66,7 @@ extension Crash {
       end.says("DispatchData.append(_:count: -1): the count must not be negative")
     }
 
-    @Test("Data longer than a number can say")
+    @Test("Data longer than an Int can count")
     func tooLong() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         var doubled = data("a")
@@ -77,7 +77,7 @@ extension Crash {
           + "the length exceeds Int.max")
     }
 
-    @Test("S120 unmapping what mmap did not return")
+    @Test("S120 unmapping memory that mmap did not return")
     func unmapInsidePage() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let page = mmap(nil, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
@@ -87,7 +87,7 @@ extension Crash {
       end.says("does not begin with a page, so mmap did not return it")
     }
 
-    @Test("S118 mapping more than memory can hold", .enabled(if: Sanitizer.allowsHugeRequests))
+    @Test("S118 mapping more than fits in memory", .enabled(if: Sanitizer.allowsHugeRequests))
     func mapTooMuch() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         var doubled = data("a")

@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Crash {
-  /// A forked child has one thread and none of the pool's: it may finish what needs no other.
+  /// A forked child has one thread and none of the pool's: it may run what needs no other thread.
   @Suite("After fork", .enabled(if: !Sanitizer.isThread))
   struct ForkTests {
     @Test("S148 sync on idle queues works, and so do groups and semaphores")
@@ -44,14 +44,14 @@ extension Crash {
       end.says("in a forked child process, which has no worker threads")
     }
 
-    @Test("S148 async in a child that was forked while another thread held the lock of the nodes' stock")
+    @Test("S148 async in a child that was forked while another thread held the lock of the node depot")
     func asyncWhileStockIsLocked() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         let queue = DispatchQueue(label: "queue")
         warmUp(queue)
         let status = NodeMagazine.stock.lock.withLock {
           inForkedChild {
-            // More than the thread has at hand, back and forth.
+            // More nodes than the thread keeps, made and freed.
             let nodes = (0..<300).map { _ in NodeMagazine.make(.closure {}, level: .default) }
             for node in nodes {
               _ = node.takeWork()
@@ -66,7 +66,7 @@ extension Crash {
       end.says("submitting work in a forked child process, which has no worker threads")
     }
 
-    @Test("S148 a lock that a thread of the parent held at the fork")
+    @Test("S148 a lock that another thread of the parent held at the fork")
     func lockHeldAtFork() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         warmUp(DispatchQueue(label: "queue"))
@@ -126,7 +126,8 @@ extension Crash {
       end.says("in a forked child process, which has no worker threads")
     }
 
-    @Test("S148 asyncAfter in the child says that there are no threads, timers in the parent or not")
+    @Test(
+      "S148 asyncAfter in the child says that there are no threads, with and without timers in the parent")
     func asyncAfter() async {
       let fresh = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         let queue = DispatchQueue(label: "queue")
@@ -144,7 +145,7 @@ extension Crash {
       used.says("in a forked child process, which has no worker threads")
     }
 
-    @Test("trap 20: what a child does to its copies of sources and timers does not reach its parent")
+    @Test("trap 20: a child's changes to its copies of sources and timers do not affect the parent")
     func sources() async {
       await #expect(processExitsWith: .success) {
         var ends: [Int32] = [0, 0]
@@ -168,7 +169,7 @@ extension Crash {
         // The handler has returned, and the descriptor is watched again.
         for _ in 0..<2 { queue.sync {} }
         let status = inForkedChild {
-          // As when they are released: without a handler to call there.
+          // As when they are released: no cancel handler is called.
           source.core.backend.remove()
           for delay in [3600, 0, 3600] { timer.schedule(deadline: .now() + .seconds(delay)) }
           _exit(3)
@@ -206,7 +207,7 @@ extension Crash {
   }
 }
 
-/// A lock whose holder has the process stopped while another thread waits for it.
+/// A lock whose holder stops the process while another thread waits for it.
 private enum Contended {
   static let lock = Lock()
   static let isHeld = Atomic<Bool>(false)
@@ -219,13 +220,13 @@ private enum Contended {
     let own = getpid()
     let helper = forkProcess()
     if helper == 0 {
-      // Longer than the patience of the waiting thread.
+      // Longer than the waiting thread's limit.
       usleep(1_200_000)
       kill(own, SIGCONT)
       _exit(0)
     }
     kill(own, SIGSTOP)
-    // The waiting thread goes on first, and finds its time over.
+    // The waiting thread continues first, and finds its deadline past.
     usleep(50_000)
     lock.unlock()
     return nil
@@ -240,7 +241,7 @@ private func warmUp(_ queue: DispatchQueue) {
   queue.sync {}
 }
 
-/// How a forked child ends that wants something done later.
+/// How a forked child that requests a delayed submission ends.
 private func delay(_ queue: DispatchQueue) -> Int32 {
   inForkedChild {
     queue.asyncAfter(deadline: .now() + 0.001) {}
@@ -250,16 +251,15 @@ private func delay(_ queue: DispatchQueue) -> Int32 {
 
 /// Forks, runs `body` in the child, which must end it, and returns how the child ended.
 ///
-/// A fork may come while another thread is inside of the Swift runtime and holds a lock of its, which is then
-/// held for ever in the child: that is nobody's fault, and is tried again. A child that hangs each time is
-/// killed, which no test takes for a good end.
+/// If another thread holds a lock of the Swift runtime during the fork, the lock stays held in the child, which is not
+/// an error: the fork is repeated. A child that hangs each time is killed, and the test fails.
 func inForkedChild(_ body: () -> Void) -> Int32 {
   var status: Int32 = -1
   for _ in 0..<5 where status == -1 || status & 0x7F == SIGKILL { status = endOfForkedChild(body) }
   return status
 }
 
-/// Swift hides `fork`, since what follows it is delicate, and delicate is what is tested here.
+/// Swift hides `fork` because it is unsafe in general.
 private func forkProcess() -> pid_t {
   typealias Fork = @convention(c) () -> pid_t
   // SAFETY: this is the type of the C library's `fork`.
@@ -267,7 +267,7 @@ private func forkProcess() -> pid_t {
 }
 
 private func endOfForkedChild(_ body: () -> Void) -> Int32 {
-  // The child's end is closed by its end, however that comes.
+  // The child's exit closes its end, however it exits.
   var ends: [Int32] = [0, 0]
   precondition(pipe(&ends) == 0)
   for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

@@ -18,7 +18,7 @@ extension Crash {
       }
     }
 
-    @Test("the descriptor of a path's channel, closed by somebody else")
+    @Test("the descriptor of a path's channel, closed by the program")
     func stolen() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let channel = TestChannel(.stream, path: "/dev/zero", O_RDONLY)

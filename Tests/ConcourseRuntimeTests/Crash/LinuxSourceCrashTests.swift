@@ -6,7 +6,7 @@ import Testing
 extension Crash {
   @Suite("Sources of events that cannot be observed")
   struct LinuxSourceCrashTests {
-    @Test("S95 a process source of no process, of nothing, or of signals")
+    @Test("S95 a process source for no process, without events, or for signals")
     func processSources() async {
       let none = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeProcessSource(identifier: 0, eventMask: .exit)
@@ -36,7 +36,7 @@ extension Crash {
       )
     }
 
-    @Test("S95 a file-system object source of no descriptor, of nothing, or of unlocking")
+    @Test("S95 a file-system object source without a descriptor, without events, or for unlocking")
     func fileSystemSources() async {
       let none = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeFileSystemObjectSource(fileDescriptor: -1, eventMask: .write)
@@ -54,7 +54,7 @@ extension Crash {
       )
     }
 
-    @Test("S95 a memory pressure source of nothing, or of bits without meaning")
+    @Test("S95 a memory pressure source without events, or with undefined bits")
     func memoryPressureSources() async {
       let nothing = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeMemoryPressureSource(eventMask: [])

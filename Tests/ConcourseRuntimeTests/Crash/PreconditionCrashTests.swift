@@ -51,7 +51,7 @@ extension Crash {
       global.says("expected to be alone on queue \"com.apple.root.default-qos\"")
     }
 
-    @Test("S141 notOnQueue in an item of a queue below, and in what such an item waits for")
+    @Test("S141 notOnQueue in an item of a child queue, and in a nested sync on another queue")
     func notOnQueue() async {
       let below = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let target = DispatchQueue(label: "target")

@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Crash {
-  @Suite("Sources used wrongly")
+  @Suite("Misuse of sources")
   struct SourceCrashTests {
     @Test("S95 a read source of descriptor -1, and a write source")
     func descriptor() async {
@@ -18,7 +18,7 @@ extension Crash {
       write.says("a write source was made for descriptor -2, which is negative")
     }
 
-    @Test("S95 a signal that is none, and one that nothing can observe")
+    @Test("S95 a number that is not a signal, and a signal that cannot be observed")
     func signals() async {
       let zero = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeSignalSource(signal: 0)
@@ -34,7 +34,7 @@ extension Crash {
       kill.says("a signal source was made for signal 9, which cannot be observed")
     }
 
-    @Test("S95 timer flags that do not exist")
+    @Test("S95 undefined timer flags")
     func timerFlags() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeTimerSource(flags: .init(rawValue: 6))
@@ -42,7 +42,7 @@ extension Crash {
       end.says("makeTimerSource(flags:) with unknown bits 0x6")
     }
 
-    @Test("S93 intervals and leeways that make no sense")
+    @Test("S93 invalid intervals and leeways")
     func intervals() async {
       let negative = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         DispatchSource.makeTimerSource().schedule(deadline: .now(), repeating: .milliseconds(-1))
@@ -58,7 +58,7 @@ extension Crash {
       leeway.says("schedule(…) with the leeway seconds(-3): it must not be negative")
     }
 
-    @Test("S91, S107 programming what is no timer, and merging into what takes no data")
+    @Test("S91, S107 setting a source that is not a timer, and merging into a source that takes no data")
     func wrongKind() async {
       let timer = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let source = DispatchSource.makeUserDataAddSource()
@@ -114,7 +114,7 @@ extension Crash {
       end.says("activating a source in a forked child process, which has no worker threads")
     }
 
-    @Test("a type of the client's own that says it is a source")
+    @Test("a client's type that conforms to the source protocol")
     func foreign() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         struct Foreign: DispatchSourceProtocol {}

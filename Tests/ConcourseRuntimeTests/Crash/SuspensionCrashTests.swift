@@ -77,7 +77,7 @@ extension Crash {
   }
 }
 
-/// Makes a queue, lets `use` do something to it, and drops it.
+/// Makes a queue, applies `use` to it, and drops it.
 private func drop(attributes: DispatchQueue.Attributes = [], _ use: (DispatchQueue) -> Void) {
   use(DispatchQueue(label: "held", attributes: attributes))
 }

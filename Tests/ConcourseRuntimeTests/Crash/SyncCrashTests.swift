@@ -4,8 +4,8 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Crash {
-  /// Waiting for oneself: found at once, through every kind of item and every way through the targets.
-  @Suite("Sync on a queue one already holds")
+  /// Waiting for the own queue is detected at once, through every kind of item and every chain of targets.
+  @Suite("Sync on a queue that the thread already holds")
   struct SyncCrashTests {
     @Test("S8 a serial queue from its own sync item")
     func serialWithinSync() async {
@@ -119,7 +119,7 @@ extension Crash {
       async.says("barrier sync on queue \"shared\" from inside one of its items")
     }
 
-    @Test("S11 asyncAndWait to oneself")
+    @Test("S11 asyncAndWait on the own queue")
     func asyncAndWait() async {
       let serial = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let queue = DispatchQueue(label: "own")
@@ -134,7 +134,7 @@ extension Crash {
       barrier.says("barrier sync on queue \"shared\" from inside one of its items")
     }
 
-    @Test("S8 a work item submitted to oneself")
+    @Test("S8 a work item, synchronously on the own queue")
     func workItem() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let queue = DispatchQueue(label: "own")
@@ -143,11 +143,11 @@ extension Crash {
       end.says("sync on queue \"own\", which the calling item already holds")
     }
 
-    @Test("a run-loop queue that goes while a thread waits for it")
+    @Test("a run-loop queue released while a thread waits for it")
     func runLoopQueueGoes() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let queue = RunLoopQueue(label: "served")
-        // In Swift, whoever calls `sync` keeps the queue: what waits has no reference, as in C.
+        // In Swift the caller of `sync` holds the queue. Here the waiter has no reference, as in C.
         var waiter = SyncWaiter(
           thread: CurrentThread.id, exclusive: false, queue: .passUnretained(queue), frame: nil,
           level: .unspecified, body: {})

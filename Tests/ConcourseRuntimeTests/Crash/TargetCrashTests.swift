@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Crash {
-  @Suite("Targets that cannot be")
+  @Suite("Impossible targets")
   struct TargetCrashTests {
     @Test("S23 retargeting an active queue, with and without an explicit target")
     func active() async {
@@ -49,7 +49,7 @@ extension Crash {
       end.says("setTarget(queue:) on queue \"A\": the targets of \"C\" lead back to it")
     }
 
-    @Test("S25 a change that waits for its turn while another makes it a cycle")
+    @Test("S25 a pending change that another change turns into a cycle")
     func meanwhile() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         func make(_ label: String) -> DispatchQueue {
@@ -65,7 +65,7 @@ extension Crash {
         }
         #expect(comes(started))
         a.setTarget(queue: b)
-        // The change of A waits in its list, and counts.
+        // The pending change in A's list counts.
         b.setTarget(queue: a)
         goOn.signal()
         a.sync {}

@@ -4,8 +4,8 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Crash {
-  /// An item that ends its thread never returns, and what it holds would be held for ever. Tests/CInterface has items
-  /// that longjmp and exceptions leave.
+  /// An item that ends its thread never returns, and would hold its queue for ever. Tests/CInterface has items that
+  /// longjmp and exceptions leave.
   @Suite("Threads that end inside an item", .enabled(if: !Sanitizer.isOn))
   struct ThreadExitCrashTests {
     @Test("S147 an asynchronous item, serial, concurrent and global")
@@ -29,7 +29,7 @@ extension Crash {
       global.says("an item of queue \"com.apple.root.utility-qos\" never returned: it ended its thread")
     }
 
-    @Test("S147 a synchronous item on a thread of the program's, the first thing it does")
+    @Test("S147 a synchronous item, as the first call of a thread of the program")
     func synchronousItem() async {
       let first = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         #expect(onThreads(1) { _ in DispatchQueue(label: "sync").sync { endThread() } })
@@ -46,7 +46,7 @@ extension Crash {
       waiting.says("an item of queue \"waiting\" never returned: it ended its thread")
     }
 
-    @Test("S147 the innermost of nested items has the blame, and one that has returned has none")
+    @Test("S147 the message names the innermost of nested items, and never one that has returned")
     func nestedItems() async {
       let inner = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         DispatchQueue(label: "outer").async { DispatchQueue(label: "inner").sync { endThread() } }
@@ -119,7 +119,7 @@ extension Crash {
       read.says("the last reference to queue \"read\" was released while an item of it ran")
     }
 
-    @Test("S147 outside of items a thread that has run some may end as it likes")
+    @Test("S147 a thread that has run items may end outside of them")
     func outsideOfItems() async {
       await #expect(processExitsWith: .success) {
         var thread = pthread_t()
@@ -136,5 +136,5 @@ extension Crash {
   }
 }
 
-/// Typed as what returns, so that the closures around it are ordinary items.
+/// Declared to return, so that the closures around it are ordinary items.
 private func endThread() { pthread_exit(nil) }

@@ -37,7 +37,7 @@ struct BaseCodeTests {
       let width = format == .base64 ? 6 : 5
       #expect(
         bits(of: bytes?.bytes ?? [], width: 8) == bits(of: Array(0..<UInt8(alphabet.count)), width: width))
-      // All others are foreign, but for padding and white space.
+      // All others are invalid, except padding and white space.
       let known = Set(alphabet.bytes + Array("= \t\r\n".utf8))
       let rest = String(repeating: "A", count: format == .base64 ? 3 : 7).utf8
       for byte in UInt8.min...UInt8.max where !known.contains(byte) {
@@ -64,18 +64,18 @@ struct BaseCodeTests {
     #expect(data(text).transformed(from: .base64, to: .none)?.text == "foob")
   }
 
-  @Test("White space alone stands for nothing") func onlyWhiteSpace() {
+  @Test("White space alone is empty data") func onlyWhiteSpace() {
     #expect(data(" \r\n").transformed(from: .base64, to: .none)?.object === DataObject.empty)
   }
 
   @Test(
     "Malformed base 64",
     arguments: [
-      // Not full, and so perhaps cut.
+      // Incomplete, so perhaps truncated.
       "Z", "Zg", "Zm8", "Zg=", "Zm9vZ", "Zm9vZg=", "=", "==", "===",
-      // Padding that stands in the way, is too much, or stands for nothing.
+      // Padding in the middle, too much of it, or padding alone.
       "====", "Z===", "Zm=v", "Zg==Zg==", "Zg==Zm9v", "Zm8==", "Zm9v=", "Zm9v====", "Zg===", "Zg== =",
-      // Characters of others.
+      // Characters of other alphabets.
       "Zm9v!", "Z-_v", "Zm9\u{B}v", "Zm9\u{0}",
     ])
   func malformedBase64(text: String) {
@@ -93,7 +93,7 @@ struct BaseCodeTests {
     #expect(data(text).transformed(from: .base32, to: .none) == nil)
   }
 
-  @Test("Bits that stand for no byte are not looked at") func looseBits() {
+  @Test("Bits beyond the last whole byte are ignored") func looseBits() {
     #expect(data("Zh==").transformed(from: .base64, to: .none)?.text == "f")
     #expect(data("Zm9=").transformed(from: .base64, to: .none)?.text == "fo")
     #expect(data("MZ======").transformed(from: .base32, to: .none)?.text == "f")

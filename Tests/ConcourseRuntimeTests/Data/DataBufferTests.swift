@@ -8,7 +8,7 @@ struct DataBufferTests {
   private let queue = DispatchQueue(label: "data.deallocators")
   private let onQueue = DispatchSpecificKey<Bool>()
 
-  /// Data without copy that tells when and where its deallocator runs.
+  /// Data without a copy that records when and where its deallocator runs.
   private func watched(_ text: String, _ calls: Tally, _ called: DispatchSemaphore) -> DispatchData {
     queue.setSpecific(key: onQueue, value: true)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: text.utf8.count, alignment: 1)
@@ -23,7 +23,7 @@ struct DataBufferTests {
       })
   }
 
-  @Test("S119 runs once on its queue after the last object that shows the buffer is gone")
+  @Test("S119 runs once on its queue after the last object that uses the buffer is gone")
   func custom() {
     let (calls, called) = (Tally(), DispatchSemaphore(value: 0))
     var whole: DispatchData? = watched("abcdef", calls, called)
@@ -120,7 +120,7 @@ struct DataBufferTests {
 
   @Test("S120 free gives the buffer back, and is the default")
   func free() {
-    // Eight gigabytes in all: seen in the size of the process if they stay.
+    // Eight gigabytes in all: the size of the process shows if they stay.
     let before = Self.pagesOfProcess()
     for round in 0..<8192 {
       let buffer = UnsafeRawBufferPointer(start: malloc(1 << 20), count: 1 << 20)
@@ -134,7 +134,7 @@ struct DataBufferTests {
 
   @Test("S120 unmap unmaps the buffer after the last object")
   func unmap() throws {
-    // A file of its own, so that its mapping can be told from others at the same place.
+    // Its own file, to distinguish its mapping from others at the same address.
     let stream = try #require(tmpfile())
     defer { fclose(stream) }
     let file = fileno(stream)

@@ -1,4 +1,4 @@
-// What tests of data have in common.
+// Shared by the tests of data.
 
 import Testing
 
@@ -24,11 +24,11 @@ func data(_ bytes: [UInt8], cutAt place: Int) -> DispatchData {
   return value
 }
 
-/// The numbers from 0 to `count`, as far as bytes can count.
+/// The numbers from 0 to `count`, modulo 256.
 func counting(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) } }
 
 extension DispatchData {
-  /// The bytes, by way of `enumerateBytes`.
+  /// The bytes, read with `enumerateBytes`.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     enumerateBytes { region, position, _ in
@@ -49,14 +49,14 @@ extension DispatchData {
     return regions
   }
 
-  /// Where the regions lie in memory.
+  /// The addresses of the regions.
   var addresses: [UnsafePointer<UInt8>] {
     var addresses: [UnsafePointer<UInt8>] = []
     enumerateBytes { region, _, _ in addresses.append(region.baseAddress!) }
     return addresses
   }
 
-  /// Expects that the object is put together as its header says.
+  /// Expects that the object's structure matches its header.
   func expectSoundness(sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(DispatchData.faults(of: object, isRoot: true) == [], sourceLocation: sourceLocation)
   }
@@ -85,6 +85,6 @@ extension DispatchData {
 }
 
 extension Sanitizer {
-  /// Whether `malloc` refuses what no machine has. The sanitizers' one ends the process.
+  /// Whether `malloc` refuses more than any machine has. The sanitizers' `malloc` ends the process.
   static var allowsHugeRequests: Bool { !isOn }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConcourseRuntime
 
-/// Which formats lead to which, and the objects that come out.
+/// The formats that can be combined, and the resulting objects.
 @Suite("Data transforms")
 struct DataTransformTests {
   static let byteFormats: [DataFormat] = [.none, .base32, .base32hex, .base64]
@@ -34,7 +34,7 @@ struct DataTransformTests {
     }
   }
 
-  @Test("A long result has several regions, and is right across their borders")
+  @Test("A long result has several regions, and is correct across their borders")
   func longResult() throws {
     let bytes = counting(300_000)
     for format in Self.byteFormats {
@@ -65,7 +65,7 @@ extension Crash {
   /// In a process of its own, whose memory is limited.
   @Suite("Data transforms without memory")
   struct DataTransforms {
-    @Test("There is no result, and memory is not waited for", .enabled(if: !Sanitizer.isOn))
+    @Test("There is no result, and no wait for memory", .enabled(if: !Sanitizer.isOn))
     func refused() async {
       await #expect(processExitsWith: .exitCode(7)) {
         // Four gigabytes that take one megabyte.
@@ -75,7 +75,7 @@ extension Crash {
         getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
         limit.rlim_cur = rlim_t(mebibytes(ofStatistic: 0) + 2) << 20
         setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
-        // What the allocator has in reserve goes too, but for a little.
+        // Uses up almost all of the allocator's reserve too.
         var hoard: [UnsafeMutableRawPointer] = []
         hoard.reserveCapacity(1 << 14)
         while hoard.count < 1 << 14, let memory = malloc(64 << 10) { hoard.append(memory) }
@@ -95,7 +95,7 @@ extension Crash {
 /// Random data cut at random places.
 @Suite("Transforms of data in regions")
 struct TransformPropertyTests {
-  /// The same bytes in one region each time the dice say so, down to a byte.
+  /// The same bytes in random regions, down to one byte.
   private func cut(_ bytes: [UInt8], _ dice: inout Dice) -> DispatchData {
     var value = DispatchData.empty
     var start = 0
@@ -119,13 +119,13 @@ struct TransformPropertyTests {
     ]
     for _ in 0..<Int.random(in: 0...40, using: &dice) {
       let scalar = UInt32.random(in: ranges.randomElement(using: &dice)!, using: &dice)
-      // A mark in front is no part of a text, so nothing would come back of it.
+      // A leading mark is not part of the text, so it would be lost.
       if scalar != 0xFEFF || !text.isEmpty { text.append(Unicode.Scalar(scalar)!) }
     }
     return String(text)
   }
 
-  @Test("Encoded and decoded again, whatever the regions", arguments: 0..<4)
+  @Test("Encoding and decoding, whatever the regions", arguments: 0..<4)
   func roundTrip(run: Int) throws {
     var dice = Seed.dice(run)
     for _ in 0..<Sanitizer.shrunk(600) {
@@ -140,13 +140,13 @@ struct TransformPropertyTests {
       for format in [DataFormat.utf16le, .utf16be] {
         let wide = try #require(cut(Array(text.utf8), &dice).transformed(from: .utf8, to: format))
         let narrow = try #require(cut(wide.bytes, &dice).transformed(from: .utfAny, to: .utf8))
-        // The generator may have put nothing into the text, which then has no mark to tell its encoding.
+        // The generated text may be empty, and then has no mark for its encoding.
         #expect(narrow.text == text)
       }
     }
   }
 
-  @Test("Data in regions is transformed as the whole is, well-formed or not", arguments: 0..<4)
+  @Test("Data in regions is transformed like contiguous data, well-formed or not", arguments: 0..<4)
   func anyBytes(run: Int) {
     var dice = Seed.dice(run)
     var refused = 0

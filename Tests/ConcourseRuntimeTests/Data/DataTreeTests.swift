@@ -2,10 +2,10 @@ import Testing
 
 @testable import ConcourseRuntime
 
-/// Random data beside the arrays that it must equal.
+/// Random data compared with arrays.
 @Suite("DispatchData against arrays")
 struct DataModelTests {
-  @Test("Joining and cutting at random", arguments: 0..<8)
+  @Test("Joining and splitting at random", arguments: 0..<8)
   func random(run: Int) throws {
     var dice = Seed.dice(run)
     var pool: [(data: DispatchData, bytes: [UInt8])] = [(.empty, [])]
@@ -52,7 +52,7 @@ struct DataModelTests {
         pool[.random(in: 0..<12, using: &dice)] = (value, bytes)
       }
     }
-    // What came later has changed nothing of what was there before.
+    // Later operations have not changed earlier values.
     for (value, bytes) in pool { expect(value, equals: bytes, &dice) }
   }
 
@@ -85,7 +85,7 @@ struct DataModelTests {
 }
 
 extension Engine {
-  /// Data of a million regions, on a worker's stack. Anything quadratic would not end.
+  /// Data of a million regions, on a worker's stack. A quadratic algorithm would take too long.
   @Suite("DispatchData of many regions")
   struct DataScaleTests {
     private let count = Sanitizer.shrunk(1_000_000)
@@ -153,7 +153,7 @@ extension Engine {
       }
     }
 
-    /// All ways to the bytes, of which number i is 7 * i.
+    /// All ways to read the bytes, of which number i is 7 * i.
     private func check(_ data: DispatchData, _ count: Int) {
       #expect(data.count == count)
       var total = 0
@@ -211,7 +211,7 @@ extension Engine {
       }
     }
 
-    @Test("What one thread has read and dropped, another changes in place")
+    @Test("Data that one thread has read and dropped, another changes in place")
     func handedOver() {
       let queue = DispatchQueue(label: "data.readers", attributes: .concurrent)
       let sum = Tally()

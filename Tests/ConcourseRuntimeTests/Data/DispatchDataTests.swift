@@ -16,7 +16,7 @@ struct DispatchDataTests {
     #expect(data.bytes == counting(100))
   }
 
-  @Test("Data without copy shows the buffer itself")
+  @Test("Data made without a copy uses the buffer itself")
   func notCopied() {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 3, alignment: 1)
     buffer.copyBytes(from: "abc".utf8)
@@ -175,7 +175,7 @@ struct DispatchDataTests {
     }
   }
 
-  @Test("S117 the region of a position, and empty data behind the end")
+  @Test("S117 the region at a position, and empty data past the end")
   func region() {
     let whole = data(regions: "abc", "d", "efgh")
     for (position, text, start) in [
@@ -228,7 +228,7 @@ struct DispatchDataTests {
     }
   }
 
-  @Test("S118 mapping more than memory can hold is reported", .enabled(if: Sanitizer.allowsHugeRequests))
+  @Test("S118 mapping more than fits in memory is reported", .enabled(if: Sanitizer.allowsHugeRequests))
   func mapTooMuch() {
     var doubled = data(counting(1 << 20))
     for _ in 0..<40 { doubled.append(doubled) }
@@ -238,7 +238,7 @@ struct DispatchDataTests {
 
   // MARK: Old names
 
-  @Test("The deprecated forms do what the others do")
+  @Test("The deprecated methods behave like the others")
   func deprecated() {
     let old = data("abcdef") as any OldForms
     #expect(old.madeFrom(counting(5)).bytes == counting(5))

@@ -33,7 +33,7 @@ struct TextCodeTests {
     }
   }
 
-  @Test("Every scalar there is, with those next to the limits of each length")
+  @Test("Every scalar, and those next to the limits of each length")
   func everyScalar() throws {
     var text = String.UnicodeScalarView()
     for value in UInt32(0)...0x10FFFF { Unicode.Scalar(value).map { text.append($0) } }
@@ -43,7 +43,7 @@ struct TextCodeTests {
     #expect(try #require(wide.transformed(from: .utf16le, to: .utf8)).bytes == utf8.bytes)
   }
 
-  @Test("One byte order mark at the start is no part of the text; others are")
+  @Test("One byte order mark at the start is not part of the text; others are")
   func marks() {
     let marked = "\u{FEFF}A\u{FEFF}B"
     let bare = "A\u{FEFF}B"
@@ -70,19 +70,19 @@ struct TextCodeTests {
       #expect(data([0xFE, 0xFF, 0x41, 0]).transformed(from: .utf16le, to: target) == nil)
       #expect(data([0xFF, 0xFE, 0, 0x41]).transformed(from: .utf16be, to: target) == nil)
     }
-    // Further on it is a scalar as any other, and in UTF-8 it tells of no order.
+    // Later in the text it is an ordinary scalar, and in UTF-8 it implies no byte order.
     #expect(data([0x41, 0, 0xFE, 0xFF]).transformed(from: .utf16le, to: .utf8)?.text == "A\u{FFFE}")
     #expect(data("\u{FFFE}").transformed(from: .utf8, to: .utf16be)?.bytes == [0xFE, 0xFF, 0xFF, 0xFE])
   }
 
-  @Test("UTF-8 to itself is the same object, but for a mark")
+  @Test("UTF-8 to UTF-8 gives the same object, unless it has a mark")
   func sameObject() {
     let object = data(regions: "Grü", "ße").object
     #expect(DataObject.transform(object, from: .utf8, to: .utf8) === object)
     #expect(DataObject.transform(object, from: .utfAny, to: .utf8) === object)
   }
 
-  @Test("The mark tells which encoding any text has")
+  @Test("The mark determines the encoding of any text")
   func anyText() {
     for format in [DataFormat.utf16le, .utf16be] {
       let marked = data(Self.mark(format) + Self.units("é😀", format))
@@ -107,7 +107,7 @@ struct TextCodeTests {
       // Longer than needed.
       [0xC0, 0x80], [0xC1, 0xBF], [0xE0, 0x80, 0x80], [0xE0, 0x9F, 0xBF], [0xF0, 0x80, 0x80, 0x80],
       [0xF0, 0x8F, 0xBF, 0xBF],
-      // Surrogates and what is too large.
+      // Surrogates, and numbers that are too large.
       [0xED, 0xA0, 0x80], [0xED, 0xAF, 0xBF], [0xED, 0xB0, 0x80], [0xED, 0xBF, 0xBF],
       [0xED, 0xA0, 0xBD, 0xED, 0xB8, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80],
       [0xF8, 0x88, 0x80, 0x80, 0xA0], [0xFE], [0xFF], [0xFF, 0xFE, 0x41, 0],
@@ -137,7 +137,7 @@ struct TextCodeTests {
     }
   }
 
-  @Test("What the standard library's decoder repairs is refused, and nothing else", arguments: 0..<4)
+  @Test("Text is refused exactly if the standard library's decoder repairs it", arguments: 0..<4)
   func againstTheStandardLibrary(run: Int) {
     var dice = Seed.dice(run)
     // Bytes that are likely to be next to a limit.

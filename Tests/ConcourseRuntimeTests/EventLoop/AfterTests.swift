@@ -6,9 +6,9 @@ import Testing
 extension Engine {
   @Suite("asyncAfter")
   struct AfterTests {
-    @Test("S81 an earlier deadline that comes later is not kept waiting by a later one")
+    @Test("S81 an earlier deadline that is set later does not wait for a later one")
     func rearmed() {
-      // Meaningless if this thread was held up until a deadline had come: then once more.
+      // Meaningless if this thread was delayed until a deadline had come: repeat.
       for _ in 0..<10 {
         let order = Shared<[Int]>([])
         let group = DispatchGroup()
@@ -32,7 +32,7 @@ extension Engine {
       Issue.record("the machine was too busy to set three timers within 0.4 seconds")
     }
 
-    @Test("S81 what is due already does not overtake what was due before")
+    @Test("S81 a submission that is already due does not overtake earlier deadlines")
     func overdue() {
       let order = Shared<[Int]>([])
       let group = DispatchGroup()
@@ -50,7 +50,7 @@ extension Engine {
       for round in 0..<300 {
         let soon = Clock.uptime() + 20_000
         submit(at: soon)
-        // Some find the first one still in the loop, some told, and some on its way.
+        // Some find the first one still in the loop, some in flight, and some submitted.
         while Clock.uptime() < soon + UInt64(round % 30) * 10_000 {}
         for later: UInt64 in 1...3 { submit(at: soon + later) }
       }
@@ -58,7 +58,7 @@ extension Engine {
       #expect(order.value == Array(0..<number))
     }
 
-    @Test("a clock that lags says of no time too early that it has passed")
+    @Test("the lagging clock never reports too early that a time has passed")
     func lagging() {
       for isWall in [false, true] {
         func now() -> UInt64 { isWall ? Clock.wall() : Clock.uptime() }
@@ -90,7 +90,7 @@ extension Engine {
       #expect(found.value == [true, true, true])
     }
 
-    @Test("S82 what will never run is released at once")
+    @Test("S82 a closure that will never run is released at once")
     func never() {
       let released = DispatchSemaphore(value: 0)
       final class Witness: Sendable {
@@ -107,10 +107,11 @@ extension Engine {
 
     /// Trap 19, in a process of its own, whose descriptors are used up.
     @Test(
-      "trap 19: without descriptors timers still fire, after a word about it", .enabled(if: !Sanitizer.isOn))
+      "trap 19: without descriptors timers still fire, after one line about it", .enabled(if: !Sanitizer.isOn)
+    )
     func withoutDescriptors() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
-        // The system may allow a thousand million of them.
+        // The system may allow a billion.
         var limit = rlimit(rlim_cur: 256, rlim_max: 256)
         #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
         while dup(2) >= 0 {}

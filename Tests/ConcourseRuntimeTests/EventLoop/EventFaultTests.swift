@@ -4,8 +4,8 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// What the system refuses on the event road, by script: work goes on, and nothing spins or is lost.
-  @Suite("Faults of the event road", .serialized)
+  /// Scripted refusals on the events road: work goes on, and nothing spins or is lost.
+  @Suite("Faults of the events road", .serialized)
   struct EventFaultTests {
     /// A pipe with a read source that counts the bytes it reads.
     private final class Reader: @unchecked Sendable {
@@ -48,7 +48,7 @@ extension Engine {
     }
 
     @Test(
-      "trap 6, 19: no room in the kernel's table: the descriptor is looked at by hand, and watched later",
+      "trap 6, 19: no room in the kernel's table: the descriptor is polled, and watched later",
       arguments: [ENOMEM, ENOSPC, EMFILE])
     func noRoom(failure: Int32) {
       defer { SystemScript.clear() }
@@ -64,7 +64,7 @@ extension Engine {
       pipe.end()
     }
 
-    @Test("trap 5: a pipe that a sandbox forbids to watch is looked at by hand")
+    @Test("trap 5: a pipe that a sandbox forbids to watch is polled")
     func refused() {
       defer { SystemScript.clear() }
       let pipe = Reader()
@@ -77,7 +77,7 @@ extension Engine {
     }
 
     @Test(
-      "trap 19: a descriptor that the kernel refuses to watch on is looked at by hand", arguments: [1, 2, 3])
+      "trap 19: a descriptor that the kernel refuses to re-arm is polled", arguments: [1, 2, 3])
     func refusedAgain(times: Int) {
       defer { SystemScript.clear() }
       let pipe = Reader()
@@ -91,7 +91,7 @@ extension Engine {
       pipe.end()
     }
 
-    @Test("trap 6: a descriptor that is closed already is silent, and is cancelled as any other")
+    @Test("trap 6: a descriptor that is already closed is silent, and its source can be cancelled")
     func closedAlready() {
       let number = dup(0)
       close(number)
@@ -104,7 +104,7 @@ extension Engine {
       #expect(comes(cancelled))
     }
 
-    @Test("EINTR: signals that interrupt calls are not seen by anybody")
+    @Test("EINTR: interrupted calls are repeated")
     func interrupted() {
       defer { SystemScript.clear() }
       let pipe = Reader()
@@ -120,11 +120,11 @@ extension Engine {
       pipe.end()
     }
 
-    @Test("trap 4: a storm of false alarms: no handler is called for nothing, and what comes then is told")
+    @Test("trap 4: after many false alarms without a handler call, data is reported")
     func falseAlarms() {
       defer { SystemScript.clear() }
       let pipe = Reader()
-      // As if another reader had been faster, a hundred times.
+      // As if another reader had been faster a hundred times.
       SystemScript.refuse(.deviceControl, with: EAGAIN, times: 100)
       pipe.source.activate()
       pipe.send(5)
@@ -146,7 +146,7 @@ extension Engine {
     }
 
     @Test(
-      "S112, trap 19: no descriptor for signals: they are counted, and looked at again and again",
+      "S112, trap 19: no descriptor for signals: they are counted, and the counts are polled",
       .enabled(if: !Sanitizer.isThread))
     func noSignalDescriptor() async {
       await #expect(processExitsWith: .success) {
@@ -155,10 +155,10 @@ extension Engine {
         let arrived = DispatchSemaphore(value: 0)
         source.setEventHandler { arrived.signal() }
         source.activate()
-        // Without the handler this would be the process's end.
+        // Without the engine's handler this would end the process.
         kill(getpid(), SIGUSR2)
         precondition(comes(arrived))
-        // There are descriptors again.
+        // Descriptors are available again.
         SystemScript.clear()
         kill(getpid(), SIGUSR2)
         precondition(comes(arrived))
@@ -171,8 +171,8 @@ extension Engine {
       .enabled(if: !Sanitizer.isThread))
     func blockedEverywhere() async {
       await #expect(processExitsWith: .success) {
-        // Every thread but the pool's, which block it anyway: the mask of the main thread, which is asleep in
-        // Swift Testing's process, cannot be set from here; a thread of its own process can.
+        // Pool threads block the signal anyway. The mask of Swift Testing's sleeping main thread cannot be set from
+        // here, so a forked child with one thread blocks it.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, SIGUSR1)
@@ -203,7 +203,7 @@ extension Engine {
           precondition(pipe.progress.wait(timeout: .now() + 10) == .success)
           precondition(pipe.count.value == round)
         }
-        // There are descriptors again: the kernel takes over.
+        // Descriptors are available again, so the kernel takes over.
         SystemScript.clear()
         for round in 4...6 {
           pipe.send(1)

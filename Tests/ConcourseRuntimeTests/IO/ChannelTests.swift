@@ -6,7 +6,7 @@ import Testing
 extension Engine {
   @Suite("The life of a channel")
   struct ChannelTests {
-    @Test("S128 close refuses what comes later and lets finish what came before")
+    @Test("S128 close refuses later operations, and earlier ones finish")
     func closing() {
       let pipe = Ends.pipe()
       let channel = TestChannel(.stream, pipe.reader)
@@ -23,7 +23,7 @@ extension Engine {
       channel.io.close(flags: .stop)
     }
 
-    @Test("S128 stop ends operations early, after what they have")
+    @Test("S128 stop ends operations early, with their partial results")
     func stopping() {
       let pipe = Ends.pipe()
       let channel = TestChannel(.stream, pipe.reader)
@@ -155,13 +155,13 @@ extension Engine {
         #expect(TestChannel(.stream, path: "/tmp", flags).cleanup() == EISDIR)
         #expect(TestChannel(.stream, path: "/", flags).cleanup() == EISDIR)
       }
-      // What may yet succeed is left to the opening.
+      // Errors that may be temporary are left to the open.
       TestChannel(.stream, path: "/concourse-not-there", O_RDWR | O_CREAT).end()
       #expect(access("/concourse-not-there", F_OK) != 0)
     }
 
     @Test(
-      "S129 a file that cannot be opened: the operations are told why, the cleanup handler 0, after them",
+      "S129 a file that cannot be opened: the operations get the errno, the cleanup handler 0, after them",
       arguments: [DispatchIO.StreamType.stream, .random], [false, true])
     func openingFails(_ type: DispatchIO.StreamType, stopping: Bool) {
       let file = TemporaryFile()
@@ -201,7 +201,7 @@ extension Engine {
       #expect(channel.cleanup() == 0)
     }
 
-    @Test("S129 a file that cannot be opened: the cleanup handler comes last on a concurrent queue, too")
+    @Test("S129 a file that cannot be opened: the cleanup handler comes last on a concurrent queue too")
     func openingFailsOften() {
       let file = TemporaryFile()
       for _ in 0..<Sanitizer.shrunk(500) {
@@ -238,7 +238,7 @@ extension Engine {
       let identity = (status(descriptor).st_dev, status(descriptor).st_ino)
       #expect(identity == (status(file.descriptor).st_dev, status(file.descriptor).st_ino))
       channel.end()
-      // Nothing is open there any more, or something else.
+      // The number is closed, or means another file.
       #expect(fcntl(descriptor, F_GETFD) < 0 || status(descriptor).st_ino != identity.1)
 
       let inBarrier = TestChannel(.random, path: file.path, O_RDONLY)
@@ -274,7 +274,7 @@ extension Engine {
       first.io.close()
       #expect(TestChannel(.stream, first).cleanup() == ECANCELED)
       third.io.close()
-      // The queue has been served after both closed, and no handler was on it.
+      // The queue has run an item since both closed, and no handler was on it.
       first.queue.sync {}
       #expect(!first.isCleaned && !third.isCleaned)
       #expect(second.read(1).finished().last?.done == true)
@@ -293,7 +293,7 @@ extension Engine {
       other.end()
     }
 
-    @Test("S132 a barrier is alone on the descriptor, after all before it and before all behind it")
+    @Test("S132 a barrier is alone on the descriptor, after all earlier and before all later operations")
     func barriers() {
       let file = TemporaryFile()
       let writer = TestChannel(.stream, file.descriptor)
@@ -323,7 +323,7 @@ extension Engine {
     }
 
     @Test(
-      "S132 handlers do not hold up a barrier, even one that they wait for", arguments: FileIOTests.policies)
+      "S132 handlers do not delay a barrier, even one that they wait for", arguments: FileIOTests.policies)
     func barrierAndHandler(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let file = TemporaryFile()
@@ -360,7 +360,7 @@ extension Engine {
       channel.end()
     }
 
-    @Test("channels come to and leave one descriptor from many threads")
+    @Test("many threads create and close channels of one descriptor")
     func crowd() {
       let file = TemporaryFile(pattern(100))
       let pipe = Ends.pipe()

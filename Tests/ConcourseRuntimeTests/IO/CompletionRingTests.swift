@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  @Suite("The ring of files")
+  @Suite("The ring for files")
   struct CompletionRingTests {
     private static let refusals: [(SystemCall, Int32)] = [
       (.ringSetup, ENOSYS), (.ringSetup, EPERM), (.ringSetup, ENOMEM), (.ringSetup, EMFILE),
@@ -12,7 +12,7 @@ extension Engine {
     ]
 
     @Test(
-      "trap 19: without a ring, threads read; what was wanting for a time is tried again", arguments: refusals
+      "trap 19: without a ring, threads read; temporary refusals are tried again", arguments: refusals
     )
     func refused(_ call: SystemCall, _ error: Int32) {
       CompletionRing.forget()
@@ -38,7 +38,7 @@ extension Engine {
       }
     }
 
-    /// Open descriptors of the kinds that a ring is made of: others may still be closed for an earlier test.
+    /// Open descriptors of the kinds that a ring uses: other kinds may still be closed for an earlier test.
     private func ringDescriptors() -> Int {
       (0..<1000).count { descriptor in
         var target = [UInt8](repeating: 0, count: 64)
@@ -50,7 +50,7 @@ extension Engine {
       }
     }
 
-    @Test("trap 19: a ring that takes no request: threads", arguments: [EBUSY, ENOMEM, EPERM])
+    @Test("trap 19: a ring that accepts no request: threads read", arguments: [EBUSY, ENOMEM, EPERM])
     func full(_ error: Int32) {
       FilePolicy.with(.ring) {
         let file = TemporaryFile(pattern(100_000))
@@ -62,7 +62,7 @@ extension Engine {
       }
     }
 
-    @Test("the ring carries reads that the kernel cannot answer at once, if this system has one")
+    @Test("the ring serves reads that the kernel cannot answer at once, if this system has one")
     func used() {
       guard CompletionRing.make().error == 0 else { return }
       CompletionRing.forget()
@@ -80,7 +80,7 @@ extension Engine {
       FilePolicy.with(.threads) { #expect(DispatchIO.fileBackend == .threads) }
     }
 
-    @Test("a pipe's worth of requests that end later, more of them than slots")
+    @Test("more pending requests than the ring has slots")
     func late() {
       guard let ring = CompletionRing.make().ring else { return }
       final class Client: RingClient {
@@ -96,7 +96,7 @@ extension Engine {
       let memory = UnsafeMutableRawPointer.allocate(byteCount: 1000, alignment: 16)
       defer { memory.deallocate() }
       var accepted = 0
-      // Nothing is there to be read: all of these wait.
+      // There is nothing to read, so all of these wait.
       for number in 0..<100 {
         switch ring.submit(write: false, pipe.reader, memory + number, 1, offset: -1, for: client) {
         case .accepted: accepted += 1

@@ -22,7 +22,7 @@ struct DescriptorScheduleTests {
     return names
   }
 
-  @Test("S123 streams go one after another in each direction, random operations side by side")
+  @Test("S123 stream operations run one after another in each direction, random ones concurrently")
   func lanes() {
     var schedule = Schedule()
     schedule.add(Operation("r1"), .streamRead)
@@ -42,7 +42,7 @@ struct DescriptorScheduleTests {
     #expect(schedule.isIdle)
   }
 
-  @Test("random operations run in a bounded number")
+  @Test("the number of concurrent random operations is bounded")
   func width() {
     var schedule = Schedule()
     for number in 0..<100 { schedule.add(Operation("\(number)"), .random) }
@@ -55,7 +55,7 @@ struct DescriptorScheduleTests {
     #expect(names == (0..<100).map { "\($0)" })
   }
 
-  @Test("S132 a barrier waits for all before it and holds all behind it")
+  @Test("S132 a barrier waits for all earlier operations and holds back all later ones")
   func barriers() {
     var schedule = Schedule()
     schedule.add(Operation("r1"), .streamRead)
@@ -77,7 +77,7 @@ struct DescriptorScheduleTests {
     #expect(schedule.isIdle)
   }
 
-  @Test("what has not started can be withdrawn, on both sides of a barrier")
+  @Test("operations that have not started can be withdrawn, on both sides of a barrier")
   func withdrawal() {
     var schedule = Schedule()
     for name in ["r1", "r2", "keep"] { schedule.add(Operation(name), .streamRead) }
@@ -93,7 +93,7 @@ struct DescriptorScheduleTests {
     #expect(schedule.isIdle)
   }
 
-  @Test("the list of waiting operations keeps its order however long it gets")
+  @Test("the list of waiting operations keeps its order, however long it is")
   func fifo() {
     var fifo = Fifo<Int>()
     var expected = 0

@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// Every test on each of the roads by which files are read and written.
+  /// Every test with each way of reading and writing files.
   @Suite("DispatchIO on files")
   struct FileIOTests {
     static let policies = [FilePolicy.automatic, .ring, .threads]
@@ -49,7 +49,7 @@ extension Engine {
       }
     }
 
-    @Test("trap 17: a write that succeeds says so, and everything is in the file", arguments: policies)
+    @Test("trap 17: a write that succeeds reports it, and all bytes are in the file", arguments: policies)
     func writing(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let file = TemporaryFile()
@@ -85,7 +85,9 @@ extension Engine {
       }
     }
 
-    @Test("S123 random operations count from where the channel began", arguments: policies)
+    @Test(
+      "S123 offsets of random operations count from the position at the channel's creation",
+      arguments: policies)
     func random(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let bytes = pattern(1000)
@@ -140,7 +142,7 @@ extension Engine {
     }
 
     @Test(
-      "a handler that is slower than the file gets all of it, and holds the reading back", arguments: policies
+      "a handler that is slower than the file gets all bytes, and throttles the reading", arguments: policies
     )
     func slowHandler(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
@@ -155,7 +157,7 @@ extension Engine {
           received.add(data?.count ?? 0)
           if done { ended.signal() }
         }
-        // A file's position says how far reading has come, without asking the channel.
+        // The file's position shows the progress of the reading without the channel.
         while lseek(file.descriptor, 0, SEEK_CUR) < 32 << 20 { Processor.yield() }
         queue.resume()
         #expect(comes(ended))
@@ -179,7 +181,7 @@ extension Engine {
       }
     }
 
-    @Test("S125 what a descriptor's mode forbids", arguments: policies)
+    @Test("S125 operations that a descriptor's mode forbids", arguments: policies)
     func forbidden(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let file = TemporaryFile(pattern(10))

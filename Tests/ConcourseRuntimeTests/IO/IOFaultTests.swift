@@ -6,7 +6,7 @@ import Testing
 extension Engine {
   @Suite("DispatchIO when the system refuses")
   struct IOFaultTests {
-    @Test("EINTR: the call is made again", arguments: FileIOTests.policies)
+    @Test("EINTR: the call is repeated", arguments: FileIOTests.policies)
     func interrupted(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
         let file = TemporaryFile(pattern(2_000_000))
@@ -24,7 +24,7 @@ extension Engine {
     }
 
     @Test(
-      "trap 4: EAGAIN again and again: later, not in circles, and nothing is lost",
+      "trap 4: repeated EAGAIN: retried later, not in a busy loop, and nothing is lost",
       arguments: FileIOTests.policies)
     func again(_ policy: FilePolicy) {
       FilePolicy.with(policy) {
@@ -41,7 +41,7 @@ extension Engine {
       }
     }
 
-    @Test("trap 4: EAGAIN from a descriptor that is said to be ready: tried a few times a second")
+    @Test("trap 4: EAGAIN from a descriptor that is reported ready: tried a few times a second")
     func storm() {
       let pipe = Ends.pipe()
       pipe.send("hello")
@@ -63,7 +63,7 @@ extension Engine {
       FilePolicy.with(policy) {
         let file = TemporaryFile(pattern(3_000_000))
         let channel = TestChannel(.stream, file.descriptor)
-        // Without a ring, so that the calls are those that are refused.
+        // Without a ring, so that the refused calls are used.
         SystemScript.refuse(.ringEnter, with: EBUSY)
         SystemScript.refuse(.read, with: EIO, after: 2)
         channel.io.setLimit(lowWater: .max)
@@ -80,7 +80,7 @@ extension Engine {
       }
     }
 
-    @Test("S130, trap 19: no descriptors for a path; refusals of the calls that set a channel up")
+    @Test("S130, trap 19: no descriptors for a path, and refused calls at a channel's creation")
     func settingUp() {
       let file = TemporaryFile(pattern(10))
       SystemScript.refusing(.open, with: EMFILE) {

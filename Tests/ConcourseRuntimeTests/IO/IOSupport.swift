@@ -1,16 +1,16 @@
-// What tests of channels have in common.
+// Shared by the tests of channels.
 
 import Glibc
 import Testing
 
 @testable import ConcourseRuntime
 
-/// A file that is gone with the value.
+/// A file that is removed with the value.
 final class TemporaryFile: Sendable {
   let path: String
   let descriptor: Int32
 
-  /// - Parameter bytes: what it begins with; the position is at its start.
+  /// - Parameter bytes: its contents; the position is at the start.
   init(_ bytes: [UInt8] = []) {
     var template = Array("/tmp/concourse-io-XXXXXX".utf8CString)
     descriptor = mkstemp(&template)
@@ -32,7 +32,7 @@ final class TemporaryFile: Sendable {
     unlink(path)
   }
 
-  /// What it holds now.
+  /// Its contents.
   var bytes: [UInt8] {
     let reader = open(path, O_RDONLY)
     defer { close(reader) }
@@ -44,7 +44,7 @@ final class TemporaryFile: Sendable {
   }
 }
 
-/// Two connected descriptors; those not closed by then are closed with the value.
+/// Two connected descriptors, closed with the value unless closed before.
 final class Ends: @unchecked Sendable {
   // SAFETY (@unchecked Sendable): the thread that runs the test closes; others only use the numbers.
   private(set) var reader: Int32
@@ -66,7 +66,7 @@ final class Ends: @unchecked Sendable {
 
   static func terminal() -> Ends {
     let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
-    // TIOCSPTLCK and TIOCGPTN, which the Glibc module does not carry.
+    // TIOCSPTLCK and TIOCGPTN, which the Glibc module lacks.
     var (lock, number): (Int32, Int32) = (0, 0)
     precondition(ioctl(master, 0x4004_5431, &lock) == 0 && ioctl(master, 0x8004_5430, &number) == 0)
     let slave = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY)
@@ -116,7 +116,7 @@ final class Calls: Sendable {
 
   init(_ queue: DispatchQueue = DispatchQueue(label: "handlers")) { self.queue = queue }
 
-  /// The handler to hand over.
+  /// The handler to pass.
   var handler: (Bool, DispatchData?, Int32) -> Void {
     { [self] done, data, error in
       dispatchPrecondition(condition: .onQueue(queue))
@@ -184,7 +184,7 @@ final class TestChannel: Sendable {
   var isCleaned: Bool { !errors.value.isEmpty }
 
   /// Waits for the cleanup handler.
-  /// - Returns: the error it was told.
+  /// - Returns: its error argument.
   func cleanup() -> Int32 {
     #expect(comes(cleaned))
     #expect(errors.value.count == 1)
@@ -201,7 +201,7 @@ final class TestChannel: Sendable {
     return calls
   }
 
-  /// Closes it, and waits until it is clean.
+  /// Closes it, and waits for the cleanup handler.
   func end() {
     io.close()
     #expect(cleanup() == 0)
@@ -210,7 +210,7 @@ final class TestChannel: Sendable {
 
 func bytesData(_ bytes: [UInt8]) -> DispatchData { bytes.withUnsafeBytes { DispatchData(bytes: $0) } }
 
-/// Bytes that tell their place.
+/// Bytes that depend on their position.
 func pattern(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) } }
 
 extension FilePolicy {

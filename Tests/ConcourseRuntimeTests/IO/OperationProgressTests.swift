@@ -30,7 +30,7 @@ struct OperationProgressTests {
     #expect(marks(high: 0).high == 1)
   }
 
-  @Test("S126 intermediate deliveries lie between the marks")
+  @Test("S126 intermediate deliveries are between the marks")
   func pieces() {
     var reading = OperationProgress.read(1000, .pieces, marks(low: 100, high: 150))
     #expect(reading.request == 150)
@@ -65,7 +65,7 @@ struct OperationProgressTests {
     #expect(partial.end(end).map(call) == [Call(false, [5]), last])
   }
 
-  @Test("S125 writes: what is unwritten")
+  @Test("S125 writes report the unwritten rest")
   func writing() {
     var writing = OperationProgress.write(bytesData(pattern(1000)), .pieces, marks(low: 300, high: 400))
     #expect(writing.request == 400)
@@ -80,7 +80,7 @@ struct OperationProgressTests {
     #expect(call(nothing.complete()) == Call(true, nil))
   }
 
-  @Test("S122 who is told once gets everything in one call")
+  @Test("S122 a one-shot operation delivers everything in one call")
   func once() {
     var reading = OperationProgress.read(.max, .once)
     #expect(reading.ranDry() == nil)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The state of an operation")
 struct OperationStateTests {
-  /// What the owner must do, as text.
+  /// The owner's actions, as text.
   private func describe(_ actions: OperationState.Actions) -> String {
     var words: [String] = []
     if actions.calls > 0 { words.append("call \(actions.calls)") }
@@ -35,7 +35,7 @@ struct OperationStateTests {
     .read(bytesData([UInt8](repeating: 0, count: count)))
   }
 
-  @Test("a step makes a bounded number of transfers, the ring's completion submits a step")
+  @Test("a step makes a bounded number of transfers, and the ring's completion submits a step")
   func turns() {
     var state = reading(1000, low: 1000)
     #expect(describe(state.resume()) == "step")
@@ -48,7 +48,7 @@ struct OperationStateTests {
     #expect(describe(state.didTransfer(bytes(1), .file, inStep: false)) == "step")
   }
 
-  @Test("places that no file has", arguments: [(0, -1), (5, .max), (.max, 0)])
+  @Test("offsets that no file has", arguments: [(0, -1), (5, .max), (.max, 0)])
   func places(_ base: Int, _ offset: Int) {
     var state = reading(10, low: 10, .random, base: base, offset: offset)
     _ = state.resume()
@@ -81,7 +81,7 @@ struct OperationStateTests {
     #expect(describe(state.wake()) == "")
   }
 
-  @Test("vain attempts: four with the watch, then the timer, later and later")
+  @Test("attempts without progress: four with the watch, then the timer, with growing delays")
   func vainAttempts() {
     var state = reading(10)
     var words: [String] = []
@@ -99,7 +99,7 @@ struct OperationStateTests {
     #expect(describe(file.timerIsDue(.retry)) == "step")
   }
 
-  @Test("the next step follows a quick handler, runs beside a slow one, and does not wait for ever")
+  @Test("the next step follows a quick handler, runs beside a slow one, and never waits for ever")
   func following() {
     var state = reading(1000)
     _ = state.beginStep()
@@ -118,7 +118,7 @@ struct OperationStateTests {
     #expect(describe(state.handlerDidReturn(after: OperationState.quickHandler + 1)) == "")
   }
 
-  @Test("a full outbox throttles until the handler has returned")
+  @Test("a full outbox pauses the operation until the handler has returned")
   func throttling() {
     let half = OperationState.largestOutbox / 2
     var state = reading(.max)
@@ -134,7 +134,7 @@ struct OperationStateTests {
     #expect(describe(state.beginStep()).hasPrefix("transfer"))
   }
 
-  @Test("stop ends what waits; the last call is the last")
+  @Test("stop ends a waiting operation; no call follows the last")
   func stopping() {
     var state = reading(1000)
     _ = state.beginStep()
@@ -149,12 +149,12 @@ struct OperationStateTests {
     #expect(describe(state.timerIsDue(.patience)) == "")
   }
 
-  @Test("S127 the interval's timer is set with the first step, and again until the end")
+  @Test("S127 the interval timer is set with the first step, and again until the end")
   func intervals() {
     var state = reading(1000, low: 10, pacing: Channel.Pacing(interval: 77, isStrict: true))
     #expect(describe(state.beginStep()) == "interval 77, transfer 1000 at -1")
     #expect(describe(state.timerIsDue(.interval)) == "call 1, interval 77")
-    // A handler that lags behind gets no extra calls.
+    // A slow handler gets no extra calls.
     #expect(describe(state.timerIsDue(.interval)) == "interval 77")
     #expect(describe(state.didTransfer(.endOfFile, .file, inStep: true)) == "call 1, end")
     #expect(describe(state.timerIsDue(.interval)) == "")

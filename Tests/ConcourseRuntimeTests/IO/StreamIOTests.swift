@@ -6,7 +6,7 @@ import Testing
 extension Engine {
   @Suite("DispatchIO on pipes, sockets and terminals")
   struct StreamIOTests {
-    @Test("S126, S133 a pipe, as it is filled, to its end")
+    @Test("S126, S133 reading a pipe while it is filled, to its end")
     func pipe() {
       let pipe = Ends.pipe()
       let channel = TestChannel(.stream, pipe.reader)
@@ -32,7 +32,7 @@ extension Engine {
       #expect(fcntl(pipe.reader, F_GETFL) & O_NONBLOCK != 0)
     }
 
-    @Test("a megabyte through a pipe, a socket and a terminal's size of buffers")
+    @Test("a megabyte through buffers of the size of a pipe's, a socket's and a terminal's")
     func volume() {
       for (ends, count) in [(Ends.pipe(), 1_000_000), (Ends.sockets(), 1_000_000)] {
         let (reader, writer) = (TestChannel(.stream, ends.reader), TestChannel(.stream, ends.writer))
@@ -78,7 +78,7 @@ extension Engine {
       channel.end()
     }
 
-    @Test("S125 a write whose reader goes away fails with what is unwritten")
+    @Test("S125 a write whose reader goes away fails with the unwritten rest")
     func brokenPipe() {
       let before = signal(SIGPIPE, SIG_IGN)
       defer { signal(SIGPIPE, before) }
@@ -98,7 +98,7 @@ extension Engine {
       channel.end()
     }
 
-    @Test("S127 strict intervals call though nothing comes")
+    @Test("S127 strict intervals call the handler even without data")
     func strictInterval() {
       let pipe = Ends.pipe()
       let channel = TestChannel(.stream, pipe.reader)
@@ -114,7 +114,8 @@ extension Engine {
       channel.end()
     }
 
-    @Test("S127 an interval that is not strict calls only with enough; never and 0 turn it off")
+    @Test(
+      "S127 an interval that is not strict calls the handler only with enough data; never and 0 turn it off")
     func laxInterval() {
       let pipe = Ends.pipe()
       let channel = TestChannel(.stream, pipe.reader)
@@ -143,13 +144,13 @@ extension Engine {
       #expect(channel.cleanup() == 0)
     }
 
-    @Test("S122 one-shot reads take what is there, after waiting for the first byte")
+    @Test("S122 one-shot reads wait for the first byte and take the available bytes")
     func readOnce() {
       let pipe = Ends.pipe()
       func read(_ count: Int) -> Calls {
         let calls = Calls()
         DispatchIO.read(fromFileDescriptor: pipe.reader, maxLength: count, runningHandlerOn: calls.queue) {
-          // The descriptor is the client's again.
+          // The client has the descriptor back.
           #expect(fcntl(pipe.reader, F_GETFL) & O_NONBLOCK == 0)
           calls.handler(true, $0, $1)
         }

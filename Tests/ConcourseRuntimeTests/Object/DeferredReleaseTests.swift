@@ -3,7 +3,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// Trap 14: a chain of items is as deep as it is long. Run on a thread with an ordinary stack.
+  /// Trap 14: a recursive release would be as deep as the chain is long. Run on a thread with an ordinary stack.
   @Suite("DeferredRelease")
   struct DeferredReleaseTests {
     @Test("trap 14: a chain of 100,000 work items that hold one another is released")
@@ -22,7 +22,7 @@ extension Engine {
       #expect(released.value == 100_000)
     }
 
-    @Test("trap 14: a chain of items that hold one another through notifications never due is released")
+    @Test("trap 14: a chain of items that hold one another through pending notifications is released")
     func notifications() {
       let released = Tally()
       let ended = onThreads(1) { _ in
@@ -40,7 +40,7 @@ extension Engine {
       #expect(released.value == 100_000)
     }
 
-    @Test("groups that hold one another through notifications never due are released")
+    @Test("groups that hold one another through pending notifications are released")
     func groups() {
       let released = Tally()
       let ended = onThreads(1) { _ in
@@ -60,7 +60,7 @@ extension Engine {
       #expect(released.value == 100_000)
     }
 
-    @Test("a chain that runs through items and notifications in turn is released after the item has run")
+    @Test("a chain that alternates between items and notifications is released after the item has run")
     func afterRunning() {
       let released = Tally()
       let done = DispatchSemaphore(value: 0)
@@ -82,12 +82,12 @@ extension Engine {
         queue.async { done.signal() }
       }
       #expect(comes(done))
-      // The last performed item submitted what followed it; everything else went with the chain.
+      // The last item performed submitted its successor; everything else was released with the chain.
       queue.sync {}
       #expect(released.value == 20_000)
     }
 
-    @Test("S62 what an item holds is released with its last reference, on the thread that drops it")
+    @Test("S62 an item's captures are released with its last reference, on the thread that drops it")
     func atOnce() {
       let released = Tally()
       let witness = Witness(released)
@@ -111,7 +111,7 @@ extension Engine {
   }
 }
 
-/// Counts its own end.
+/// Counts its deinit.
 private final class Witness: Sendable {
   private let released: Tally
 

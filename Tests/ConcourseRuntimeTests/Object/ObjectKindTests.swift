@@ -3,10 +3,10 @@ import Testing
 
 @testable import ConcourseRuntime
 
-/// What the C interface's data symbols rely on (CConcourseABI/include/concourse_abi.h).
+/// The layout that the C interface's data symbols rely on (CConcourseABI/include/concourse_abi.h).
 @Suite("ObjectKind")
 struct ObjectKindTests {
-  @Test("the numbers of the symbols' kinds")
+  @Test("the kind numbers of the C symbols")
   func numbers() {
     #expect(ObjectKind.mainQueueSymbol.rawValue == 11)
     #expect(ObjectKind.emptyDataSymbol.rawValue == 12)
@@ -14,7 +14,7 @@ struct ObjectKindTests {
     #expect(ObjectKind.otherSymbol.rawValue == 14)
   }
 
-  @Test("objects have their kind 24 bytes from their beginning, which is within the smallest symbol")
+  @Test("an object's kind is at offset 24, which is within the smallest symbol")
   func place() {
     let objects: [DispatchObject] = [
       DispatchQueue(label: "queue", attributes: .concurrent), DispatchGroup(), DispatchSemaphore(value: 0),
@@ -27,13 +27,13 @@ struct ObjectKindTests {
     }
   }
 
-  @Test("a queue takes 96 bytes of malloc's, its own eight included")
+  @Test("a queue takes 96 bytes of malloc, with its header of eight")
   func size() {
     let queues = (0..<64).map { DispatchQueue(label: "queue \($0)") }
-    // SAFETY: the function's type in C; Swift's module has none of it.
+    // SAFETY: the function's type in C; Swift's module lacks it.
     let usableSize = unsafeBitCast(
       dlsym(nil, "malloc_usable_size"), to: (@convention(c) (UnsafeMutableRawPointer) -> Int).self)
-    // malloc adds a rest of a free chunk that is too small to be a chunk itself: to some objects, not to all.
+    // malloc adds the rest of a free chunk that is too small for another chunk: to some objects, not to all.
     let smallest = queues.map { usableSize(Unmanaged.passUnretained($0).toOpaque()) }.min()
     #expect(smallest == 88)
   }

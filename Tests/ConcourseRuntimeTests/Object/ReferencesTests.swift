@@ -3,10 +3,10 @@ import Testing
 
 @testable import ConcourseRuntime
 
-/// How C's references and Swift's count together.
-@Suite("References of C")
+/// The combined counting of C's references and Swift's.
+@Suite("C references")
 struct ReferencesTests {
-  /// Says when it goes.
+  /// Counts its deinit.
   // SAFETY: what it adds is constant.
   private final class Witness: DispatchGroup, @unchecked Sendable {
     private let ends: Shared<Int>
@@ -24,7 +24,7 @@ struct ReferencesTests {
     .fromOpaque(reference)
   }
 
-  @Test("an object that C has made goes with C's last reference")
+  @Test("an object made by C is destroyed with C's last reference")
   func made() {
     let ends = Shared(0)
     let reference = Witness(ends).firstReference
@@ -35,7 +35,7 @@ struct ReferencesTests {
     #expect(ends.value == 1)
   }
 
-  @Test("what Swift still holds outlives C's references, and C may have new ones")
+  @Test("an object that Swift still holds outlives C's references, and C may retain it again")
   func shared() {
     let ends = Shared(0)
     var held: Witness? = Witness(ends)
@@ -51,7 +51,7 @@ struct ReferencesTests {
     #expect(ends.value == 1)
   }
 
-  @Test("many threads retain and release; the object goes once, at the end")
+  @Test("many threads retain and release; the object is destroyed once, at the end")
   func contended() {
     let ends = Shared(0)
     let reference = Shared(Witness(ends).firstReference)
@@ -69,7 +69,7 @@ struct ReferencesTests {
     #expect(ends.value == 1)
   }
 
-  @Test("threads that come with no reference of C's take and give back the first one, over and over")
+  @Test("threads repeatedly take and return C's first reference")
   func firstAndLast() {
     let ends = Shared(0)
     var held: Witness? = Witness(ends)

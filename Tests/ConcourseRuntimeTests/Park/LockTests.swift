@@ -16,7 +16,7 @@ extension Engine {
       #expect(guarded.number.value == 4 * count)
     }
 
-    @Test("holders that sleep while they hold it: waiters sleep too and none is forgotten")
+    @Test("holders that sleep while they hold it: waiters sleep too, and all wake up")
     func slowHolders() {
       let guarded = Guarded()
       let ended = onThreads(8) { _ in
@@ -31,7 +31,7 @@ extension Engine {
       #expect(guarded.number.value == 400)
     }
 
-    @Test("a try succeeds on a free lock only")
+    @Test("tryLock succeeds only on a free lock")
     func tries() {
       let lock = Lock()
       let tried = [lock.tryLock(), lock.tryLock()]

@@ -13,12 +13,12 @@ extension Engine {
         let ended = onThreads(2) { _ in
           for _ in 0..<400 where !Spin.mayYield(CurrentThread.state) { paid.add() }
         }
-        // The rest is for this thread's own waits, until the others have ended.
+        // The remaining waits are this thread's own, until the others have ended.
         #expect(ended && paid.value == 800)
       }
     }
 
-    @Test("the debt doubles while yields stay long, and no longer")
+    @Test("the number of waits without a yield doubles only while yields stay long")
     func doubling() async {
       await #expect(processExitsWith: .success) {
         func waits() -> Int {

@@ -5,7 +5,7 @@ import Testing
 extension Engine {
   @Suite("ThreadEvent")
   struct ThreadEventTests {
-    @Test("a signal that came first is found")
+    @Test("a signal before the wait is found")
     func signalFirst() {
       let event = ThreadEvent()
       let before = event.isSet
@@ -17,7 +17,7 @@ extension Engine {
       #expect([before, parked, after] == [false, true, false])
     }
 
-    @Test("a wait that ran out leaves the event usable")
+    @Test("a wait that timed out leaves the event usable")
     func timeout() {
       let event = ThreadEvent()
       let start = Clock.uptime()

@@ -8,7 +8,7 @@ typealias FileSystemEvent = DispatchSource.FileSystemEvent
 extension Engine {
   @Suite("File-system object sources")
   struct FileSystemSourceTests {
-    /// How files are observed: through notices, or by looking because something was refused.
+    /// How files are observed: through notices, or by polling because a call was refused.
     enum Road: CaseIterable {
       case notices, noWatchesLeft, noProc, noDescriptorsLeft
 
@@ -53,7 +53,7 @@ extension Engine {
       watched.expects(FileSystemEvent.link) { link(directory.file("file"), directory.file("second")) }
       watched.expects(FileSystemEvent.link) { unlink(directory.file("second")) }
       watched.expects(FileSystemEvent.rename) { rename(directory.file("file"), directory.file("moved")) }
-      // The renaming has the file looked at anew, which may meet the lost name before the notice of that does.
+      // The rename triggers a comparison, which may find the lost name before its notice does.
       watched.expects([FileSystemEvent.delete, .link], afterwards: .attrib) {
         unlink(directory.file("moved"))
       }
@@ -100,7 +100,7 @@ extension Engine {
       }
     }
 
-    @Test("S114 a change inside of an entry is none of the directory's")
+    @Test("S114 a change inside an entry is not a change of the directory")
     func changeOfEntry() throws {
       let directory = TemporaryDirectory()
       let descriptor = directory.openDirectory("inner")
@@ -128,7 +128,7 @@ extension Engine {
       }
     }
 
-    @Test("S114 a file observed with several names, of which the one it was opened by goes first")
+    @Test("S114 a file with several names, of which the one used to open it is removed first")
     func names() throws {
       let directory = TemporaryDirectory()
       let file = directory.open("first")
@@ -142,7 +142,7 @@ extension Engine {
       watched.expects(FileSystemEvent.attrib) { fchmod(file, 0o644) }
     }
 
-    @Test("S114 only what was asked for is reported")
+    @Test("S114 only the requested events are reported")
     func mask() throws {
       let directory = TemporaryDirectory()
       let file = directory.open("file")
@@ -155,7 +155,7 @@ extension Engine {
       #expect(watched.reports.all.count == 1)
     }
 
-    @Test("S111, S114 several sources share the kernel's one watch of a file, and part independently")
+    @Test("S111, S114 several sources share the kernel's one watch of a file, and end independently")
     func sharing() throws {
       let hub = InotifyHub()
       defer { hub.close() }
@@ -181,7 +181,7 @@ extension Engine {
       third.expects([FileSystemEvent.write, .extend]) { write(file, "text", 4) }
     }
 
-    @Test("S114 when notices were lost, everybody is told to look")
+    @Test("S114 after lost notices every source compares")
     func lostNotices() throws {
       let hub = InotifyHub()
       defer { hub.close() }
@@ -193,18 +193,18 @@ extension Engine {
         var notice = inotify_event()
         notice.wd = -1
         notice.mask = UInt32(IN_Q_OVERFLOW)
-        // SAFETY: the notice is alive in the closure, and so long.
+        // SAFETY: the notice is alive in the closure and has this size.
         withUnsafeBytes(of: &notice) { hub.deliver(UnsafeRawBufferPointer(rebasing: $0.prefix(16))) }
       }
     }
 
     @Test(
-      "S104, trap 6: a descriptor that is closed already makes a source that registers, is silent, and can be cancelled"
+      "S104, trap 6: a source on a closed descriptor registers, is silent, and can be cancelled"
     )
     func closedDescriptor() throws {
       let directory = TemporaryDirectory()
       let file = directory.open("file")
-      // Far above what other tests may open meanwhile.
+      // Far above the numbers that other tests may open meanwhile.
       let number = fcntl(file, F_DUPFD_CLOEXEC, 700)
       close(file)
       close(number)
@@ -250,7 +250,7 @@ extension Engine {
       #expect(comes(closed))
     }
 
-    @Test("S95 what cannot be observed of a file is refused, with the reason")
+    @Test("S95 file events that cannot be observed are refused, with the reason")
     func refusals() {
       func reason(_ descriptor: Int32, _ mask: FileSystemEvent) -> String {
         switch DispatchSource.makeFileSystemObject(descriptor, mask, nil) {
@@ -277,7 +277,7 @@ struct FileObservationTests {
     return status
   }
 
-  @Test("Each notice finds its own differences, however late it is looked at")
+  @Test("Each notice finds its own differences, however late it is handled")
   func sidesAreApart() {
     var observation = FileObservation(status())
     // Written to, and linked: both notices see the same status.
@@ -294,7 +294,7 @@ struct FileObservationTests {
       observation.attributesChanged(status { ($0.mode, $0.links) = (0o100640, 2) }) == [.attrib, .link])
   }
 
-  @Test("The deletion is said once, by whichever notice comes first")
+  @Test("The deletion is reported once, by the first notice")
   func deletion() {
     var first = FileObservation(status())
     #expect(first.attributesChanged(status { $0.links = 0 }) == [.delete, .link])
@@ -321,7 +321,7 @@ struct FileObservationTests {
     #expect(observation.compare(later) == .link)
   }
 
-  @Test("What nobody gave notice of for a moment is found, and no attributes are made up")
+  @Test("Changes without a notice are found, and no attribute changes are invented")
   func overlooked() {
     var observation = FileObservation(status())
     #expect(observation.compareContent(status { $0.changed = 7 }) == [])
@@ -336,7 +336,7 @@ struct FileObservationTests {
     let grown = status { ($0.isDirectory, $0.links, $0.size) = (true, 3, 50) }
     #expect(observation.entriesChanged(grown, isDirectory: true) == [.write, .link])
     #expect(observation.entriesChanged(grown, isDirectory: false) == .write)
-    // A file system that does not count them.
+    // A file system that does not count subdirectories.
     #expect(observation.entriesChanged(grown, isDirectory: true) == [.write, .link])
   }
 }

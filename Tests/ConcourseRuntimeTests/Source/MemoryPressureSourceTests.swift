@@ -10,7 +10,7 @@ extension Engine {
   struct MemoryPressureSourceTests {
     private let millisecond: UInt64 = 1_000_000
 
-    /// A source that looks every 20 ms, and whose levels end 100 ms after the last notice.
+    /// A source that reads every 20 ms, and whose levels end 100 ms after the last notice.
     private func watch(
       _ root: TemporaryDirectory, _ mask: MemoryPressureEvent = .all,
       triggers: @escaping @Sendable () -> [PressureTrigger]? = { nil }
@@ -34,7 +34,7 @@ extension Engine {
       watched.expects(MemoryPressureEvent.normal) { root.write("proc/meminfo", meminfo(700)) }
     }
 
-    @Test("S114 memory that is short already when the source is activated is reported")
+    @Test("S114 memory that is already short at activation is reported")
     func shortAtOnce() {
       let root = TemporaryDirectory()
       root.write("proc/meminfo", meminfo(30))
@@ -42,7 +42,7 @@ extension Engine {
       #expect(watched.reports.comes(MemoryPressureEvent.critical.rawValue))
     }
 
-    @Test("S114 only the levels that were asked for are reported")
+    @Test("S114 only the requested levels are reported")
     func mask() {
       let root = TemporaryDirectory()
       root.write("proc/meminfo", meminfo(80))
@@ -51,7 +51,7 @@ extension Engine {
       #expect(watched.reports.all.count == 1)
     }
 
-    @Test("S114, trap 19: where nothing can be read, the source is silent and can be cancelled")
+    @Test("S114, trap 19: if nothing can be read, the source is silent and can be cancelled")
     func nothingToRead() {
       let (watched, backend) = watch(TemporaryDirectory())
       #expect(!backend.isNotified)
@@ -60,7 +60,7 @@ extension Engine {
     }
 
     @Test(
-      "S114, trap 6: where the kernel refuses notices, memory is read",
+      "S114, trap 6: if the kernel refuses notices, memory is read",
       arguments: [
         (SystemCall.open, ENOENT), (.open, EACCES), (.write, EINVAL), (.write, EPERM), (.write, EOPNOTSUPP),
       ])
@@ -74,7 +74,7 @@ extension Engine {
       watched.expects(MemoryPressureEvent.warning) { root.write("proc/meminfo", meminfo(80)) }
     }
 
-    @Test("S114 a file that takes the condition but is none of the kernel's is not believed")
+    @Test("S114 a file that accepts the trigger but is not a PSI file is not used")
     func ordinaryFile() {
       let root = TemporaryDirectory()
       root.write("proc/meminfo", meminfo(500))
@@ -85,7 +85,7 @@ extension Engine {
       watched.expects(MemoryPressureEvent.warning) { root.write("proc/meminfo", meminfo(80)) }
     }
 
-    @Test("S114 the kernel's notices are used where it grants them", .enabled(if: grantsTriggers()))
+    @Test("S114 the kernel's notices are used if it grants them", .enabled(if: grantsTriggers()))
     func kernelTriggers() throws {
       let backend = try MemoryPressureBackend.make(mask: .all).get()
       let watched = WatchedSource(DispatchSource(memoryPressure: backend, .all, nil))
@@ -94,7 +94,7 @@ extension Engine {
       #expect(!backend.isNotified)
     }
 
-    /// Whether the kernel takes a condition, asked without the engine.
+    /// Whether the kernel accepts a trigger, without the engine.
     private static func grantsTriggers() -> Bool {
       let file = open("/proc/pressure/memory", O_RDWR | O_NONBLOCK | O_CLOEXEC)
       defer { close(file) }
@@ -102,7 +102,7 @@ extension Engine {
       return file >= 0 && write(file, condition, condition.utf8.count + 1) > 0
     }
 
-    @Test("S114 stalls are reported as they come, and their end when they have been missing for a while")
+    @Test("S114 stalls are reported as they come, and their end after a while without any")
     func notices() throws {
       let (warning, critical) = (try Connection(), try Connection())
       let (watched, backend) = watch(TemporaryDirectory()) {
@@ -156,7 +156,7 @@ extension Engine {
       #expect((source.data as MemoryPressureEvent).isEmpty)
     }
 
-    @Test("S95 what has no meaning is refused, with the reason")
+    @Test("S95 undefined levels are refused, with the reason")
     func refusals() {
       func reason(_ mask: MemoryPressureEvent) -> String {
         switch DispatchSource.makeMemoryPressure(mask, nil) {
@@ -171,8 +171,8 @@ extension Engine {
   }
 }
 
-/// A connection that stands in for a trigger: urgent data is what makes a descriptor ready in the way that
-/// the kernel's notices of stalls do.
+/// A connection that stands in for a trigger: urgent data makes a descriptor ready in the same way as
+/// the kernel's notices of stalls.
 private final class Connection: Sendable {
   private let sender: Int32
   private let receiver: Int32
@@ -221,7 +221,7 @@ private final class Connection: Sendable {
     shutdown(sender, Int32(SHUT_WR))
     var nobody = sockaddr()
     nobody.sa_family = sa_family_t(AF_UNSPEC)
-    // Connecting to nobody resets the connection.
+    // Connecting to AF_UNSPEC resets the connection.
     connect(sender, &nobody, socklen_t(MemoryLayout<sockaddr>.size))
   }
 

@@ -6,7 +6,7 @@ import Testing
 struct PressureLevelTests {
   private let second: UInt64 = 1_000_000_000
 
-  @Test("With notices, a level lasts until they have been missing for a while")
+  @Test("With notices, a level lasts until there have been none for a while")
   func notices() {
     var level = PressureLevel()
     #expect(level.update(at: 0) == nil)
@@ -41,7 +41,7 @@ struct PressureLevelTests {
     }
   }
 
-  @Test("Counts of the control group raise the level when they grow, not for what they were at first")
+  @Test("Counts of the control group raise the level when they grow, whatever they were at first")
   func counts() {
     var level = PressureLevel()
     #expect(level.read(.init(available: 0.5, reclaims: 7, shortages: 3), at: 0) == nil)
@@ -87,7 +87,7 @@ struct MemoryGaugeTests {
     // Over its limit, for the moment.
     root.write("sys/fs/cgroup/pod/memory.current", "195000\n")
     #expect(gauge.read()?.available == 0)
-    // A limit beyond the machine is none.
+    // A limit above the machine's memory does not count.
     root.write("sys/fs/cgroup/pod/memory.max", "2000000\n")
     #expect(gauge.read()?.available == 0.4)
   }

@@ -8,14 +8,14 @@ typealias ProcessEvent = DispatchSource.ProcessEvent
 extension Engine {
   @Suite("Process sources")
   struct ProcessSourceTests {
-    /// How processes are observed: as usual, or with something refused.
+    /// How processes are observed: as usual, or with a refused call.
     enum Road: CaseIterable {
       case descriptor, notReapableAtOnce, withoutWaitByDescriptor, noSuchCall, noDescriptorsLeft, forbidden
 
       func prepare() {
         switch self {
         case .descriptor: break
-        // As a traced child before its tracer lets go: it has ended, and cannot be reaped.
+        // Like a traced child before its tracer detaches: it has ended, and cannot be reaped.
         case .notReapableAtOnce: SystemScript.refuse(.processWait, with: 0, times: 3)
         case .withoutWaitByDescriptor: SystemScript.refuse(.processWait, with: EINVAL, times: 1)
         case .noSuchCall: SystemScript.refuse(.processOpen, with: ENOSYS)
@@ -41,7 +41,7 @@ extension Engine {
       let code = Shared<Int32?>(nil)
       let reaped = DispatchSemaphore(value: 0)
       let source = watched.source
-      // SAFETY: unowned, since the handler would keep the source; it lives to the end of this function.
+      // SAFETY: unowned, since the handler would keep the source, which lives to the end of this function.
       source.setEventHandler { [unowned source] in
         watched.reports.note(source.core.data)
         code.change { $0 = child.reapNow() }
@@ -84,7 +84,7 @@ extension Engine {
       #expect(watched.reports.comes(ProcessEvent.exit.rawValue))
     }
 
-    @Test("S114 the exit of a process that is no child is reported", arguments: Road.allCases)
+    @Test("S114 the exit of a process that is not a child is reported", arguments: Road.allCases)
     func stranger(road: Road) throws {
       defer { SystemScript.clear() }
       road.prepare()
@@ -97,7 +97,7 @@ extension Engine {
       #expect(watched.reports.comes(ProcessEvent.exit.rawValue))
     }
 
-    @Test("S99 a cancelled process source says nothing, and lets go of the process", arguments: Road.allCases)
+    @Test("S99 a cancelled process source is silent, and releases the process", arguments: Road.allCases)
     func cancelled(road: Road) throws {
       defer { SystemScript.clear() }
       road.prepare()
@@ -111,7 +111,7 @@ extension Engine {
     }
 
     @Test(
-      "S100 a process source cancelled before activation calls its cancel handler and closes what it opened")
+      "S100 a process source cancelled before activation calls its cancel handler and closes its descriptor")
     func neverInstalled() throws {
       let child = Child("read line")
       weak var backend: ProcessBackend?
@@ -150,10 +150,10 @@ extension Engine {
     }
 
     @Test(
-      "S114 forks and execs of a process are reported, where the kernel tells of them",
+      "S114 forks and execs of a process are reported, if the kernel announces them",
       .enabled(if: ProcessEvent.observable.contains(.fork)))
     func forkAndExec() throws {
-      // The number comes after the exec of the shell itself, which is not what is meant.
+      // The number comes after the shell's own exec, which does not count.
       let child = Child("echo 1; read line; /bin/true; read line; exec /bin/cat")
       #expect(child.readNumber() == 1)
       let watched = try watch(child.identifier, [.exit, .fork, .exec])
@@ -163,7 +163,7 @@ extension Engine {
     }
 
     @Test(
-      "S114 when announcements were lost, everybody is told to look",
+      "S114 after lost announcements every source reports forks and execs",
       .enabled(if: ProcessEvent.observable.contains(.fork)))
     func lostAnnouncements() throws {
       defer { SystemScript.clear() }
@@ -176,7 +176,7 @@ extension Engine {
       }
     }
 
-    @Test("S95 what cannot be observed of a process is refused, with the reason")
+    @Test("S95 process events that cannot be observed are refused, with the reason")
     func refusals() {
       func reason(_ identifier: pid_t, _ mask: ProcessEvent) -> String {
         switch DispatchSource.makeProcess(identifier, mask, nil) {
@@ -193,7 +193,7 @@ extension Engine {
     }
 
     @Test(
-      "S95, trap 6: forks and execs are refused where the kernel does not tell",
+      "S95, trap 6: forks and execs are refused if the kernel does not announce them",
       arguments: [
         (SystemCall.socket, EMFILE), (.bind, EPERM), (.write, ECONNREFUSED), (.read, EAGAIN),
       ])

@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// Events that would be lost, or told twice, between a source and the kernel.
+  /// Events that could be lost, or reported twice, between a source and the kernel.
   @Suite("Sources and the kernel", .serialized)
   struct SourceKernelTests {
     @Test("S97 a timer that fired while it had no handler is not replayed when it gets one")
@@ -18,7 +18,7 @@ extension Engine {
       timer.schedule(deadline: start, repeating: .milliseconds(200))
       once.activate()
       timer.activate()
-      // Both have fired, and been heard by nobody, when later ones of the same queue have been heard.
+      // Later timers of the same queue have been handled, so both have fired, without a handler.
       let later = DispatchSemaphore(value: 0)
       queue.asyncAfter(deadline: start + .milliseconds(450)) { later.signal() }
       #expect(comes(later))
@@ -27,7 +27,7 @@ extension Engine {
       #expect(reports.comes(1))
       timer.cancel()
       queue.sync {}
-      // Unless the machine slept over several intervals since, it was one.
+      // The count is one unless the machine slept through several intervals.
       let elapsed = DispatchTime.now().uptimeNanoseconds - start.uptimeNanoseconds
       let first = reports.all[0]
       #expect(first == 1 || elapsed > 800_000_000 && first < 1000)
@@ -35,11 +35,11 @@ extension Engine {
       once.cancel()
     }
 
-    /// Calls of `handler`, which goes beyond what a closure without context may capture.
+    /// Calls of the signal handler, which cannot capture.
     private static let handled = Tally()
 
     @Test(
-      "S112 a delivery that an earlier handler lets in while it runs is counted, and handled, as any other")
+      "S112 a delivery that an earlier handler unblocks while it runs is counted and handled")
     func letIn() {
       // A real-time signal: nobody else uses it.
       let signal: Int32 = 39
@@ -70,7 +70,7 @@ extension Engine {
       Glibc.signal(signal, former)
     }
 
-    @Test("S97, S108 what a new writer writes while there is no handler is told to the next one")
+    @Test("S97, S108 bytes that a new writer writes while there is no handler are reported to the next one")
     func newWriterUnheard() {
       let directory = TemporaryDirectory()
       let name = "\(directory.path)/pipe"
@@ -89,7 +89,7 @@ extension Engine {
       source.setEventHandler(handler: nil)
       writer = open(name, O_WRONLY | O_NONBLOCK)
       #expect(write(writer, "x", 1) == 1)
-      // The event has come and been consumed when those of another pipe have been told, and the queue is done.
+      // Once another pipe's events have been reported and the queue is idle, the event has been consumed.
       let (others, otherWriter) = Self.pipe()
       let other = DispatchSource.makeReadSource(fileDescriptor: others, queue: queue)
       other.setEventHandler {
@@ -127,7 +127,7 @@ extension Engine {
     }
 
     @Test(
-      "S109, S111 a read source that waits for a new writer still hears of it when another one of its pipe has gone"
+      "S109, S111 a read source that waits for a new writer is notified after another source of its pipe has gone"
     )
     func newWriter() {
       let directory = TemporaryDirectory()
@@ -182,8 +182,8 @@ extension Engine {
     func nicenessOfTaker() async {
       await #expect(processExitsWith: .success) { takerIsMade(by: .background) }
       await #expect(processExitsWith: .success) { takerIsMade(by: .userInteractive) }
-      // The address sanitizer's search for leaks traces the process at its end. After setuid it reports a thread that it
-      // cannot suspend, and one run ended by SIGKILL there, for a reason not found.
+      // The address sanitizer's leak search traces the process at its end. After setuid it reports a thread that it
+      // cannot suspend, and one run ended by SIGKILL there, for an unknown reason.
       if Sanitizer.name == "address" { return }
       await #expect(processExitsWith: .success) {
         // Without the right to raise threads.
@@ -194,9 +194,9 @@ extension Engine {
   }
 }
 
-/// A first signal source, activated in an item of a class.
+/// A first signal source, activated in an item of a given class.
 private func takerIsMade(by qosClass: DispatchQoS.QoSClass) {
-  // SAFETY: the item alone uses it, once it has a handler.
+  // SAFETY: only the item uses it once it has a handler.
   nonisolated(unsafe) let source = DispatchSource.makeSignalSource(signal: SIGUSR2)
   source.setEventHandler {}
   DispatchQueue.global(qos: qosClass).async { source.activate() }

@@ -3,12 +3,12 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// What handlers capture is destroyed where client code may run: under no lock of the engine.
+  /// A handler's captures are destroyed where client code may run: without a lock of the engine.
   @Suite("Lifetimes of handlers")
   struct SourceLifetimeTests {
     private enum Kind: CaseIterable { case event, cancel, registration }
 
-    /// Asks the source in its end, as an object does that closes its connection.
+    /// Uses the source in its deinit, like an object that closes its connection.
     private final class Asker {
       weak var source: DispatchSource?
       let ended: DispatchSemaphore
@@ -40,7 +40,7 @@ extension Engine {
       DispatchSource.makeUserDataAddSource(queue: queue) as! DispatchSource
     }
 
-    @Test("S97 a replaced handler's captures may use the source in their end", arguments: Kind.allCases)
+    @Test("S97 a replaced handler's captures may use the source in their deinit", arguments: Kind.allCases)
     private func replaced(_ kind: Kind) {
       let source = Self.makeSource(DispatchQueue(label: "handlers"))
       let ended = DispatchSemaphore(value: 0)
@@ -52,7 +52,7 @@ extension Engine {
       source.activate()
     }
 
-    @Test("S98 a registration handler's captures may use the source in their end")
+    @Test("S98 a registration handler's captures may use the source in their deinit")
     func registered() {
       let queue = DispatchQueue(label: "handlers")
       let source = Self.makeSource(queue)

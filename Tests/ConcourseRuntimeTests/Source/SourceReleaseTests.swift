@@ -4,10 +4,10 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// Whatever was observed, and however it ended: nothing is left of a source, or of an operation.
-  @Suite("What ended is gone", .serialized)
+  /// A source or an operation leaves nothing behind, whatever it observed and however it ended.
+  @Suite("Ended sources and operations are freed", .serialized)
   struct SourceReleaseTests {
-    /// Tells of its end.
+    /// Counts its deinit.
     private final class Trace: Sendable {
       let ended: DispatchSemaphore
       init(_ ended: DispatchSemaphore) { self.ended = ended }
@@ -16,7 +16,7 @@ extension Engine {
 
     private static let key = DispatchSpecificKey<Trace>()
 
-    /// A queue whose end `ended` tells: the core of a source holds its queue, and a channel its own.
+    /// A queue whose release `ended` counts: the core of a source holds its queue, and a channel its own.
     private static func tracedQueue(_ ended: DispatchSemaphore) -> DispatchQueue {
       let queue = DispatchQueue(label: "traced")
       queue.setSpecific(key: key, value: Trace(ended))
@@ -30,7 +30,7 @@ extension Engine {
 
     enum End: CaseIterable { case cancelled, cancelledByHandler, released }
 
-    /// What a kind of source needs while it is there.
+    /// The resources of one kind of source.
     private final class Surroundings {
       let pipe = Ends.pipe()
       let directory = TemporaryDirectory()
@@ -79,12 +79,12 @@ extension Engine {
       }
     }
 
-    /// Knows a backend, and keeps nothing.
+    /// A weak reference to a backend.
     private struct Remains {
       weak var backend: SourceBackend?
     }
 
-    /// Lets a source live and end. Returns with no reference to it.
+    /// Makes a source and ends it. Keeps no reference to it.
     private static func live(
       _ kind: Kind, _ end: End, in surroundings: Surroundings, _ ended: DispatchSemaphore
     ) throws -> Remains {
@@ -93,7 +93,7 @@ extension Engine {
       let registered = DispatchSemaphore(value: 0)
       source.setEventHandler { withExtendedLifetime(trace) {} }
       source.setRegistrationHandler {
-        // Called once and then dropped, so that it keeps the source no longer.
+        // Called once and then dropped, so it no longer keeps the source.
         if end == .cancelledByHandler { source.cancel() }
         registered.signal()
       }
@@ -105,14 +105,14 @@ extension Engine {
       return Remains(backend: source.core.backend)
     }
 
-    @Test("S101 nothing is left of a source", arguments: Kind.allCases, End.allCases)
+    @Test("S101 a source leaves nothing behind", arguments: Kind.allCases, End.allCases)
     func source(_ kind: Kind, _ end: End) throws {
       let ended = DispatchSemaphore(value: 0)
       let surroundings = Surroundings()
       let remains = try Self.live(kind, end, in: surroundings, ended)
       // The handlers' captures, and the core's queue.
       for _ in 0..<2 { #expect(comes(ended)) }
-      // A poller that was about to tell the backend may keep it for a moment.
+      // A polling thread that is about to notify the backend may keep it for a moment.
       let patient = DispatchTime.now() + patience
       while remains.backend != nil && DispatchTime.now() < patient { Processor.yield() }
       #expect(remains.backend == nil)
@@ -123,7 +123,7 @@ extension Engine {
       case ended, stopped, paced, followed, retried, ring
     }
 
-    /// Lets an operation of a channel live and end. Returns with no reference to it or its channel.
+    /// Runs an operation of a channel and ends it. Keeps no reference to it or its channel.
     private static func operate(_ operation: Operation, _ ended: DispatchSemaphore) {
       let pipe = Ends.pipe()
       let file = TemporaryFile(pattern(100_000))
@@ -131,7 +131,7 @@ extension Engine {
         type: operation == .ring ? .random : .stream,
         fileDescriptor: operation == .ring ? file.descriptor : pipe.reader, queue: tracedQueue(ended)
       ) { _ in }
-      // An hour: what the loop kept would be kept for that long.
+      // An hour: the loop would keep anything left for that long.
       if operation == .paced { channel.setInterval(interval: .seconds(3600)) }
       if operation == .followed { channel.setLimit(lowWater: 1) }
       let trace = Trace(ended)
@@ -149,7 +149,7 @@ extension Engine {
       channel.close()
     }
 
-    @Test("S128 nothing is left of an operation", arguments: Operation.allCases)
+    @Test("S128 an operation leaves nothing behind", arguments: Operation.allCases)
     func operation(_ operation: Operation) {
       let ended = DispatchSemaphore(value: 0)
       FilePolicy.with(operation == .ring ? .ring : FilePolicy.current) { Self.operate(operation, ended) }

@@ -26,7 +26,7 @@ struct SourceStateTests {
     #expect(state.endVisit() == .nothing)
   }
 
-  @Test("S96 events during a visit ask for one more, once")
+  @Test("S96 events during a visit request one more visit")
   func merged() {
     var state = registered()
     #expect(state.raise() == .visit)

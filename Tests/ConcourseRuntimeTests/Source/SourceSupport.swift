@@ -1,16 +1,16 @@
-// What tests of sources have in common.
+// Shared by the tests of sources.
 
 import Glibc
 import Testing
 
 @testable import ConcourseRuntime
 
-/// What the handler of a source was told, call by call.
+/// The data of each call of a source's handler.
 final class Reports: Sendable {
   private let calls = Shared<[UInt]>([])
   private let came = DispatchSemaphore(value: 0)
 
-  /// To be called in the event handler, with its data.
+  /// Call in the event handler, with its data.
   func note(_ data: UInt) {
     calls.change { $0.append(data) }
     came.signal()
@@ -18,7 +18,7 @@ final class Reports: Sendable {
 
   var all: [UInt] { calls.value }
 
-  /// Everything together.
+  /// All bits.
   var union: UInt { all.reduce(0, |) }
 
   func forget() { calls.change { $0 = [] } }
@@ -32,7 +32,7 @@ final class Reports: Sendable {
   }
 }
 
-/// A source that notes what it reports, on a queue of its own.
+/// A source with its own queue that records its reports.
 final class WatchedSource {
   let source: DispatchSource
   let reports = Reports()
@@ -42,7 +42,7 @@ final class WatchedSource {
   init(_ source: DispatchSource) {
     self.source = source
     source.setTarget(queue: queue)
-    // SAFETY: unowned, since the handler would keep the source otherwise; it is cancelled before it goes.
+    // SAFETY: unowned, since the handler would keep the source; it is cancelled before its release.
     source.setEventHandler { [unowned source, reports] in reports.note(source.core.data) }
     source.activate()
   }
@@ -97,7 +97,7 @@ final class WatchedSource {
   }
 }
 
-/// Lets the calling thread receive a signal: those that a test makes may have it blocked, as who made them.
+/// Unblocks a signal on the calling thread: a thread that a test makes inherits the mask of its maker.
 func unblock(_ signal: Int32) {
   var set = sigset_t()
   sigemptyset(&set)
@@ -105,7 +105,7 @@ func unblock(_ signal: Int32) {
   pthread_sigmask(SIG_UNBLOCK, &set, nil)
 }
 
-/// A directory that is gone after the test, with all that is in it.
+/// A directory that is removed after the test, with its contents.
 final class TemporaryDirectory {
   let path: String
 
@@ -135,14 +135,14 @@ final class TemporaryDirectory {
 
   func file(_ name: String) -> String { path + "/" + name }
 
-  /// Opens a file for reading and writing, made if need be.
+  /// Opens a file for reading and writing, and creates it if necessary.
   func open(_ name: String) -> Int32 {
     let descriptor = Glibc.open(file(name), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     #expect(descriptor >= 0)
     return descriptor
   }
 
-  /// Makes a directory and opens it.
+  /// Creates a directory and opens it.
   func openDirectory(_ name: String) -> Int32 {
     mkdir(file(name), 0o700)
     let descriptor = Glibc.open(file(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -150,7 +150,7 @@ final class TemporaryDirectory {
     return descriptor
   }
 
-  /// Writes a file, with the directories around it, over what was there.
+  /// Writes a file and creates its directories, replacing an existing file.
   func write(_ name: String, _ text: String) {
     for (index, letter) in name.enumerated() where letter == "/" {
       mkdir(file(String(name.prefix(index))), 0o700)
@@ -209,7 +209,7 @@ final class Child {
     return Int32(text) ?? -1
   }
 
-  /// Takes the child's exit status if it can be had at once: the exit code, or nil.
+  /// Reaps the child if it has ended: the exit code, or nil.
   func reapNow() -> Int32? {
     var status: Int32 = 0
     guard waitpid(identifier, &status, WNOHANG) == identifier else { return nil }

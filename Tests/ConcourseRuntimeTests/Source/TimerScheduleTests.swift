@@ -2,14 +2,14 @@ import Testing
 
 @testable import ConcourseRuntime
 
-/// What timers do, with a clock of paper.
+/// Timers on a simulated clock.
 @Suite("TimerSchedule")
 struct TimerScheduleTests {
   private func repeating(_ start: UInt64, _ interval: UInt64, leeway: UInt64 = 0) -> TimerSchedule {
     TimerSchedule(start: .uptime(start), now: 0, interval: interval, leeway: leeway)
   }
 
-  @Test("S85 never programmed, or programmed for never: no time is looked at")
+  @Test("S85 never set, or set to never: no window")
   func never() {
     var disarmed = TimerSchedule.disarmed
     #expect(disarmed.window.clock == .never)
@@ -17,7 +17,7 @@ struct TimerScheduleTests {
     #expect(TimerSchedule(start: .never, now: 5, interval: 10, leeway: 0).window.clock == .never)
   }
 
-  @Test("S86 once: counts one and is over")
+  @Test("S86 a one-shot timer counts one and ends")
   func once() {
     var schedule = TimerSchedule(start: .uptime(100), now: 0, interval: nil, leeway: 7)
     #expect(schedule.window == TimerWindow(clock: .uptime, earliest: 100, latest: 107))
@@ -77,7 +77,7 @@ struct TimerScheduleTests {
 
 @Suite("TimerWindow")
 struct TimerWindowTests {
-  @Test("the chosen time lies in the window and is the roundest there")
+  @Test("the chosen time is the roundest in the window")
   func roundest() {
     var dice = Seed.dice()
     for _ in 0..<20_000 {
@@ -86,13 +86,14 @@ struct TimerWindowTests {
       let window = TimerWindow(clock: .uptime, earliest: earliest, latest: earliest + width)
       let chosen = window.chosen
       #expect(chosen >= earliest && chosen <= earliest + width)
-      // No multiple of a higher power of two lies in it.
+      // The window has no multiple of a higher power of two.
       let unit = UInt64(1) << UInt64(chosen.trailingZeroBitCount + 1)
       if width > 0 { #expect((earliest + width) / unit * unit < earliest) }
     }
   }
 
-  @Test("S92, trap 12: without width it is exactly the deadline, and the ends of the clock are no trap")
+  @Test(
+    "S92, trap 12: a window without width gives exactly the deadline, and the ends of the clock do not trap")
   func exact() {
     #expect(TimerWindow(.uptime(12_345)).chosen == 12_345)
     #expect(TimerWindow(.immediate).chosen == 0)

@@ -6,7 +6,7 @@ import Testing
 extension Engine {
   @Suite("Timer sources")
   struct TimerSourceTests {
-    @Test("a timer that is set to a time that has passed fires once for each setting, from its handler too")
+    @Test("a timer set to a time in the past fires once for each setting, from its handler too")
     func again() {
       let fired = Shared(0)
       let done = DispatchSemaphore(value: 0)
@@ -19,7 +19,7 @@ extension Engine {
       }
       timer.activate()
       #expect(comes(done))
-      // What was told is not told again by the kernel's timer.
+      // The kernel's timer does not report it again.
       let later = DispatchSemaphore(value: 0)
       DispatchQueue.global().asyncAfter(.milliseconds(20)) { later.signal() }
       #expect(comes(later))
@@ -27,7 +27,7 @@ extension Engine {
       timer.cancel()
     }
 
-    @Test("a time that has passed, then one to come: only the second counts if the handler has not run")
+    @Test("a time in the past, then one in the future: only the second counts if the handler has not run")
     func replaced() {
       let fired = Shared(0)
       let queue = DispatchQueue(label: "timer")
@@ -66,14 +66,14 @@ extension Engine {
       }
       timer.activate()
       for _ in 0..<3 { #expect(comes(came)) }
-      // Before the time is taken: what comes after that was counted by then.
+      // Before the time is read: later firings count after it.
       timer.cancel()
       let elapsed = (Clock.uptime() - start) / 1_000_000 + 11
       #expect(counts.all[0] >= 11)
       #expect(counts.all.reduce(0, +) <= UInt(elapsed) + 1)
     }
 
-    @Test("S97 a time that is set after the handler reaches it, whatever becomes of the one before")
+    @Test("S97 a time set after the handler reaches it, whatever happens to the time before")
     func afterHandler() {
       let queue = DispatchQueue(label: "timer")
       for round in 0..<3000 {
@@ -81,7 +81,7 @@ extension Engine {
         let timer = DispatchSource.makeTimerSource(queue: queue)
         timer.schedule(deadline: .now())
         timer.activate()
-        // The visit that finds no handler is to come, under way, or over.
+        // The visit that finds no handler is pending, under way, or over.
         for _ in 0..<round % 50 { Processor.pause() }
         timer.setEventHandler { came.signal() }
         timer.schedule(deadline: .now())

@@ -37,7 +37,7 @@ extension Engine {
       #expect(data.torn.value == 0)
     }
 
-    @Test("S15, trap 8: barrier writers and synchronous readers from more blocks than threads")
+    @Test("S15, trap 8: barrier writers and synchronous readers from more items than threads")
     func moreBlocksThanThreads() {
       let queue = DispatchQueue(label: "data", attributes: .concurrent)
       let data = Pair()
@@ -84,7 +84,7 @@ extension Engine {
   }
 }
 
-/// Two numbers that are equal whenever nobody writes.
+/// Two numbers that are equal while no thread writes.
 private final class Pair: Sendable {
   let first = Unprotected(0)
   let second = Unprotected(0)

@@ -5,7 +5,7 @@ import Testing
 extension Engine {
   @Suite("Stress: groups, semaphores, work items")
   struct CoordinationStressTests {
-    @Test("S65, S66, S67 rounds on one group: told exactly once, never while somebody is inside")
+    @Test("S65, S66, S67 rounds on one group: notified exactly once, never before the last leave")
     func groupRounds() {
       let rounds = Sanitizer.shrunk(1000)
       let group = DispatchGroup()
@@ -44,7 +44,7 @@ extension Engine {
       }
       #expect(empties(group))
       queue.sync {}
-      // A notification that came due at the very end may still be on its way to the queue.
+      // A notification that came due at the very end may not have reached the queue yet.
       let end = DispatchSemaphore(value: 0)
       group.notify(queue: queue) { end.signal() }
       #expect(comes(end))
@@ -64,7 +64,7 @@ extension Engine {
           if thread < 2 { group.notify(queue: .global()) { told.add() } }
           group.leave()
           if thread == 5 {
-            // It may be empty for moments only: a wait returns, or its time runs out, and both are right.
+            // The group may be empty only for a moment: both a success and a timeout are correct.
             _ = group.wait(timeout: .now() + .microseconds(50))
           }
         }
@@ -75,7 +75,7 @@ extension Engine {
       #expect(told.value == 2 * count)
     }
 
-    @Test("S71, S72 1000 signals from many threads satisfy 1000 waits, of which many run out first")
+    @Test("S71, S72 1000 signals from many threads satisfy 1000 waits, of which many time out first")
     func semaphoreTimeouts() {
       let semaphore = DispatchSemaphore(value: 0)
       let perThread = Sanitizer.shrunk(250)
@@ -100,7 +100,7 @@ extension Engine {
       for _ in 0..<3 { #expect(comes(semaphore)) }
     }
 
-    @Test("S55, S58, S59, S60 items cancelled, run, waited for and followed at the same time")
+    @Test("S55, S58, S59, S60 items cancelled, run, waited for and notified at the same time")
     func cancellation() {
       let count = Sanitizer.shrunk(2000)
       let queues = [
@@ -156,7 +156,7 @@ extension Engine {
   }
 }
 
-/// Waits until `condition` holds, giving the processor to those who bring it about.
+/// Waits until `condition` holds, and yields the processor meanwhile.
 /// - Returns: false when it does not in time.
 func awaitValue(_ condition: () -> Bool) -> Bool {
   let deadline = Clock.uptime() + 40_000_000_000

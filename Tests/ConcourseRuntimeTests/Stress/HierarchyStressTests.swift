@@ -3,7 +3,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// Random trees of queues, used at random from several threads.
+  /// Random trees of queues under random operations from several threads.
   @Suite("Stress: hierarchies")
   struct HierarchyStressTests {
     @Test("S3, S20, S28, S31 exclusion, order and completeness in random hierarchies", arguments: 0..<6)
@@ -34,13 +34,13 @@ private final class TreeQueue: Sendable {
   let target: TreeQueue?
   let isSerial: Bool
   let depth: Int
-  /// Items of this serial queue, or of one above which it stands, that run now: never more than one.
+  /// Running items of this serial queue and of the queues that target it: never more than one.
   let inside = Unprotected(0)
-  /// By submitter, the number of the item that ran last. Serial queues only.
+  /// The number of the last item run, by submitter. Serial queues only.
   let last: Unprotected<[Int]>
-  /// By submitter, how many items it has submitted; each element belongs to its submitter.
+  /// The number of items submitted, by submitter; each element belongs to its submitter.
   let submitted: [Unprotected<Int>]
-  /// Ordinary items and barriers of this concurrent queue that run now.
+  /// Running items and barriers of this concurrent queue.
   let readers = Tally()
   let writers = Tally()
 
@@ -86,7 +86,7 @@ private final class Tree: Sendable {
       .joined(separator: "\n")
   }
 
-  /// One random deed of a submitter.
+  /// One random operation of a submitter.
   func act(_ submitter: Int, _ dice: inout Dice) {
     let place = queues.randomElement(using: &dice)!
     let queue = place.queue
@@ -94,7 +94,7 @@ private final class Tree: Sendable {
     let flags: DispatchWorkItemFlags = barrier ? .barrier : []
     switch Int.random(in: 0..<12, using: &dice) {
     case 0:
-      // Nothing that blocks between the two: the resume must come.
+      // No blocking call between the two: the resume must come.
       queue.suspend()
       for _ in 0..<Int.random(in: 0..<4, using: &dice) {
         let item = next(place, submitter, barrier: barrier)
@@ -116,7 +116,7 @@ private final class Tree: Sendable {
     }
   }
 
-  /// The submitter's next item for `place`, which checks that it may run when it does.
+  /// The submitter's next item for `place`, which checks its own order and exclusion.
   private func next(_ place: TreeQueue, _ submitter: Int, barrier: Bool) -> @Sendable () -> Void {
     place.submitted[submitter].value += 1
     let number = place.submitted[submitter].value

@@ -33,7 +33,7 @@ extension Engine {
       #expect(empties(group))
     }
 
-    @Test("S143 items blocked in calls the engine does not know of wait for one queued behind them")
+    @Test("S143 items blocked in calls unknown to the engine wait for one queued behind them")
     func foreignCalls() {
       let waiting = 12
       var ends: [Int32] = [0, 0]
@@ -54,7 +54,7 @@ extension Engine {
       let isDone = empties(group)
       #expect(isDone)
       #expect(read.value == waiting)
-      // Left open if items may still read from it.
+      // Stays open if items may still read from it.
       if isDone { for end in ends { close(end) } }
     }
 

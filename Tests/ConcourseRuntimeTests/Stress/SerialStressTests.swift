@@ -5,7 +5,7 @@ import Testing
 extension Engine {
   @Suite("Stress: serial queues")
   struct SerialStressTests {
-    @Test("S1 many producers, one serial queue: each producer's order, whatever kind of submission")
+    @Test("S1 many producers, one serial queue: each producer's order, for every kind of submission")
     func producers() {
       let producers = 4
       let count = Sanitizer.shrunk(20_000)
@@ -34,7 +34,7 @@ extension Engine {
       #expect(disorder.value == 0)
     }
 
-    @Test("S6 a crowd of synchronous callers, with items that submit items")
+    @Test("S6 many synchronous callers, with items that submit items")
     func crowd() {
       let queue = DispatchQueue(label: "serial")
       let count = Sanitizer.shrunk(1000)
@@ -92,7 +92,7 @@ extension Engine {
       #expect(ran.value == 4 * count)
     }
 
-    @Test("rings of serial queues that hand items on to one another")
+    @Test("rings of serial queues that pass items to one another")
     func rings() {
       let queues = (0..<8).map { DispatchQueue(label: "ring \($0)") }
       let done = DispatchSemaphore(value: 0)

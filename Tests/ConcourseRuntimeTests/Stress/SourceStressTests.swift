@@ -72,7 +72,7 @@ extension Engine {
           source.setCancelHandler {
             record.end()
             broken.add(record.broken.value)
-            // At once the number may be that of another thread's duplicate.
+            // Another thread's duplicate may reuse the number at once.
             close(descriptor)
             owed.add(-1)
             group.leave()
@@ -100,7 +100,7 @@ extension Engine {
     }
 
     @Test(
-      "S111 no byte is overlooked by a source that is suspended and resumed while others of its pipe come and go"
+      "S111 a source that is suspended and resumed while others of its pipe come and go misses no byte"
     )
     func nothingIsOverlooked() {
       let (reader, writer) = Self.pipe()
@@ -125,7 +125,7 @@ extension Engine {
               source.suspend()
               source.resume()
             } else {
-              // The same number, hence the same registration: it only looks.
+              // The same number, hence the same registration. It only observes.
               let other = DispatchSource.makeReadSource(fileDescriptor: reader)
               let gone = DispatchSemaphore(value: 0)
               other.setEventHandler {}
@@ -158,7 +158,7 @@ extension Engine {
     }
 
     @Test(
-      "S89, S91 timers programmed, suspended and cancelled from many threads: in the end each fires as told last"
+      "S89, S91 timers set, suspended and cancelled from many threads: each fires at its last setting"
     )
     func timers() {
       let count = 16
@@ -196,7 +196,7 @@ extension Engine {
       #expect(ended)
       let over = DispatchGroup()
       for (number, timer) in timers.enumerated() {
-        // Disarmed, and a call that was under way is over.
+        // Disarmed, and any call under way has ended.
         timer.schedule(deadline: .distantFuture)
         queues[number].sync {}
         while fired[number].wait(timeout: .now()) == .success {}
@@ -226,7 +226,7 @@ extension Engine {
     }
 
     @Test(
-      "S112, trap 11: signals to any thread while sources come and go, each counted once by the one that stays"
+      "S112, trap 11: signals to any thread while sources come and go: the remaining source counts each once"
     )
     func signals() {
       // A real-time signal: nobody else uses it.
@@ -279,7 +279,7 @@ extension Engine {
             timer.activate()
             if dice.hits(oneIn: 2) { sched_yield() }
           }
-          // The kernel has let go: the numbers are free for others at once.
+          // The kernel has released the descriptors: their numbers may be reused at once.
           close(reader)
           close(writer)
         }

@@ -1,4 +1,4 @@
-// What blocking tests of the engine have in common.
+// Shared by the blocking tests of the engine.
 
 import Glibc
 import Synchronization
@@ -10,8 +10,7 @@ import Testing
 @Suite("Engine", .serialized)
 enum Engine {}
 
-/// How long anything that must happen may take before a test calls it lost. Generous: it costs time only
-/// in a failing run.
+/// How long an expected event may take before a test fails. Generous: it costs time only in a failing run.
 let patience: DispatchTimeInterval = .seconds(40)
 
 /// Whether a signal came in time.
@@ -20,8 +19,8 @@ func comes(_ semaphore: DispatchSemaphore) -> Bool { semaphore.wait(timeout: .no
 /// Whether the group became empty in time.
 func empties(_ group: DispatchGroup) -> Bool { group.wait(timeout: .now() + patience) == .success }
 
-/// A value that items on any thread may change. Guarded by the system's lock: it is not under test, and the
-/// thread sanitizer knows it, which it does not say of Swift's.
+/// A value that items on any thread may change. Guarded by the system's lock, which is not under test and, unlike
+/// Swift's, is known to the thread sanitizer.
 final class Shared<Value>: @unchecked Sendable {
   // SAFETY (@unchecked Sendable): `current` is GUARDED BY `mutex`; values are plain data.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -54,7 +53,7 @@ final class Shared<Value>: @unchecked Sendable {
 final class Tally: Sendable {
   private let count = Synchronization.Atomic<Int>(0)
 
-  // ORDERING: relaxed; whoever compares the result has waited for the adders by other means.
+  // ORDERING: relaxed; the reader of the result has waited for the adders by other means.
   var value: Int { count.load(ordering: .relaxed) }
 
   @discardableResult
@@ -70,8 +69,8 @@ final class Tally: Sendable {
   }
 }
 
-/// A plain variable, for what the queue under test is to protect. If it does not, values are wrong and the
-/// thread sanitizer speaks.
+/// A plain variable that the queue under test must protect. If it does not, values are wrong and the
+/// thread sanitizer reports it.
 final class Unprotected<Value>: @unchecked Sendable {
   // SAFETY (@unchecked Sendable): none, on purpose; see above.
   var value: Value
@@ -79,7 +78,7 @@ final class Unprotected<Value>: @unchecked Sendable {
   init(_ value: Value) { self.value = value }
 }
 
-/// Numbers that look random and follow from a seed (SplitMix64).
+/// Pseudo-random numbers from a seed (SplitMix64).
 struct Dice: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
@@ -93,7 +92,7 @@ struct Dice: RandomNumberGenerator, Sendable {
     return mixed ^ mixed >> 31
   }
 
-  /// Whether an event of one in `sides` happens.
+  /// True once in `sides` calls on average.
   mutating func hits(oneIn sides: Int) -> Bool { Int.random(in: 0..<sides, using: &self) == 0 }
 }
 
@@ -106,7 +105,7 @@ enum Seed {
     return seed
   }()
 
-  /// Dice of one test, or of one of its threads.
+  /// The generator of one test, or of one of its threads.
   static func dice(_ number: Int = 0, of test: String = #function) -> Dice {
     var seed = ofRun &+ UInt64(number) &* 0x1_0001
     for byte in test.utf8 { seed = seed &* 31 &+ UInt64(byte) }
@@ -146,13 +145,13 @@ func startThread(_ body: @escaping @Sendable () -> Void) {
   pthread_detach(thread)
 }
 
-/// Runs `body` on a thread of its own, and returns when that has run its destructors.
+/// Runs `body` on its own thread, and returns when the thread has run its destructors.
 func onJoinedThread(_ body: () -> Void) -> Bool {
   withoutActuallyEscaping(body) { body in
     var work = body
     return withUnsafeMutablePointer(to: &work) { work in
       var thread = pthread_t()
-      // SAFETY: the thread is joined before `work` goes.
+      // SAFETY: the thread is joined before `work` is released.
       let failure = pthread_create(
         &thread, nil,
         {

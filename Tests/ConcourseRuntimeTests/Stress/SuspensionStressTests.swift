@@ -6,7 +6,7 @@ extension Engine {
   @Suite("Stress: suspension and activation")
   struct SuspensionStressTests {
     @Test(
-      "S27, S28 suspensions from many threads while items come: nothing lost, nothing overlaps",
+      "S27, S28 suspensions from many threads during submissions: nothing lost, nothing overlaps",
       arguments: [true, false])
     func storm(serial: Bool) {
       let queue = DispatchQueue(label: "storm", attributes: serial ? [] : .concurrent)
@@ -40,7 +40,7 @@ extension Engine {
       let group = DispatchGroup()
       for _ in 0..<Sanitizer.shrunk(500) {
         for _ in 0..<4 { queue.async(group: group) { if isHeld.value != 0 { wrong.add() } } }
-        // Alone on the queue: no item runs, so none may start until the resume.
+        // This item is alone on the queue, so none may start until the resume.
         queue.sync(flags: .barrier) {
           queue.suspend()
           isHeld.add()

@@ -47,7 +47,7 @@ extension Engine {
     func order() {
       let count = Sanitizer.shrunk(2000)
       var dice = Seed.dice()
-      // Only deadlines that are all set before the first of them comes have one order: with luck at once.
+      // The order is defined only if all deadlines are set before the first comes: repeat until that is so.
       for attempt in 0..<8 {
         let queue = DispatchQueue(label: "serial")
         let fired = Unprotected<[Int]>([])

@@ -6,9 +6,9 @@ import Testing
 extension Engine {
   @Suite("NodeDepot")
   struct NodeDepotTests {
-    /// In a process of its own, whose memory nothing else changes; the sanitizers' is mostly their own.
+    /// In its own process, whose memory nothing else changes. Sanitizers use most of the memory themselves.
     @Test(
-      "a million items that have waited give their memory back to the system",
+      "a million pending items return their memory to the system",
       .enabled(if: !Sanitizer.isOn))
     func givenBack() async {
       await #expect(processExitsWith: .success) {
@@ -19,12 +19,12 @@ extension Engine {
           queue.sync {}
           let before = residentMebibytes()
           queue.suspend()
-          // These closures capture nothing: all the memory is the nodes'.
+          // These closures capture nothing, so only nodes use memory.
           for _ in 0..<1_000_000 { queue.async(group: group) { millionsRan.add() } }
           let meanwhile = residentMebibytes()
           queue.resume()
           #expect(empties(group))
-          // A million nodes of 48 bytes; the depot keeps five mebibytes at most, the threads some more.
+          // A million nodes of 48 bytes. The depot keeps at most five mebibytes, the threads a little more.
           #expect(meanwhile - before > 30)
           #expect(awaitValue { residentMebibytes() - before < 16 }, "\(residentMebibytes() - before) MiB")
         }
@@ -32,7 +32,7 @@ extension Engine {
       }
     }
 
-    @Test("nodes that one thread takes and another gives back: none is given to two, by the ten thousand")
+    @Test("nodes that one thread takes and another returns, by the ten thousand: none is handed out twice")
     func exchange() {
       let threads = 4
       let count = Sanitizer.shrunk(40_000)
@@ -51,7 +51,7 @@ extension Engine {
           guard comes(desks[next].isFull) else { return }
           var nodes = desks[next].nodes.value
           desks[next].isFree.signal()
-          // In order, so that slabs become empty, or not, so that they are empty late.
+          // In order, slabs become empty early; shuffled, they become empty late.
           if dice.hits(oneIn: 2) { nodes.shuffle(using: &dice) }
           let first = (round * threads + next) * count + 1
           var stamps = Set<Int>()
@@ -66,7 +66,7 @@ extension Engine {
       #expect(spoiled.value == 0)
     }
 
-    @Test("slabs: each node once, and what is empty is released but for a few", arguments: [true, false])
+    @Test("slabs: each node once, and all but a few empty slabs are released", arguments: [true, false])
     func slabs(inOrder: Bool) {
       var dice = Seed.dice(inOrder ? 1 : 0)
       var slabs = NodeSlabs()
@@ -94,7 +94,7 @@ extension Engine {
       }
     }
 
-    @Test("slabs: nodes of a slab in use go before those of an empty one")
+    @Test("slabs: nodes of a slab in use are handed out before those of an empty one")
     func preference() {
       var slabs = NodeSlabs()
       let (first, _) = slabs.take().linked()
@@ -113,7 +113,7 @@ extension Engine {
       #expect(slabs.giveBack(second)?.count == nil)
     }
 
-    @Test("without memory for nodes the process says so", .enabled(if: !Sanitizer.isOn))
+    @Test("a process without memory for nodes says so and ends", .enabled(if: !Sanitizer.isOn))
     func refused() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         let queue = DispatchQueue(label: "waiting")
@@ -134,7 +134,7 @@ extension Engine {
 
 private let millionsRan = Tally()
 
-/// Where a thread lays out nodes for its neighbour.
+/// Passes nodes from a thread to its neighbour.
 private final class Desk: Sendable {
   let nodes = Unprotected<[NodePointer]>([])
   let isFull = DispatchSemaphore(value: 0)
@@ -143,9 +143,9 @@ private final class Desk: Sendable {
   init() { isFree.signal() }
 }
 
-/// A node that carries a number where a group would be, which nobody follows.
+/// A node with a number in place of the group's address.
 private func stamped(_ number: Int) -> NodePointer {
-  // SAFETY: the address is never followed; it is not nil since numbers begin at 1.
+  // SAFETY: the address is never dereferenced, and not nil since numbers begin at 1.
   let bits = UnsafeRawPointer(bitPattern: number)!
   return NodeMagazine.make(.closure {}, level: .default, group: .fromOpaque(bits))
 }
@@ -181,13 +181,13 @@ private func chain(_ nodes: ArraySlice<NodePointer>) -> NodePointer {
 }
 
 private func end(of slab: NodeSlab) -> NodePointer {
-  // SAFETY: an address, to compare with.
+  // SAFETY: an address for comparisons only.
   (UnsafeMutableRawPointer(slab) + NodeSlab.size).assumingMemoryBound(to: WorkNode.self)
 }
 
 private func residentMebibytes() -> Int { mebibytes(ofStatistic: 1) }
 
-/// A number of /proc/self/statm: 0 is the size of the address space, 1 what of it is in memory.
+/// A number of /proc/self/statm: 0 is the size of the address space, 1 the resident part.
 func mebibytes(ofStatistic place: Int) -> Int {
   var bytes = [UInt8](repeating: 0, count: 256)
   let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)

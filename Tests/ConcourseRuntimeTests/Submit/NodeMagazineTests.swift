@@ -6,7 +6,7 @@ import Testing
 extension Engine {
   @Suite("NodeMagazine")
   struct NodeMagazineTests {
-    @Test("a thread keeps fewer than two batches, however many nodes it takes back")
+    @Test("a thread keeps fewer than two batches, however many nodes it frees")
     func bounded() {
       let most = Shared(0)
       let ended = onThreads(1) { _ in
@@ -22,7 +22,7 @@ extension Engine {
       #expect(most.value < 2 * Int(NodeMagazine.batch))
     }
 
-    @Test("the node given back last is taken first, with new contents")
+    @Test("the node freed last is reused first, with new contents")
     func reuse() {
       let ended = onThreads(1) { _ in
         let node = NodeMagazine.make(.closure {}, level: .utility, traits: .barrier)
@@ -36,11 +36,11 @@ extension Engine {
       #expect(ended)
     }
 
-    /// In a process of its own, where no other test takes nodes.
-    @Test("what a thread has left when it exits, the next thread finds")
+    /// In its own process, where no other test uses nodes.
+    @Test("nodes that an exiting thread leaves are found by the next thread")
     func threadExit() async {
       await #expect(processExitsWith: .success) {
-        // Not whole batches, so that loose nodes are put together.
+        // Not whole batches, so that single nodes are combined.
         let counts = [1, 130, 62, 64, 65]
         let known = Shared<Set<UInt>>([])
         for count in counts {
@@ -51,8 +51,8 @@ extension Engine {
           }
           #expect(ended)
         }
-        // The signal that a thread has ended comes before its exit hook has run: several rounds, so that the
-        // nodes of the earlier ones are surely back.
+        // A thread reports its end before its exit hook has run. After several rounds the nodes of the earlier ones
+        // are back.
         let before = known.value.count
         for _ in 0..<200 {
           let ended = onThreads(1) { _ in
@@ -62,12 +62,12 @@ extension Engine {
           }
           #expect(ended)
         }
-        // 200 threads that lost their nodes would have met 6,400 of them.
+        // 200 threads that lost their nodes would have used 6,400 of them.
         #expect(known.value.count <= before + 16 * Int(NodeMagazine.batch))
       }
     }
 
-    @Test("a thread that has only taken nodes back leaves them when it exits")
+    @Test("a thread that has only freed nodes returns them when it exits")
     func consumerExit() async {
       await #expect(processExitsWith: .success) {
         let known = Shared<Set<UInt>>([])
@@ -76,7 +76,7 @@ extension Engine {
           known.change { $0.formUnion(nodes.map { UInt(bitPattern: $0) }) }
           #expect(onJoinedThread { for node in nodes { giveBack(node) } })
         }
-        // Lost ones would make 20,000.
+        // With lost nodes there would be 20,000.
         #expect(known.value.count <= 16 * Int(NodeMagazine.batch))
       }
     }
@@ -98,12 +98,12 @@ extension Engine {
           #expect(ended)
         }
         #expect(LateUse.count.value == 200 * LateUse.rounds)
-        // 200 threads that kept a batch each would have met as many nodes.
+        // If each thread kept a batch, there would be 200 nodes.
         #expect(LateUse.known.value.count <= 16)
       }
     }
 
-    @Test("nodes that one thread makes and another gives back are used again")
+    @Test("nodes that one thread makes and another frees are reused")
     func migration() async {
       await #expect(processExitsWith: .success) {
         let queue = DispatchQueue(label: "consumer")
@@ -130,7 +130,7 @@ private func giveBack(_ node: NodePointer) {
   NodeMagazine.recycle(node)
 }
 
-/// A destructor that uses nodes and asks for another round of destructors, as long as there are any.
+/// A destructor that uses nodes and requests further rounds of destructors, as long as there are any.
 private enum LateUse {
   /// The thread sanitizer frees its state of a thread in the last round. An instrumented function that the same round
   /// calls later reads from a null pointer (in `__tsan::TraceSwitchPart`), which ends the process with status 66.

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Observation", .serialized)
 struct ObservationTests {
-  /// Counts what it is told about one queue; other tests' items run meanwhile.
+  /// Counts the notifications of one queue, since other tests' items run meanwhile.
   final class Counter: ItemObserver {
     let watched: String
     let begun = Atomic<Int>(0)
@@ -23,7 +23,7 @@ struct ObservationTests {
     }
   }
 
-  @Test("an observer is told of every item of serial and concurrent queues, and of none afterwards")
+  @Test("an observer is notified of every item of serial and concurrent queues, and of none afterwards")
   func counts() {
     for concurrent in [false, true] {
       let label = "test.observed.\(concurrent)"

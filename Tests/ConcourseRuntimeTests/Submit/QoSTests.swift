@@ -3,10 +3,10 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// At which level an item is served, and what it passes on.
+  /// The level at which an item is served, and the level that it passes on.
   @Suite("QoS propagation")
   struct QoSTests {
-    @Test("S49 an item carries the submitter's class unless item or queue says otherwise")
+    @Test("S49 an item inherits the submitter's class unless item or queue has its own")
     func inheritance() {
       let plain = DispatchQueue(label: "plain")
       let utility = DispatchQueue(label: "utility", qos: .utility)
@@ -60,7 +60,7 @@ extension Engine {
       #expect(asynchronous == .background)
     }
 
-    @Test("S52 assignCurrentContext takes the class of the creation")
+    @Test("S52 assignCurrentContext captures the class at creation")
     func assignment() {
       let plain = DispatchQueue(label: "plain")
       let level = Shared<QoSLevel?>(nil)
@@ -77,7 +77,7 @@ extension Engine {
       #expect(level.value == .background)
     }
 
-    @Test("S49, S50 what a background item submits to a plain queue runs in the background band")
+    @Test("S49, S50 an item that a background item submits to a plain queue runs in the background band")
     func band() {
       let plain = DispatchQueue(label: "plain")
       let nice = Shared<[Int32]>([])
@@ -93,7 +93,7 @@ extension Engine {
       #expect(nice.value == [min(threadNice() + 10, 19)])
     }
 
-    @Test("S21 a queue with a class of its own runs at it, not at that of its global target")
+    @Test("S21 a queue with its own class runs at it, not at that of its global target")
     func ownClass() {
       let queue = DispatchQueue(label: "own", qos: .utility, target: .global(qos: .background))
       let named = DispatchQueue(label: "named", target: .global(qos: .background))
@@ -101,7 +101,7 @@ extension Engine {
       #expect(levelInside(named, qos: .unspecified) == .background)
     }
 
-    @Test("S49 an urgent item in a queue that waits at a lower level brings the queue up")
+    @Test("S49 an urgent item in a queue that waits at a lower level raises the queue")
     func raised() {
       let queue = DispatchQueue(label: "mixed")
       queue.suspend()
@@ -119,7 +119,7 @@ extension Engine {
   }
 }
 
-/// What `body` gives inside an item of a global queue.
+/// The result of `body` inside an item of a global queue.
 private func from<Result>(_ qosClass: DispatchQoS.QoSClass, _ body: @escaping @Sendable () -> Result)
   -> Result
 {

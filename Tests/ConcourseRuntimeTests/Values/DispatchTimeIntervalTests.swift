@@ -14,7 +14,7 @@ struct DispatchTimeIntervalTests {
     #expect(DispatchTimeInterval.seconds(1) != .seconds(-1))
   }
 
-  @Test("S151 equality is of saturated values")
+  @Test("S151 saturated values are compared")
   func saturatedEquality() {
     #expect(DispatchTimeInterval.seconds(.max) == .milliseconds(.max))
     #expect(DispatchTimeInterval.seconds(.max) == .nanoseconds(.max))

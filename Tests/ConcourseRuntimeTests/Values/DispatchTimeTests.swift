@@ -76,7 +76,7 @@ struct DispatchTimeTests {
     #expect(DispatchTime(uptimeNanoseconds: .max - 1) - .nanoseconds(.min) == .distantFuture)
   }
 
-  @Test("S151 adding never gives the distant future, subtracting it the first instant")
+  @Test("S151 adding .never gives the distant future, subtracting it the first instant")
   func never() {
     #expect(start + .never == .distantFuture)
     #expect(start - .never == DispatchTime(uptimeNanoseconds: 1))
@@ -104,7 +104,7 @@ struct DispatchTimeTests {
     #expect(zero + .never == .distantFuture)
   }
 
-  @Test("S151 seconds as Double are cut to nanoseconds and saturate")
+  @Test("S151 seconds as Double are truncated to nanoseconds and saturate")
   func doubles() {
     #expect(start + 1.5 == DispatchTime(uptimeNanoseconds: 1_500_001_000))
     #expect(start + 0.000_000_001_9 == DispatchTime(uptimeNanoseconds: 1_001))
@@ -143,7 +143,7 @@ struct DispatchTimeTests {
     #expect(start.advanced(by: .never) == .distantFuture)
   }
 
-  @Test("distance(to:) is what advanced(by:) takes back, and saturates")
+  @Test("distance(to:) is the inverse of advanced(by:), and saturates")
   func distance() {
     let later = DispatchTime(uptimeNanoseconds: 4_500)
     #expect(start.distance(to: later) == .nanoseconds(3_500))

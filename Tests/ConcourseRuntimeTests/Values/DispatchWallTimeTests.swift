@@ -24,7 +24,7 @@ struct DispatchWallTimeTests {
     #expect(wall(1, -1) == wall(0, 999_999_999))
   }
 
-  @Test("what lies before the first instant becomes the first, not the distant future")
+  @Test("times before the first instant become the first, not the distant future")
   func beforeTheEpoch() {
     for (seconds, nanoseconds) in [
       (0, 0), (0, 1), (0, 2), (-1, 0), (-1, 999_999_999), (Int.min, 0), (Int.min, .min),
@@ -34,7 +34,7 @@ struct DispatchWallTimeTests {
     #expect(wall(0, 3) > earliest)
   }
 
-  @Test("what lies beyond the last instant becomes the distant future")
+  @Test("times beyond the last instant become the distant future")
   func beyondTheEnd() {
     let last = wall(9_223_372_036, 854_775_807)
     #expect(last != .distantFuture)

@@ -17,7 +17,7 @@ struct DispatchWorkItemFlagsTests {
     #expect(DispatchWorkItemFlags().isEmpty)
   }
 
-  @Test("S53 unknown bits are kept, for whoever refuses them to see")
+  @Test("S53 unknown bits are kept, so that a user of the flags can refuse them")
   func unknownBits() {
     #expect(DispatchWorkItemFlags(rawValue: 0x140).rawValue == 0x140)
     #expect(!DispatchWorkItemFlags(rawValue: 0x140).contains(.barrier))
