@@ -141,7 +141,7 @@ extension ModelSuite {
       Model.run()
     }
 
-    @Test func theMonitorPostsWhatADeferringWorkerDoesNotComeTo() {
+    @Test func theMonitorPostsADeferredItem() {
       expectComplete(
         Model.explore("an item waits for what it has deferred", bound: 0, allowTime: true) {
           Self.waitForDeferred()

@@ -44,7 +44,7 @@ extension ModelSuite {
     }
 
     /// A change that waits in a queue's list counts as made: the next caller traps, not a worker later.
-    @Test func waitingChangeIsKnown() {
+    @Test func pendingChangeCounts() {
       expectTrap(
         Model.explore("a change that waits", bound: 1, reduce: false, expectedTrap: Self.trap) {
           let (held, other) = (Self.makeQueue("held"), Self.makeQueue("other"))

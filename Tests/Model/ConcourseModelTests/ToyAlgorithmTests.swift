@@ -162,7 +162,7 @@ extension ModelSuite {
       #expect(stale.failure?.kind == .deadlock, "\(stale)")
     }
 
-    @Test func randomRunsFindItAndTellTheirSeed() throws {
+    @Test func randomRunsFindItAndReportTheirSeed() throws {
       let result = Model.random("lost wake-up", seed: 42, runs: 2_000) { postAgainstSleep(rechecks: false) }
       #expect(result.seed == 42)
       let failure = try #require(result.failure, "\(result)")
@@ -220,12 +220,12 @@ extension ModelSuite {
       Model.check(found == [1, 2], "found \(found)")
     }
 
-    @Test func aNodeThatComesBackIsFound() {
+    @Test func anABAProblemIsFound() {
       let result = Model.explore("ABA") { popTwice(counted: false) }
       #expect(result.failure?.kind == .check, "\(result)")
     }
 
-    @Test func aCountPreventsIt() {
+    @Test func aVersionCountPreventsIt() {
       let result = Model.explore("ABA with a count", bound: 3) { popTwice(counted: true) }
       expectComplete(result)
     }

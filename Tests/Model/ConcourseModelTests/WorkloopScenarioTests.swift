@@ -58,7 +58,7 @@ extension ModelSuite {
     }
 
     /// A workloop that is enqueued at a low class is enqueued again at a higher one.
-    @Test func higherClassLiftsTheWorkloop() {
+    @Test func higherClassRaisesTheWorkloop() {
       expectNoFailure(
         Model.explore("a higher class lifts the workloop", bound: 1) {
           Model.setProcessors(1)
@@ -104,7 +104,7 @@ extension ModelSuite {
     }
 
     /// Producers that outrun their workloop do not stop it from running items.
-    @Test func floodDoesNotHoldUpItems() {
+    @Test func floodDoesNotDelayItems() {
       let result = Model.roundRobin("a flood") {
         let workloop = DispatchWorkloop(label: "workloop")
         let log = Model.Log<String>()

@@ -1,13 +1,13 @@
-/// The event loop as the pool knows it, and a kernel in one word: what has happened and nobody has
-/// collected. Closed unless a scenario opens it.
+/// The pool's view of the event loop, with a kernel of one word: the events that no thread has collected. Closed
+/// unless a scenario opens it.
 ///
-/// As in the engine, one worker may wait here, and the loop's own thread does always; whoever collects
-/// takes everything, also an interruption that was meant for the other.
+/// As in the engine, one worker may wait here, and the loop's own thread always does. A thread that collects takes
+/// everything, even an interruption meant for the other.
 final class EventLoop {
   // SAFETY: read and written on the exploring thread only; explorations run one at a time.
   nonisolated(unsafe) private(set) static var shared = EventLoop()
 
-  /// Each execution begins with a closed loop.
+  /// Starts an execution with a closed loop.
   static func beginAfresh() { shared = EventLoop() }
 
   private var isOpen = false
@@ -15,10 +15,10 @@ final class EventLoop {
   /// Interruptions in the low half, events in the high half.
   private let ready = Atomic<UInt32>(0)
   private static let event: UInt32 = 0x10000
-  /// What an event does.
+  /// Called for each event.
   private var onEvent: () -> Void = {}
 
-  /// Lets workers wait here for events, each of which calls `handler` on the thread that collects it.
+  /// Opens the loop. The thread that collects an event calls `handler`.
   func open(_ handler: @escaping () -> Void) {
     isOpen = true
     onEvent = handler
@@ -27,7 +27,7 @@ final class EventLoop {
     }
   }
 
-  /// Something happens outside.
+  /// Posts an event from outside.
   func happen() { post(Self.event) }
 
   func interrupt() {
@@ -58,7 +58,7 @@ final class EventLoop {
     // ORDERING: as above.
     guard interruptions > 0, seat.load(ordering: .sequentiallyConsistent) == 1 else { return }
     interrupt()
-    // The nap that leaves it to the worker.
+    // The nap, so that the worker collects it.
     Processor.pause()
   }
 
@@ -81,11 +81,11 @@ final class EventLoop {
     }
   }
 
-  func startThread() { Trap.runtimeBug("the model's event thread is the scenario's") }
+  func startThread() { Trap.runtimeBug("the scenario makes the model's event thread") }
   var hasThread: Bool { isOpen }
 }
 
-/// A delayed submission of a work item, of which there are none here.
+/// A delayed submission of a work item. The model has none.
 final class DelayedItem: Sendable {
   func callOff() { Trap.runtimeBug("nothing is delayed in the model") }
 }
