@@ -97,7 +97,7 @@ static void notifying(dispatch_queue_t queue) {
   });
   event_wait(&told);
   check_equal(runs, 1);
-  // Executions may follow, and are not told again.
+  // Later executions do not notify again.
   dispatch_async(queue, block);
   dispatch_async(queue, block);
   drain(queue);
@@ -132,13 +132,13 @@ static void cancelling(dispatch_queue_t queue) {
   dispatch_block_cancel(block);
   dispatch_block_cancel(block);
   check(dispatch_block_testcancel(block) != 0);
-  // Its turn has not come yet.
+  // Its turn has not come.
   check(dispatch_block_wait(block, DISPATCH_TIME_NOW) != 0);
   dispatch_resume(queue);
   check_equal(dispatch_block_wait(block, DISPATCH_TIME_FOREVER), 0);
   check_equal(runs, 0);
   Block_release(block);
-  // In a group it leaves all the same.
+  // It still leaves its group.
   dispatch_group_t group = dispatch_group_create();
   block = dispatch_block_create(0, ^{
     runs++;
@@ -151,7 +151,7 @@ static void cancelling(dispatch_queue_t queue) {
   check_equal(runs, 0);
   Block_release(block);
   dispatch_release(group);
-  // What runs is not interrupted, and can ask.
+  // A running block is not interrupted, and can test for cancellation.
   __block dispatch_block_t self;
   __block bool asked = false;
   self = dispatch_block_create(0, ^{
@@ -195,7 +195,7 @@ static void barriers(void) {
   dispatch_release(queue);
 }
 
-// What makes a barrier is the flag or the call.
+// Either the flag or the call makes a barrier.
 static void barriers_by_call(void) {
   dispatch_queue_t queue = dispatch_queue_create("blocks.barriers.call", DISPATCH_QUEUE_CONCURRENT);
   __block int inside = 0, overlaps = 0;

@@ -1,4 +1,4 @@
-// What has a context may use it in all handlers: the finalizer waits for them, also when they are blocks.
+// All handlers of an object may use its context: the finalizer waits for them, also when they are blocks.
 // Statements: S102, S135.
 
 #include "check.h"
@@ -36,7 +36,7 @@ static dispatch_source_t source_with(belongings *context, dispatch_queue_t queue
   return source;
 }
 
-// What a handler does: it runs for as long as is wanted, and uses the context in the end. To be released.
+// The body of a handler: it runs until it is released, and then uses the context.
 static dispatch_block_t handler_with(belongings *context) {
   return Block_copy(^{
     event_happens(&context->started);
@@ -45,7 +45,7 @@ static dispatch_block_t handler_with(belongings *context) {
   });
 }
 
-// Gives a source back while its handler runs.
+// Releases a source while its handler runs.
 static void give_back(dispatch_source_t source, belongings *context, dispatch_block_t handler, bool cancels) {
   event_wait(&context->started);
   if (cancels) dispatch_source_cancel(source);
@@ -55,7 +55,7 @@ static void give_back(dispatch_source_t source, belongings *context, dispatch_bl
   Block_release(handler);
 }
 
-// Given back while its handler runs; if it is cancelled, the cancel handler is still to come.
+// Released while its handler runs; if it is cancelled, the cancel handler is still due.
 static void handled(dispatch_queue_t queue, bool cancels) {
   belongings context;
   belongings *reference = &context;
@@ -70,7 +70,7 @@ static void handled(dispatch_queue_t queue, bool cancels) {
   give_back(source, &context, handler, cancels);
 }
 
-// Given back while it says that it has registered.
+// Released while the registration handler runs.
 static void registered(dispatch_queue_t queue) {
   belongings context;
   dispatch_source_t source = source_with(&context, queue);

@@ -73,7 +73,7 @@ static void sources(dispatch_queue_t queue) {
   check_equal(fires, 3);
   dispatch_release(source);
 
-  // The one form of a handler takes the place of the other.
+  // Each form of a handler replaces the other.
   source = dispatch_source_create(DISPATCH_SOURCE_TYPE_DATA_OR, 0, 0, queue);
   static int function_calls;
   dispatch_set_context(source, &function_calls);

@@ -78,7 +78,7 @@ int main(void) {
   check_equal(barriers, 100);
   check_equal(plain, 1900);
 
-  // A captured object's reference is given back when the item has run.
+  // A captured object is released when the item has run.
   dispatch_semaphore_t done = dispatch_semaphore_create(0);
   __block int destroyed = 0;
   dispatch_async(serial, ^{

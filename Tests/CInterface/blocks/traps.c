@@ -20,7 +20,7 @@ static void cancel_plain(void) {
   dispatch_block_cancel(^{
   });
 }
-// The toolchain's headers let the compiler leave out a call whose result nobody uses.
+// The toolchain's headers let the compiler remove a call whose result is not used.
 static volatile intptr_t used;
 static void test_plain(void) {
   used = dispatch_block_testcancel(^{

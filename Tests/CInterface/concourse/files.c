@@ -10,7 +10,7 @@ static dispatch_source_t source;
 static dispatch_semaphore_t handled, cancelled;
 static uintptr_t all;
 
-// Waits until an event was told of, which may come with others or after others.
+// Waits until an event has been reported, with or after others.
 static void expect(uintptr_t event, const char *name) {
   while ((all & event) == 0) dispatch_semaphore_wait(handled, DISPATCH_TIME_FOREVER);
   check_that(true, name, __FILE__, __LINE__);

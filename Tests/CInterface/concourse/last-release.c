@@ -1,7 +1,7 @@
-// Calls that may lead to their object's end while they are still under way: what they submit or let go on releases
-// the last reference. The calling thread is stopped after each of its instructions in turn until the object has gone;
-// the object lies on a page of its own, so that whoever touches it afterwards dies. On a slow machine the stops may
-// be too short for that, or too many: then less is found, but nothing fails.
+// Calls during which their object may be destroyed: an item that they submit or let continue releases
+// the last reference. In turn after each of its instructions, the calling thread is stopped until the object is freed.
+// The object has its own page, so a later access ends the process. On a slow machine the stops may
+// be too short for that, or too many: then the program finds less, but nothing fails.
 
 #include "check.h"
 
@@ -45,9 +45,9 @@ void free(void *memory) {
 // MARK: One instruction at a time
 
 static volatile int steps, stop_at;
-// Set when the call has come to where it is to be stopped.
+// Set when the call has reached the instruction to stop at.
 static atomic_bool go;
-// A thread that waits for what the call does; it looks again whenever it is interrupted.
+// A thread that waits for the call's effect; it looks again after each interruption.
 static pthread_t waiter;
 static volatile bool has_waiter;
 
@@ -55,15 +55,15 @@ static void interrupted(int signal) { (void)signal; }
 
 static void stepped(int signal, siginfo_t *information, void *context) {
   (void)signal, (void)information;
-  // A thread that the call has made inherits the flag, and is to run as usual.
+  // A thread made by the call inherits the flag, but must run normally.
   bool is_other = gettid() != getpid();
   if (!is_other && ++steps != stop_at) return;
-  // So is the rest of the call.
+  // The rest of the call runs normally too.
   ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100;
   if (is_other) return;
   atomic_store(&go, true);
   if (has_waiter) pthread_kill(waiter, SIGUSR1);
-  // Before the call has submitted anything, the object stays.
+  // Until the call has submitted something, the object stays.
   struct timespec now, end;
   clock_gettime(CLOCK_MONOTONIC, &end);
   end.tv_nsec += 300000;
@@ -135,7 +135,7 @@ static void in_thread(void (*body)(void *), void *context) {
   thread_body = body;
   pthread_create(&waiter, NULL, run_thread, context);
   has_waiter = true;
-  // Mostly enough for it to sleep, which makes the call longer; it need not.
+  // Usually enough for the thread to sleep, which makes the call longer. Not required.
   usleep(1000);
 }
 static void end_thread(void) {
@@ -184,7 +184,7 @@ static const struct {
 
 static void signal_it(void *semaphore) { dispatch_semaphore_signal(semaphore); }
 
-// So that no threads and no memory of the runtime's own come into being step by step.
+// So that the runtime's threads and memory are not created while single-stepping.
 static void warm_up(void) {
   dispatch_queue_t queue = dispatch_queue_create(NULL, NULL);
   dispatch_semaphore_t fired = dispatch_semaphore_create(0);
@@ -195,7 +195,7 @@ static void warm_up(void) {
   dispatch_release(queue);
 }
 
-// One round for each instruction, until calls end before they are stopped, or until it has taken long enough.
+// One round for each instruction, until calls end before they are stopped, or the time is up.
 static void rounds(void (*call)(void)) {
   call();
   int round = 0, short_rounds = 0;

@@ -1,4 +1,4 @@
-// Memory pressure can be watched, though a test cannot bring it about; and worker threads can be sent signals.
+// Sources for memory pressure, which a test cannot cause, and signals to worker threads.
 // Statements: S114.
 
 #include "check.h"

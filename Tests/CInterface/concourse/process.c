@@ -41,7 +41,7 @@ int main(void) {
   check_equal(write(gate[1], "x", 1), 1);
   check_equal(dispatch_semaphore_wait(handled, DISPATCH_TIME_FOREVER), 0);
   check(data & DISPATCH_PROC_EXIT);
-  // It is still the parent's to be waited for.
+  // The parent can still wait for it.
   int status = 0;
   check_equal(waitpid(child, &status, 0), child);
   check(WIFEXITED(status) && WEXITSTATUS(status) == 7);
@@ -50,7 +50,7 @@ int main(void) {
   check_equal(calls, 1);
   dispatch_release(source);
 
-  // One that ended before the watch began.
+  // A process that ended before the watch began.
   child = start(gate[0]);
   check_equal(write(gate[1], "x", 1), 1);
   siginfo_t information;

@@ -1,5 +1,5 @@
-// A filter that kills the process for system calls that set priorities, as services are run under: the default queues
-// work all the same.
+// Under a filter that kills the process for system calls that set priorities, as some services have, the default queues
+// still work.
 
 #include "check.h"
 

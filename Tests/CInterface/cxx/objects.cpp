@@ -7,7 +7,7 @@
 
 static std::atomic<int> count(0);
 
-// Which overload a queue of some kind takes says what its type is a kind of.
+// The overload chosen for a queue shows the base of its type.
 static int kind(dispatch_object_t) { return 1; }
 static int kind(dispatch_queue_t) { return 2; }
 

@@ -1,4 +1,4 @@
-// Loops that run side by side.
+// Parallel loops.
 // Statements: S76-S79.
 
 #include "check.h"
@@ -67,7 +67,7 @@ int main(void) {
 
   check_equal(strangers, 0);
 
-  // From an ordinary item of the very queue.
+  // From an ordinary item of the same queue.
   busy = concurrent;
   dispatch_sync_f(concurrent, visits, from_inside);
   expect_all(500, "from an item of the same concurrent queue");

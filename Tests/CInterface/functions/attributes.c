@@ -11,7 +11,7 @@ static void attribute_values(void) {
   check(utility == dispatch_queue_attr_make_with_qos_class(DISPATCH_QUEUE_SERIAL, UTILITY, -3));
   check(utility != dispatch_queue_attr_make_with_qos_class(DISPATCH_QUEUE_SERIAL, UTILITY, -4));
   check(utility != dispatch_queue_attr_make_with_qos_class(DISPATCH_QUEUE_CONCURRENT, UTILITY, -3));
-  // In whatever order the parts come together.
+  // In any order of the parts.
   dispatch_queue_attr_t one = dispatch_queue_attr_make_initially_inactive(utility);
   dispatch_queue_attr_t other = dispatch_queue_attr_make_with_qos_class(DISPATCH_QUEUE_SERIAL_INACTIVE, UTILITY, -3);
   check(one == other);

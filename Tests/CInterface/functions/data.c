@@ -100,7 +100,7 @@ static void shapes(void) {
   check(bytes == NULL);
   check_equal(size, 0);
 
-  // The parts live on in what was made of them.
+  // The parts live on in the data made from them.
   dispatch_release(hello);
   dispatch_release(world);
   dispatch_release(same);
@@ -131,7 +131,7 @@ static void destructors(void) {
   event_wait(&destroyed);
   check(destroyed_buffer == (void *)buffer);
   check(destroyed_on_queue);
-  // No bytes: at once, and it is the empty object.
+  // No bytes: at once, and the result is the empty object.
   data = dispatch_data_create_f(buffer, 0, queue, destructor);
   check(data == dispatch_data_empty);
   event_wait(&destroyed);

@@ -12,7 +12,7 @@ static void with_list(dispatch_object_t object, const char *message, ...) {
 }
 
 int main(int argc, char **argv) {
-  // Where the text goes is decided when the library comes up.
+  // The destination is chosen when the library starts.
   if (argc < 2) {
     setenv("LIBDISPATCH_LOG", "stderr", 1);
     execl("/proc/self/exe", argv[0], "again", (char *)NULL);

@@ -29,7 +29,7 @@ int main(void) {
   watched = group;
   check_equal(dispatch_group_wait(group, DISPATCH_TIME_NOW), 0);
   check_equal(dispatch_group_wait(group, DISPATCH_TIME_FOREVER), 0);
-  // Nothing outstanding: told at once.
+  // Empty: notified at once.
   dispatch_group_notify_f(group, queue, (void *)1, tell);
   event_wait(&told);
   check_equal(notified_with, 1);
@@ -49,7 +49,7 @@ int main(void) {
   event_wait(&told);
   check_equal(notified_with, 2);
 
-  // Used again: what was told is not told again.
+  // Reused: earlier notifications do not repeat.
   for (int i = 0; i < 1000; i++) dispatch_group_async_f(group, i % 2 ? queue : global, &counter, count_up);
   check_equal(dispatch_group_wait(group, DISPATCH_TIME_FOREVER), 0);
   check_equal(counter, 1000);
@@ -77,7 +77,7 @@ int main(void) {
     check(result == NULL);
   }
 
-  // A group that nobody holds lives as long as it has members, and tells.
+  // A group without references lives as long as it has members, and notifies.
   dispatch_group_t left = dispatch_group_create();
   event told_by_left;
   event_init(&told_by_left);

@@ -106,7 +106,7 @@ static void single_operations(dispatch_queue_t queue) {
   check_equal(collected_size, 0);
   drain(queue);
   close(ends[0]);
-  // Nothing there.
+  // Nothing to read.
   forget();
   dispatch_read_f(-1, 10, queue, &done, was_read);
   event_wait(&done);
@@ -114,7 +114,7 @@ static void single_operations(dispatch_queue_t queue) {
   dispatch_write_f(-1, data, queue, &done, was_written);
   event_wait(&done);
   check_equal(last_error, EBADF);
-  // The toolchain's library keeps what was not written.
+  // The toolchain's library does not return the unwritten rest.
   if (on_concourse()) check_equal(rest_size, 14);
   dispatch_release(data);
 }
@@ -151,7 +151,7 @@ static void channels_on_pipes(dispatch_queue_t queue) {
   for (int i = 0; i < 200000; i++) right = right && collected[i] == (char)i;
   check(right);
   check_equal(done_calls, 2);
-  // After close nothing begins any more.
+  // No operation begins after close.
   dispatch_io_close(reader, 0);
   forget();
   dispatch_io_read_f(reader, 0, 1, queue, &done, channel_read);
@@ -245,7 +245,7 @@ static void cleanup_counting(void *context, int error) {
   cleanup(context, error);
 }
 
-// The file is there already: opening it fails with the first operation.
+// The file exists, so opening it fails with the first operation.
 static void unopenable(dispatch_queue_t queue) {
   char path[] = "/tmp/c-interface-XXXXXX";
   int made = mkstemp(path);
@@ -302,7 +302,7 @@ static void refusals(dispatch_queue_t queue) {
   check_equal(cleanup_error, ESPIPE);
   dispatch_release(no_seeking);
   close(ends[0]);
-  // Nobody reads.
+  // No reader.
   signal(SIGPIPE, SIG_IGN);
   dispatch_data_t data = text("unheard");
   dispatch_write_f(ends[1], data, queue, &done, was_written);

@@ -84,7 +84,7 @@ static void current(void) {
   check_text(seen, "com.apple.root.utility-qos");
   check(seen_queue == dispatch_get_global_queue(UTILITY, 0));
 
-  // A thread of the program's own is on no queue.
+  // A thread of the program is on no queue.
   pthread_t thread;
   pthread_create(&thread, NULL, look_on_thread, NULL);
   pthread_join(thread, NULL);

@@ -20,7 +20,7 @@ static void first(void *context) {
   dispatch_assert_queue_barrier(dispatch_get_main_queue());
   check_text(dispatch_queue_get_label(NULL), "com.apple.main-thread");
   check(dispatch_get_current_queue() == dispatch_get_main_queue());
-  // Ours keeps the main thread for the main queue.
+  // Ours runs the main queue on the main thread.
   if (on_concourse()) check(pthread_equal(pthread_self(), main_thread));
 }
 

@@ -14,7 +14,7 @@ static void finalizer(void *context) {
   event_happens(&finalized);
 }
 
-// The last reference goes, and the finalizer comes, on the target.
+// Releasing the last reference runs the finalizer on the target.
 static void expect_finalizer(const char *kind, dispatch_object_t object, dispatch_queue_t target, void *context) {
   dispatch_set_finalizer_f(object, finalizer);
   if (target) dispatch_set_target_queue(object, target);
@@ -57,7 +57,7 @@ static void finalizers(dispatch_queue_t target) {
 }
 
 static void without_context(void) {
-  // Nothing can be waited for: what does not happen is looked for after something later has happened.
+  // There is no event to wait for, so the check comes after a later event.
   dispatch_queue_t target = dispatch_queue_create("target", DISPATCH_QUEUE_SERIAL);
   dispatch_queue_t queue = dispatch_queue_create_with_target("none", DISPATCH_QUEUE_SERIAL, target);
   dispatch_set_finalizer_f(queue, finalizer);
@@ -74,7 +74,7 @@ static void without_context(void) {
 }
 
 static void references_of_items(void) {
-  // A queue whose last reference went still runs what it holds, and goes then.
+  // A queue without references still runs its items, and is then destroyed.
   static event ran;
   event_init(&ran);
   int mark = 0;

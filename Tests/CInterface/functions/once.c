@@ -1,4 +1,4 @@
-// What is done once, with the inline fast path and without it.
+// dispatch_once, with and without the inline fast path.
 // Statements: S74.
 
 #include "check.h"
@@ -41,14 +41,14 @@ int main(void) {
   check_equal(seen_incomplete, 0);
   check(raced == ~(dispatch_once_t)0);
 
-  // The function itself, as code without the inline fast path calls it.
+  // The function itself, as called by code without the inline fast path.
 #undef dispatch_once_f
   int count = 0;
   dispatch_once_f(&plain, &count, once_body);
   dispatch_once_f(&plain, &count, once_body);
   check_equal(count, 1);
   check(plain == ~(dispatch_once_t)0);
-  // All ones is all that the fast path looks at.
+  // The fast path tests only for all ones.
   dispatch_once_t finished = ~(dispatch_once_t)0;
   dispatch_once_f(&finished, &count, once_body);
   check_equal(count, 1);

@@ -49,7 +49,7 @@ int main(void) {
   check(dispatch_semaphore_wait(two, dispatch_walltime(NULL, 2000000)) != 0);
   check(dispatch_semaphore_wait(two, dispatch_time(DISPATCH_TIME_NOW, -5)) != 0);
   check(dispatch_semaphore_wait(two, dispatch_walltime(NULL, -5)) != 0);
-  // What timed out took nothing.
+  // A wait that timed out took nothing.
   check_equal(dispatch_semaphore_signal(two), 0);
   check_equal(dispatch_semaphore_wait(two, DISPATCH_TIME_NOW), 0);
   check_equal(dispatch_semaphore_signal(two), 0);
@@ -70,7 +70,7 @@ int main(void) {
   check_equal(passed_through, 4000);
   check(dispatch_semaphore_wait(shared, DISPATCH_TIME_NOW) != 0);
 
-  // A signal tells whether it woke somebody: as often as somebody waits, and not once more.
+  // A signal returns whether it woke a waiter: exactly as often as there are waiters.
   pthread_t waiter;
   pthread_create(&waiter, NULL, take_one, NULL);
   int woken = 0, given = 0;

@@ -58,7 +58,7 @@ static void end(watch *w) {
   free(w);
 }
 
-// The registration handler has returned too: what is suspended now stays so.
+// The registration handler has returned too, so a suspension now holds.
 static void is_registered(watch *w, dispatch_queue_t queue) {
   event_wait(&w->registered);
   drain(queue);
@@ -68,7 +68,7 @@ static uintptr_t merge(dispatch_source_type_t type, uintptr_t first, uintptr_t s
   watch *w = make(type, queue);
   dispatch_activate(w->source);
   is_registered(w, queue);
-  // While it is suspended, what comes is put together.
+  // Events are merged while it is suspended.
   dispatch_suspend(w->source);
   dispatch_source_merge_data(w->source, first);
   dispatch_source_merge_data(w->source, second);
@@ -100,7 +100,7 @@ static void zero(dispatch_queue_t queue) {
   dispatch_source_merge_data(w->source, 1);
   dispatch_source_merge_data(w->source, UINTPTR_MAX);
   dispatch_resume(w->source);
-  // Only this one tells.
+  // Only this one reports.
   dispatch_source_merge_data(w->source, 5);
   event_wait(&w->handled);
   check_equal(w->data, 5);
@@ -160,7 +160,7 @@ static void cancelling(dispatch_queue_t queue) {
   dispatch_resume(w->source);
   event_wait(&w->cancelled);
   check_equal(w->calls, 0);
-  // What comes after is not heard.
+  // Later events are not reported.
   dispatch_source_merge_data(w->source, 1);
   drain(queue);
   check_equal(w->calls, 0);

@@ -62,7 +62,7 @@ int main(void) {
   dispatch_queue_t queue = dispatch_queue_create("descriptors", NULL);
   int ends[2];
 
-  // Each time what was written, as each time it is consumed.
+  // Each time the bytes just written, since each call consumes them.
   check_equal(pipe(ends), 0);
   make(DISPATCH_SOURCE_TYPE_READ, ends[0], queue, handle_read);
   consume = true;
@@ -76,7 +76,7 @@ int main(void) {
   check_equal(calls, 3);
   close(ends[1]);
 
-  // As long as bytes are there, again and again.
+  // Repeatedly, as long as there are bytes.
   check_equal(pipe(ends), 0);
   make(DISPATCH_SOURCE_TYPE_READ, ends[0], queue, handle_read);
   consume = false;
@@ -87,7 +87,7 @@ int main(void) {
   check_equal(last, 5);
   close(ends[1]);
 
-  // The end of the file is told with no bytes.
+  // The end of the file is reported with no bytes.
   check_equal(pipe(ends), 0);
   make(DISPATCH_SOURCE_TYPE_READ, ends[0], queue, handle_read);
   dispatch_activate(source);
@@ -102,7 +102,7 @@ int main(void) {
   check_equal(last, 0);
   close(ends[1]);
 
-  // Room to write, again and again.
+  // Repeatedly, while there is room to write.
   check_equal(pipe(ends), 0);
   make(DISPATCH_SOURCE_TYPE_WRITE, ends[1], queue, handle_write);
   dispatch_activate(source);
@@ -114,11 +114,11 @@ int main(void) {
   make(DISPATCH_SOURCE_TYPE_WRITE, ends[1], queue, handle_write);
   dispatch_activate(source);
   end();
-  // The toolchain's library tells how much of the room is taken.
+  // The toolchain's library reports how much of the room is taken.
   check(last > 0 || !on_concourse());
   close(ends[0]);
 
-  // No room until somebody reads.
+  // No room until bytes are read.
   check_equal(pipe(ends), 0);
   fcntl(ends[1], F_SETFL, O_NONBLOCK);
   char block[4096] = {0};

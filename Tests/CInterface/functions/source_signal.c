@@ -31,7 +31,7 @@ int main(void) {
     dispatch_activate(sources[i]);
   }
   drain(queue);
-  // Registration is asynchronous: a signal before it is lost, as it is ignored. So one is sent until it is heard.
+  // Registration is asynchronous, and an earlier signal is ignored and lost. So signals are sent until one is reported.
   event pause_over;
   event_init(&pause_over);
   for (;;) {
@@ -61,7 +61,7 @@ int main(void) {
     event_wait(&cancelled);
     dispatch_release(sources[i]);
   }
-  // The process is not ended by a late one: the disposition stays.
+  // A late signal does not end the process: the disposition stays.
   kill(getpid(), SIGUSR1);
   check(true);
   dispatch_release(queue);

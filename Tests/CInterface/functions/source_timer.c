@@ -46,7 +46,7 @@ int main(void) {
   event_init(&cancelled);
   dispatch_queue_t queue = dispatch_queue_create("timers", NULL);
 
-  // Once; then set again, and at once if its time is past.
+  // Once; then set again, and firing at once if its time is past.
   make(queue, 0, fire);
   dispatch_source_set_timer(timer, dispatch_time(DISPATCH_TIME_NOW, 5000000), DISPATCH_TIME_FOREVER, 0);
   dispatch_activate(timer);
@@ -87,7 +87,7 @@ int main(void) {
   while (event_has_happened(&fired)) {
   }
 
-  // What passes during a suspension comes in one call, which counts it.
+  // Intervals during a suspension are counted in one call.
   make(queue, 0, fire);
   dispatch_source_set_timer(timer, DISPATCH_TIME_NOW, 1000000, 0);
   dispatch_suspend(queue);

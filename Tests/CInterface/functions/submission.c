@@ -49,7 +49,7 @@ static void order(void) {
   dispatch_release(queue);
 }
 
-// Two items that can only end together.
+// Two items that each wait for the other.
 static event first_there, second_there;
 
 static void meet_first(void *done) {
@@ -174,7 +174,7 @@ static void later(void) {
   static event never;
   event_init(&never);
   dispatch_after_f(DISPATCH_TIME_FOREVER, queue, &never, event_happens);
-  // The queue lives until then, though nobody else holds it.
+  // The queue lives until then without other references.
   dispatch_after_f(dispatch_time(DISPATCH_TIME_NOW, 1000000), queue, &done, event_happens);
   dispatch_release(queue);
   for (int i = 0; i < 4; i++) event_wait(&done);

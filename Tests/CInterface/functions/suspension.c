@@ -12,7 +12,7 @@ static void suspend_own(void *context) {
 
 static void resume_queue(void *queue) { dispatch_resume((dispatch_queue_t)queue); }
 
-// While nothing may run there is nothing to wait for; so another queue with the same item shows that items of
+// There is no event to wait for while nothing may run. So another queue with the same item shows that items of
 // this kind had their chance.
 static void give_a_chance(void) {
   event chance;
@@ -42,13 +42,13 @@ int main(void) {
   dispatch_async_f(queue, &counter, count_up);
   give_a_chance();
   check_equal(count_of(&counter), 0);
-  // A synchronous item waits until somebody resumes.
+  // A synchronous item waits for the resume.
   dispatch_after_f(dispatch_time(DISPATCH_TIME_NOW, 1000000), dispatch_get_global_queue(0, 0), queue, resume_queue);
   drain(queue);
   check_equal(count_of(&counter), 1);
   dispatch_release(queue);
 
-  // What targets a suspended queue is held as well.
+  // A queue that targets a suspended queue is held too.
   dispatch_queue_t target = dispatch_queue_create("target", NULL);
   dispatch_queue_t child = dispatch_queue_create_with_target("child", NULL, target);
   counter = 0;
@@ -79,7 +79,7 @@ int main(void) {
   dispatch_activate(queue);
   dispatch_release(queue);
 
-  // Groups and semaphores know no suspension, and do not count it.
+  // Groups and semaphores ignore suspension, and do not count it.
   dispatch_group_t group = dispatch_group_create();
   dispatch_semaphore_t semaphore = dispatch_semaphore_create(1);
   dispatch_suspend(group);

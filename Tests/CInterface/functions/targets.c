@@ -63,11 +63,11 @@ static void specifics(void) {
   dispatch_sync_f(target, NULL, find);
   check(found == NULL);
   check(found_other == (void *)10);
-  // Who waits for the item does not matter.
+  // The waiting thread does not matter.
   dispatch_sync_f(queue, unrelated, find_synchronously);
   check(found == NULL);
   check(found_other == NULL);
-  // Replaced, removed, and gone with the queue.
+  // Replaced, removed, and destroyed with the queue.
   dispatch_queue_set_specific(queue, &key, (void *)2, destroy);
   event_wait(&destructor_ran);
   check_equal(destroyed, 1);
@@ -101,7 +101,7 @@ static void retargeting(void) {
   dispatch_queue_t first = dispatch_queue_create("first", NULL), second = dispatch_queue_create("second", NULL);
   dispatch_queue_set_specific(first, &key, (void *)1, NULL);
   dispatch_queue_set_specific(second, &key, (void *)2, NULL);
-  // A queue made the old way, while it is active.
+  // An active queue made by dispatch_queue_create.
   dispatch_queue_t queue = dispatch_queue_create("legacy", NULL);
   dispatch_set_target_queue(queue, first);
   dispatch_sync_f(queue, NULL, find);
@@ -128,7 +128,7 @@ static void retargeting(void) {
   drain(queue);
   check(found == (void *)2);
   dispatch_release(queue);
-  // Queues that are always there keep their target.
+  // Global queues and the main queue keep their target.
   dispatch_set_target_queue(dispatch_get_global_queue(0, 0), first);
   dispatch_async_f(dispatch_get_global_queue(0, 0), &done, event_happens);
   event_wait(&done);
@@ -137,7 +137,7 @@ static void retargeting(void) {
 }
 
 static void own_class_above_global_target(void) {
-  // A queue with a class of its own runs at that, whatever global queue it names.
+  // A queue with its own class runs at it, whatever its global target.
   dispatch_queue_attr_t utility = dispatch_queue_attr_make_with_qos_class(NULL, UTILITY, 0);
   dispatch_queue_t queue =
       dispatch_queue_create_with_target("own", utility, dispatch_get_global_queue(BACKGROUND, 0));
@@ -183,7 +183,7 @@ static void assertions(void) {
   dispatch_async_f(asserted_child, NULL, is_in_child);
   dispatch_sync_f(asserted_child, NULL, go_beneath);
   drain(asserted_child);
-  // The main thread is the main queue's.
+  // The main thread belongs to the main queue.
   dispatch_assert_queue(dispatch_get_main_queue());
   dispatch_assert_queue_barrier(dispatch_get_main_queue());
   dispatch_assert_queue_not(asserted);

@@ -57,7 +57,7 @@ static void wall(void) {
   // Adding keeps the clock.
   check((int64_t)dispatch_time(dispatch_walltime(&five, 0), 10) == -5000000010ll);
   check((int64_t)dispatch_time(dispatch_walltime(&five, 0), -10) == -4999999990ll);
-  // The epoch itself, and what is before it, is no wall time that can be said: ours takes the earliest one, the
+  // The epoch and earlier times have no wall time value: ours uses the earliest one, the
   // toolchain's waits for ever.
   check(dispatch_walltime(&epoch, 0) == (on_concourse() ? (dispatch_time_t)DISPATCH_WALLTIME_NOW : DISPATCH_TIME_FOREVER));
   check(dispatch_walltime(&five, -6000000000ll) == (dispatch_time_t)DISPATCH_WALLTIME_NOW);

@@ -21,7 +21,7 @@ static void over_release(void) {
   dispatch_release(queue);
   drain(queue);
 }
-// The item holds the queue, and would go on with what the second release had freed.
+// The item uses the queue, and would continue with memory that the second release freed.
 static void over_release_in_use(void) {
   dispatch_queue_t queue = made("in use", NULL);
   static event started, never;
@@ -220,12 +220,12 @@ int main(void) {
   dies(assert_not_here);
   dies(assert_not_main);
   dies(sync_main_on_main);
-  // The toolchain's library lets another thread have it, and serves nothing.
+  // With the toolchain's library another thread may call it, and nothing is served.
   if (on_concourse()) dies(main_on_another_thread);
   dies(release_in_item);
   dies(release_in_reader);
   dies(release_after_jump);
-  // Noticed when the thread ends; not by the toolchain's library.
+  // Detected when the thread ends; not by the toolchain's library.
   if (on_concourse()) dies_saying(leave_item_by_jump, "an item of queue \"left\" never returned: ");
   dies(main_twice);
   dies(merge_into_timer);

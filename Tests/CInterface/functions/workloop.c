@@ -16,7 +16,7 @@ static void see_queue(void *context) {
   current = dispatch_get_current_queue();
 }
 
-// A serial queue above it keeps its order.
+// A serial queue that targets it keeps its order.
 static void serial_queue_above(dispatch_workloop_t loop) {
   event done;
   event_init(&done);
@@ -45,7 +45,7 @@ int main(void) {
   dispatch_async_and_wait_f(loop, NULL, see_queue);
   check(current == loop);
 
-  // The toolchain's library may crash with a queue above a workloop.
+  // The toolchain's library may crash with a queue that targets a workloop.
   if (on_concourse()) serial_queue_above(loop);
   dispatch_release(loop);
 

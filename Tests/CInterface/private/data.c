@@ -4,7 +4,7 @@
 
 static dispatch_data_t bytes_of(const void *bytes, size_t size) { return dispatch_data_create_f(bytes, size, NULL, NULL); }
 
-// Takes `data` over.
+// Takes over `data`.
 static bool is(dispatch_data_t data, const void *bytes, size_t size) {
   if (data == NULL) return false;
   const void *got;
@@ -22,7 +22,7 @@ static void both_ways(dispatch_data_format_type_t format, const char *plain, con
   check_that(is(dispatch_data_create_with_transform(data, DISPATCH_DATA_FORMAT_TYPE_NONE, format), encoded,
                 strlen(encoded)),
              encoded, __FILE__, __LINE__);
-  // The toolchain's library cannot read what it writes there.
+  // The toolchain's library cannot read its own output there.
   bool readable = on_concourse() || format != DISPATCH_DATA_FORMAT_TYPE_BASE32HEX;
   if (readable) {
     check_that(is(dispatch_data_create_with_transform(code, format, DISPATCH_DATA_FORMAT_TYPE_NONE), plain,
@@ -68,7 +68,7 @@ int main(void) {
   dispatch_data_t little = dispatch_data_create_with_transform(utf8, DISPATCH_DATA_FORMAT_TYPE_UTF8, DISPATCH_DATA_FORMAT_TYPE_UTF16LE);
   check(little != NULL);
   if (little) {
-    // A byte order mark leads.
+    // With a leading byte order mark.
     dispatch_retain(little);
     check(is(little, "\xff\xfe\x61\x00\xe9\x00", 6));
     check(is(dispatch_data_create_with_transform(little, DISPATCH_DATA_FORMAT_TYPE_UTF16LE, DISPATCH_DATA_FORMAT_TYPE_UTF8), "a\xc3\xa9", 3));

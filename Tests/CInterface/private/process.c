@@ -1,4 +1,4 @@
-// The process, forks, blocks with vouchers, measurement, and objects beneath the objects.
+// The process, forks, blocks with vouchers, measurement, and the os_object functions.
 // Statements: S148.
 
 #include "check.h"
@@ -16,11 +16,11 @@ static void forks(void) {
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
-    // Synchronous items need no thread but this one.
+    // Synchronous items need only this thread.
     int counter = 0;
     dispatch_queue_t queue = dispatch_queue_create("child", NULL);
     dispatch_sync_f(queue, &counter, count_up);
-    // The toolchain's library does not know what it is.
+    // The toolchain's library does not recognise it.
     bool knows = !on_concourse() || _dispatch_is_fork_of_multithreaded_parent();
     _exit(counter == 1 && knows ? 0 : 1);
   }
@@ -71,7 +71,7 @@ static void measurement(void) {
   check(runs >= 100);
 }
 
-// What `pthread_atfork` is given; in the parent it changes nothing.
+// The functions for `pthread_atfork`; they change nothing in the parent.
 static void fork_handlers(void) {
   event ran;
   event_init(&ran);
@@ -104,7 +104,7 @@ static void objects(void) {
 }
 
 int main(void) {
-  // Foundation calls this when it comes up, whoever was there before.
+  // Foundation calls this at its start, even if the library is already in use.
   libdispatch_init();
   forks();
   blocks_with_vouchers();

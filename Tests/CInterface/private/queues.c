@@ -1,4 +1,4 @@
-// Queues and workloops: what is exported and in no public header.
+// Queues and workloops: exported functions without a public header.
 // Statements: S14, S46.
 
 #include "check.h"
@@ -38,7 +38,7 @@ static void attributes(void) {
   dispatch_queue_t queue = dispatch_queue_create("overcommit", overcommit);
   drain(queue);
   dispatch_release(queue);
-  // For a queue that has no label yet.
+  // A queue without a label.
   queue = dispatch_queue_create(NULL, NULL);
   static const char label[] = "not copied";
   dispatch_queue_set_label_nocopy(queue, label);
@@ -65,14 +65,14 @@ static void attributes(void) {
   drain(queue);
   check_equal(counter, 1);
   dispatch_release(queue);
-  // Ours says that debuggers find nothing there.
+  // Ours reports that debuggers find nothing there.
   check_equal(dispatch_queue_offsets.dqo_version, on_concourse() ? 0 : 6);
 }
 
 static dispatch_workloop_t loop;
 static void in_loop(void *context) {
   (void)context;
-  // The toolchain's library does not know where it is, and may crash when asked.
+  // The toolchain's library may crash here.
   if (on_concourse()) {
     dispatch_workloop_t current = dispatch_workloop_copy_current();
     check(current == loop);

@@ -1,4 +1,4 @@
-// The hooks by which a run loop serves the main queue, and a queue of its own.
+// The hooks with which a run loop serves the main queue and its own queue.
 // Statements: S39, S40, S42.
 
 #include "check.h"
@@ -53,7 +53,7 @@ static void main_queue(void) {
   check(is_readable());
   check_equal(runs, 0);
   serve_once();
-  // What was added meanwhile is for the next round.
+  // Items added meanwhile run in the next round.
   check_equal(runs, 3);
   check(is_readable());
   serve_once();

@@ -1,4 +1,4 @@
-// Cancelling and waiting: what ran has ended, and the descriptor may be closed.
+// Cancelling and waiting: the handlers have ended, and the descriptor may be closed.
 // Statements: S105.
 
 #include "check.h"
@@ -19,7 +19,7 @@ static void cancel_here(void *source) { dispatch_source_cancel_and_wait((dispatc
 
 int main(void) {
   dispatch_queue_t queue = dispatch_queue_create("handlers", NULL);
-  // Against handlers that are called all the time, by a descriptor that is always ready.
+  // With a descriptor that is always ready, so that handlers are called all the time.
   for (int round = 0; round < 200; round++) {
     int ends[2];
     check_equal(pipe(ends), 0);
@@ -54,7 +54,7 @@ int main(void) {
   dispatch_activate(source);
   dispatch_sync_f(queue, source, cancel_here);
   dispatch_release(source);
-  // Events that are waiting behind a suspended queue are waited for by nobody.
+  // No call waits for events held by a suspended queue.
   source = dispatch_source_create(DISPATCH_SOURCE_TYPE_DATA_ADD, 0, 0, queue);
   dispatch_source_set_event_handler_f(source, handle);
   dispatch_activate(source);

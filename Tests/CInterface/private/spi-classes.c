@@ -1,4 +1,4 @@
-// Classes of service of objects that are still inactive.
+// QoS classes of inactive objects.
 // Statements: S46, S51.
 
 #include "check.h"

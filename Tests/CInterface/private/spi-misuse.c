@@ -1,4 +1,4 @@
-// More misuse of what is in no public header.
+// More misuse of functions without a public header.
 // Statements: S51, S105.
 
 #include "check.h"

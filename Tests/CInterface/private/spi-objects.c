@@ -1,4 +1,4 @@
-// Objects of a program's own types, whose references are counted for it.
+// Objects of a program's own types, with reference counting by the library.
 
 #include "check.h"
 
@@ -56,12 +56,12 @@ int main(void) {
   _os_object_release_internal_n(object, 5);
   _os_object_release(object);
   check_equal(ended, 0);
-  // With the last one, the type is asked what to do.
+  // The last release calls the type's functions.
   (void)_os_object_retain_internal(object);
   _os_object_release(object);
   check_equal(ended, 1);
   check_equal(disposed, 0);
-  // Brought back as long as it is there.
+  // It may be retained again before it is destroyed.
   (void)_os_object_retain_with_resurrect(object);
   check_equal(thing->external_references, 0);
   _os_object_release(object);
@@ -72,7 +72,7 @@ int main(void) {
   object = _os_object_alloc_realized(&type, sizeof(struct thing));
   _os_object_release(object);
   check_equal(disposed, 2);
-  // A type of no functions.
+  // A type without functions.
   object = _os_object_alloc(NULL, sizeof(struct thing));
   (void)_os_object_retain(object);
   _os_object_release(object);

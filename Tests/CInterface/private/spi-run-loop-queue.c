@@ -1,4 +1,4 @@
-// Queues that are served item by item: who waits for them, what targets them, and what is left in them.
+// Queues served item by item: waiters, queues that target them, and items left in them.
 // Statements: S42.
 
 #include "check.h"
@@ -15,7 +15,7 @@ static void *wait_for_item(void *target) {
   return NULL;
 }
 
-// Serves until the thread that waits for its item has been let go.
+// Serves until the thread that waits for its item has returned.
 static void serve_waiter(dispatch_queue_t target) {
   pthread_t thread;
   counter = 0;
@@ -41,7 +41,7 @@ int main(void) {
   queue = _dispatch_runloop_root_queue_create_4CF(NULL, 0);
   check_text(dispatch_queue_get_label(queue), "runloop-queue");
 
-  // An item may have others performed.
+  // An item may serve other items.
   dispatch_async_f(queue, NULL, perform_inside);
   dispatch_async_f(queue, &counter, count_up);
   dispatch_async_f(queue, &counter, count_up);
@@ -51,7 +51,7 @@ int main(void) {
   check(!_dispatch_runloop_root_queue_perform_4CF(queue));
   check_equal(counter, 2);
 
-  // Queues above it run here too.
+  // Queues that target it run here too.
   dispatch_queue_t above = dispatch_queue_create_with_target("above", NULL, queue);
   counter = 0;
   for (int i = 0; i < 3; i++) dispatch_async_f(above, &counter, count_up);
@@ -60,7 +60,7 @@ int main(void) {
   }
   check_equal(counter, 3);
 
-  // The toolchain's library lets nobody wait for such a queue, forgets items on resuming it, and does not see what
+  // With the toolchain's library no thread can wait for such a queue, resuming it loses items, and it misses items that
   // an item has added.
   if (on_concourse()) {
     serve_waiter(queue);
@@ -77,7 +77,7 @@ int main(void) {
   }
   dispatch_release(above);
 
-  // What is left in it is run by somebody.
+  // Items left in it run somewhere.
   dispatch_async_f(queue, &said, event_happens);
   dispatch_release(queue);
   event_wait(&said);

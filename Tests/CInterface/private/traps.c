@@ -1,4 +1,4 @@
-// Misuse of what is in no public header.
+// Misuse of functions without a public header.
 // Statements: S14, S105.
 
 #include "check.h"
@@ -26,7 +26,7 @@ static void cancel_and_wait_with_handler(void) {
 static void configure_active_workloop(void) {
   dispatch_workloop_set_autorelease_frequency(dispatch_workloop_create("active"), DISPATCH_AUTORELEASE_FREQUENCY_NEVER);
 }
-// There are no vouchers on Linux, and it says so.
+// There are no vouchers on Linux, and the message says so.
 static void queue_with_voucher(void) {
   (void)!dispatch_queue_create_with_accounting_override_voucher("voucher", NULL, NULL);
 }

@@ -1,6 +1,6 @@
-// What the C programs have in common: counting checks, waiting for what happens elsewhere, and running what is
-// meant to end the process. Everything is static, so that each program is one file. None waits for time to pass:
-// a program that hangs is ended by whoever runs it.
+// Shared by the C programs: counting checks, waiting for events on other threads, and running misuse in a child
+// process. Everything is static, so that each program is one file. No program waits for time to pass: the caller
+// ends a program that hangs.
 
 #ifndef CHECK_H
 #define CHECK_H
@@ -24,7 +24,7 @@
 #include "undeclared.h"
 #endif
 
-// The numbers of the classes of service, which the toolchain's headers do not name.
+// The QoS classes, which the toolchain's headers do not name.
 #define USER_INTERACTIVE 0x21
 #define USER_INITIATED 0x19
 #define NORMAL 0x15
@@ -61,12 +61,12 @@ UNUSED static int finish(void) {
   return checks_failed == 0 ? 0 : 1;
 }
 
-// Whether it is our library that was loaded: it has sources that the toolchain's has not.
+// Whether our library was loaded: it has a kind of source that the toolchain's lacks.
 UNUSED static bool on_concourse(void) { return dlsym(RTLD_DEFAULT, "_dispatch_source_type_proc") != NULL; }
 
 // --- Waiting ---
 
-// Something that happens, once or several times.
+// An event that happens once or several times.
 typedef struct {
   sem_t happened;
 } event;
@@ -80,7 +80,7 @@ UNUSED static void event_wait(event *e) {
   }
 }
 
-// Whether it happened already; takes it back.
+// Whether it has happened; consumes it.
 UNUSED static bool event_has_happened(event *e) { return sem_trywait(&e->happened) == 0; }
 
 UNUSED static void nothing(void *context) { (void)context; }
@@ -91,18 +91,18 @@ UNUSED static void count_up(void *counter) { __atomic_fetch_add((int *)counter, 
 
 UNUSED static int count_of(const int *counter) { return __atomic_load_n(counter, __ATOMIC_SEQ_CST); }
 
-// Returns when all that a serial queue holds has run.
+// Returns when all items of a serial queue have run.
 UNUSED static void drain(dispatch_queue_t queue) { dispatch_sync_f(queue, NULL, nothing); }
 
-// --- Dying ---
+// --- Fatal misuse ---
 
-// How a fatal misuse may end a process: our library says why and traps, the toolchain's may also just crash.
+// How a misuse may end a process: our library prints the reason and traps, the toolchain's may just crash.
 UNUSED static bool is_fatal(int signal_number) {
   return signal_number == SIGILL || signal_number == SIGTRAP || signal_number == SIGABRT ||
          (!on_concourse() && (signal_number == SIGSEGV || signal_number == SIGBUS));
 }
 
-// Runs `misuse` in a child process, which is to die of it, on whatever thread, with `words` in its last line. The calling
+// Runs `misuse` in a child process, which must die of it, on any thread, with `words` in its last line. The calling
 // process must not have used dispatch before: a child has only the thread that forked.
 UNUSED static void check_dies(void (*misuse)(void), const char *words, const char *text, const char *file, int line) {
   int ends[2];
@@ -137,13 +137,13 @@ UNUSED static void check_dies(void (*misuse)(void), const char *words, const cha
   bool speaks = strncmp(said, beginning, strlen(beginning)) == 0 && strchr(said, '\n') == said + length - 1 &&
                 strstr(said, words) != NULL;
   if (!speaks) fprintf(stderr, "%s:%d: says: %s\n", file, line, said);
-  check_that(speaks, "it says why it dies, in one line", file, line);
+  check_that(speaks, "it prints the reason in one line", file, line);
 }
 
 #define dies(misuse) dies_saying(misuse, "")
 #define dies_saying(misuse, words) check_dies((misuse), (words), #misuse " dies", __FILE__, __LINE__)
 
-// For a misuse that is noticed by another thread.
+// For a misuse that another thread detects.
 UNUSED static void wait_for_death(void) {
   for (;;) pause();
 }

@@ -1,4 +1,4 @@
-// All headers, in whatever language and dialect this is compiled as, and what they promise about sizes.
+// All headers, in any language and dialect, and the sizes that they promise.
 
 #include <dispatch/dispatch.h>
 

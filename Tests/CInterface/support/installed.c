@@ -1,4 +1,4 @@
-// A program as users write it, compiled with what pkg-config says and nothing else.
+// A user's program, compiled only with the flags of pkg-config.
 
 #include <dispatch/dispatch.h>
 #include <stdio.h>

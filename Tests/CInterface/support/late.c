@@ -1,4 +1,4 @@
-// A program that was not linked with the library, as plug-ins bring it: loads it, closes it while the pool's threads
+// A program that loads the library as plug-ins do, without linking it. It closes the library while the pool's threads
 // still live, and loads it again.
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// What both sets of headers have in common; compared declaration by declaration.
+// The headers that both sets have, compared declaration by declaration.
 
 #include <dispatch/dispatch.h>
 

@@ -1,5 +1,5 @@
-// What the toolchain's library exports and its headers do not declare, as far as the programs call it that are
-// compiled against both sets of headers. A program in the wild declares such functions in the same way.
+// Functions that the toolchain's library exports without declaring them, if programs call them that are
+// compiled against both sets of headers. Real programs declare such functions in the same way.
 
 #ifndef UNDECLARED_H
 #define UNDECLARED_H
