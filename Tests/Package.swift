@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Tests of what links Concourse as users do: the process is then wholly on it, the toolchain's Dispatch,
-// Foundation, Swift Concurrency and the tests' own machinery included. The engine's tests are in the package above,
-// where nothing but what they call themselves runs on it.
+// Tests of programs that link Concourse as users do: the whole process then runs on it, with the toolchain's Dispatch,
+// Foundation, Swift Concurrency and the test runner. The engine's tests are in the package above, where only their own
+// calls run on it.
 
 let package = Package(
   name: "whole-process-tests",
@@ -13,7 +13,7 @@ let package = Package(
       name: "ConcourseTests", dependencies: [.product(name: "Concourse", package: "concourse")],
       path: "ConcourseTests"),
 
-    // The conformance programs once more, written against the toolchain's Dispatch, which stands on us here.
+    // The conformance programs once more, compiled against the toolchain's Dispatch module over Concourse.
     .testTarget(
       name: "ConformanceOnOverlay", dependencies: [.product(name: "Concourse", package: "concourse")],
       path: "ConformanceOnOverlay", swiftSettings: [.define("OVERLAY")]),

@@ -2,10 +2,10 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// Names of C's that Swift programs must not use, and what they are told instead.
+/// C names that Swift programs must not use, and the compiler's advice.
 @Suite("C's names", .timeLimit(.minutes(4)))
 struct MigrationTests {
-  /// What the toolchain's Dispatch and Apple's declare unavailable.
+  /// The names that the toolchain's Dispatch and Apple's declare unavailable.
   private static let functions = """
     dispatch_queue_create dispatch_queue_create_with_target dispatch_io_create
     dispatch_io_create_with_path dispatch_io_create_with_io dispatch_read dispatch_data_create
@@ -35,7 +35,7 @@ struct MigrationTests {
     DISPATCH_TIME_FOREVER
     """.split(whereSeparator: \.isWhitespace).map(String.init)
 
-  /// Where the toolchain's Dispatch names what neither it nor Concourse has.
+  /// Advice where the toolchain's Dispatch names a declaration that neither it nor Concourse has.
   private static let namedBetter = [
     "DISPATCH_MACH_SEND_DEAD": "is unavailable: There are no Mach ports on Linux",
     "dispatch_data_apply": "has been replaced by instance method 'DispatchData.enumerateBytes(_:)'",
@@ -65,7 +65,7 @@ struct MigrationTests {
     }
   }
 
-  @Test("the same where Foundation is imported, with the plugin's file and without")
+  @Test("the same with Foundation imported, with and without the plugin's file")
   func besideFoundation() throws {
     let scratch = try Scratch()
     let text = """
@@ -84,7 +84,7 @@ struct MigrationTests {
     #expect(try scratch.errors(in: text, withNames: true) == expected)
   }
 
-  @Test("who imports C's functions beside Concourse can call them")
+  @Test("a file that imports C's functions beside Concourse can call them")
   func besideC() throws {
     let scratch = try Scratch()
     let text = """

@@ -2,7 +2,7 @@ import Testing
 
 @testable import concourse_names
 
-/// The names that the plugin `ConcourseNames` settles.
+/// The names that the plugin `ConcourseNames` makes unambiguous.
 @Suite("ConcourseNames", .timeLimit(.minutes(2)))
 struct NamesTests {
   @Test("the plugin's file has every name that both Concourse and the toolchain's Dispatch have")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import concourse_names
 
-/// A directory in which the compiler is asked about modules.
+/// A directory for questions to the compiler about modules.
 struct Scratch: ~Copyable {
   private let path: String
 
@@ -29,14 +29,14 @@ struct Scratch: ~Copyable {
     return Dictionary(top.map { ($0.pathComponents[0], $0.kind.identifier) }) { $1 }
   }
 
-  /// What the compiler finds wrong with a source file, in order.
+  /// The compiler's errors for a source file, in order.
   /// - Parameter withNames: whether the module has the plugin's file too.
   func errors(in text: String, withNames: Bool = false) throws -> [String] {
     let (source, names, report) = (path + "/source.swift", path + "/names.swift", path + "/report")
     try Data(text.utf8).write(to: URL(filePath: source))
     try Data(NamesFile.text.utf8).write(to: URL(filePath: names))
-    // The shell, since `run` has no other way to keep what a program says. Not an empty file: Foundation loses the
-    // memory that it reads one into.
+    // The shell, since `run` cannot capture a program's output otherwise. Not an empty file: Foundation leaks the
+    // memory for one.
     let script = "echo >'\(report)'; exec \"$@\" 2>>'\(report)'"
     _ = try run(
       ["/bin/sh", "-c", script, "sh", "/usr/bin/env", "swiftc", "-typecheck"]
@@ -48,7 +48,7 @@ struct Scratch: ~Copyable {
     }
   }
 
-  /// Where the compiler finds the modules of this build.
+  /// The directory of this build's modules.
   private var searchPaths: [String] {
     get throws {
       let products = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
@@ -84,7 +84,7 @@ struct Scratch: ~Copyable {
   }
 }
 
-/// What of a symbol graph the test reads.
+/// The parts of a symbol graph that the test reads.
 private struct SymbolGraph: Decodable {
   struct Symbol: Decodable {
     struct Kind: Decodable { let identifier: String }

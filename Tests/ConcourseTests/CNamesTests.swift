@@ -1,7 +1,7 @@
 import Concourse
 import Testing
 
-/// The names that Apple's module takes over from C.
+/// The C names in Apple's module.
 @Suite("C's names")
 struct CNamesTests {
   @Test("C's types are the classes and values of Swift")
@@ -51,7 +51,7 @@ struct CNamesTests {
     source.setEventHandler(handler: handler)
   }
 
-  @Test("a class by its number in C")
+  @Test("a QoS class from its number in C")
   func classes() {
     let number: qos_class_t = QOS_CLASS_UTILITY
     #expect(DispatchQoS.QoSClass(rawValue: number) == .utility)

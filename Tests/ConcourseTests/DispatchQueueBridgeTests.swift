@@ -2,7 +2,7 @@ import Concourse
 import Foundation
 import Testing
 
-/// Queues of ours where Foundation wants the toolchain's, and the other way round.
+/// Our queues where Foundation wants the toolchain's, and the reverse.
 @Suite("Bridged queues")
 struct DispatchQueueBridgeTests {
   @Test("a queue comes back as itself")
@@ -18,7 +18,7 @@ struct DispatchQueueBridgeTests {
     }
   }
 
-  @Test("the toolchain's queues have one of ours behind them")
+  @Test("each of the toolchain's queues has one of ours behind it")
   func native() {
     let queue = Dispatch::DispatchQueue(label: "theirs", qos: .utility)
     let native = Concourse::DispatchQueue.bridging(queue)
@@ -28,7 +28,7 @@ struct DispatchQueueBridgeTests {
     queue.sync { Concourse::dispatchPrecondition(condition: .onQueue(native)) }
   }
 
-  @Test("a bridged queue keeps its queue alive, and lets go of it")
+  @Test("a bridged queue keeps its queue alive, and releases it")
   func lifetime() {
     weak var watched: Concourse::DispatchQueue?
     var bridged: Dispatch::DispatchQueue?
@@ -43,7 +43,7 @@ struct DispatchQueueBridgeTests {
     #expect(watched == nil)
   }
 
-  @Test("an operation queue runs its operations on a queue of ours")
+  @Test("an operation queue runs its operations on one of our queues")
   func operations() {
     let queue = Concourse::DispatchQueue(label: "under operations")
     let operations = OperationQueue()
@@ -51,7 +51,7 @@ struct DispatchQueueBridgeTests {
     let label = Label()
     operations.addOperation { label.value = Concourse::DispatchQueue.currentLabel }
     operations.waitUntilAllOperationsAreFinished()
-    // Foundation puts a queue of its own on top; what counts is where its hierarchy ends.
+    // Foundation adds its own queue above; only the end of the hierarchy counts.
     operations.addOperation { Concourse::dispatchPrecondition(condition: .onQueue(queue)) }
     operations.waitUntilAllOperationsAreFinished()
     #expect(!label.value.isEmpty)

@@ -36,7 +36,7 @@ struct DispatchSourceEventsTests {
     let start = DispatchTime.now()
     for await count in DispatchSource.ticks(every: .milliseconds(5)) {
       total += count
-      // As slow as three ticks.
+      // As long as three ticks.
       if total < 20 { usleep(15_000) } else { break }
     }
     let elapsed = DispatchTime.now().uptimeNanoseconds - start.uptimeNanoseconds
@@ -75,7 +75,7 @@ struct DispatchSourceEventsTests {
     #expect(source.isCancelled)
   }
 
-  @Test("ticks that nobody awaits need nothing, and each iteration counts from its own beginning")
+  @Test("ticks that no task awaits cost nothing, and each iteration counts from its own start")
   func ticksUnused() async {
     let ticks = DispatchSource.ticks(every: .milliseconds(2))
     for _ in 0..<2 {
@@ -87,7 +87,7 @@ struct DispatchSourceEventsTests {
     _ = DispatchSource.ticks(every: .seconds(1))
   }
 
-  @Test("a sequence of a source that is cancelled already is empty")
+  @Test("the sequence of an already cancelled source is empty")
   func alreadyCancelled() async {
     let source = DispatchSource.makeUserDataAddSource()
     source.cancel()

@@ -21,13 +21,13 @@ struct ExecutorCrashTests {
     let shared = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
       let target = DispatchConcurrentQueue(label: "shared")
       let actor = Housed(DispatchSerialQueue(label: "home", target: target))
-      // Alone for now, but not by the rules of the actor's queue.
+      // Alone for now, but the actor's queue does not ensure it.
       await target.run(flags: .barrier) { actor.assume() }
     }
     shared.says("isolated to the actors on queue \"home\", but this is an item of \"shared\"")
   }
 
-  @Test("preconditionIsolated in a task that has left the queue, and on a workloop's behalf")
+  @Test("preconditionIsolated in a task that has left the queue, and for a workloop")
   func preconditionIsolated() async {
     let left = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
       await Housed(DispatchSerialQueue(label: "home")).leave()
@@ -42,7 +42,7 @@ struct ExecutorCrashTests {
 }
 
 extension Optional where Wrapped == ExitTest.Result {
-  /// Expects that the process's only word was one line about a bug of its client's, with `text` in it.
+  /// Expects that the process printed only one line, about a client bug, that contains `text`.
   fileprivate func says(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
     let spoken = String(decoding: self?.standardErrorContent ?? [], as: UTF8.self)
     #expect(spoken.split(separator: "\n").count == 1, "\(spoken)", sourceLocation: sourceLocation)

@@ -1,17 +1,17 @@
 import Concourse
 import Glibc
 
-// What tests of queues as executors have in common.
+// Shared by the tests of queues as executors.
 
-/// A plain variable, for what the queue under test is to protect. If it does not, values are wrong and the
-/// thread sanitizer speaks.
+/// A plain variable that the queue under test must protect. If it does not, values are wrong and the
+/// thread sanitizer reports it.
 final class Unprotected<Value>: @unchecked Sendable {
   // SAFETY (@unchecked Sendable): none, on purpose; see above.
   var value: Value
   init(_ value: Value) { self.value = value }
 }
 
-/// An actor on a queue, which notes what it is told.
+/// An actor on a queue that records numbers.
 actor Scribe {
   nonisolated let queue: DispatchSerialQueue
   nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
@@ -23,7 +23,7 @@ actor Scribe {
     self.counter = counter
   }
 
-  /// Notes a number, and checks that this happens on the queue.
+  /// Records a number, and checks that it runs on the queue.
   func note(_ number: Int) {
     dispatchPrecondition(condition: .onQueueAsBarrier(queue))
     notes.append(number)
@@ -32,19 +32,19 @@ actor Scribe {
   /// Adds one to the counter.
   func count() { counter.value += 1 }
 
-  /// Adds one, from wherever the caller claims that this actor's jobs cannot run.
+  /// Adds one, from code that claims to exclude this actor's jobs.
   nonisolated func countHere() { assumeIsolated { $0.counter.value += 1 } }
 
   /// Runs a closure as one of the actor's jobs.
   func perform<Result: Sendable>(_ body: @Sendable () -> Result) -> Result { body() }
 
-  /// Lets `other` and this actor call one another, in all `rounds` times.
+  /// `other` and this actor call one another, `rounds` times in all.
   func pass(to other: Scribe, rounds: Int) async {
     counter.value += 1
     if rounds > 1 { await other.pass(to: self, rounds: rounds - 1) }
   }
 
-  /// Goes away from the queue and comes back, `rounds` times.
+  /// Leaves the queue and returns, `rounds` times.
   func leaveAndReturn(rounds: Int) async {
     for _ in 0..<rounds {
       await elsewhere()
@@ -57,7 +57,7 @@ actor Scribe {
     dispatchPrecondition(condition: .notOnQueue(queue))
   }
 
-  /// Sleeps, and says whether it woke up on the queue and whether it slept through.
+  /// Sleeps, and returns whether it woke up on the queue and whether it slept to the end.
   func sleep(for duration: Duration) async -> Bool {
     let slept = (try? await Task.sleep(for: duration)) != nil
     dispatchPrecondition(condition: .onQueue(queue))
@@ -65,7 +65,7 @@ actor Scribe {
   }
 }
 
-/// The name of the calling thread, which for the pool's threads tells the band.
+/// The name of the calling thread; a pool thread's names its band.
 func threadName() -> String {
   let file = open("/proc/thread-self/comm", O_RDONLY)
   defer { close(file) }

@@ -1,7 +1,7 @@
 import Concourse
 import Testing
 
-/// Closures that tasks have run on queues.
+/// Closures that tasks run on queues.
 @Suite("DispatchQueue.run", .timeLimit(.minutes(2)))
 struct RunTests {
   @Test("the closure runs on the queue and its value comes back", arguments: TaskExecutorTests.kinds)
@@ -13,7 +13,7 @@ struct RunTests {
     #expect(label == queue.label)
   }
 
-  @Test("values that are not Sendable go there and come back")
+  @Test("values that are not Sendable can be passed in and returned")
   func notSendable() async {
     let box = Box(1)
     let other = await DispatchQueue.global().run {
@@ -24,7 +24,7 @@ struct RunTests {
     #expect(other.value == 3)
   }
 
-  @Test("what the closure throws is thrown, with its type")
+  @Test("errors of the closure are rethrown with their type")
   func typedThrows() async {
     let queue = DispatchQueue(label: "queue")
     do {
@@ -64,7 +64,7 @@ struct RunTests {
     await queue.run { dispatchPrecondition(condition: .onQueue(queue)) }
   }
 
-  @Test("an actor may call it on its own queue, and is itself again afterwards")
+  @Test("an actor may call it on its own queue, and is isolated again afterwards")
   func ownQueue() async {
     let scribe = Scribe(DispatchSerialQueue(label: "actor"))
     await scribe.noteThroughQueue(1)
@@ -72,7 +72,7 @@ struct RunTests {
     #expect(await scribe.notes == [1, 2])
   }
 
-  @Test("what the closure has captured is gone when the caller goes on, and the result is the caller's alone")
+  @Test("captures are released before the caller continues, and only the caller holds the result")
   func release() async {
     let queue = DispatchQueue(label: "queue")
     for _ in 0..<200 {
@@ -93,7 +93,7 @@ struct RunTests {
     }
   }
 
-  @Test("a cancelled task's closure runs all the same")
+  @Test("a cancelled task's closure still runs")
   func cancellation() async {
     let queue = DispatchSerialQueue(label: "queue")
     queue.suspend()
@@ -123,7 +123,7 @@ struct RunTests {
 /// Waiting for groups and work items.
 @Suite("finished()", .timeLimit(.minutes(2)))
 struct FinishedTests {
-  @Test("an empty group is finished, another one when its last item has run")
+  @Test("an empty group is finished, any other when its last item has run")
   func group() async {
     let group = DispatchGroup()
     await group.finished()

@@ -32,7 +32,7 @@ struct SerialExecutorTests {
       let counter = Unprotected(0)
       let scribe = Scribe(queue, counter: counter)
       let job = Task.immediate { await scribe.count() }
-      // Whatever ran by mistake would have had the time of another queue's items to do so.
+      // Items that must not run have as much time as another queue's items.
       await DispatchQueue.global().run {}
       #expect(counter.value == 0)
       if queue === suspended { queue.resume() } else { queue.activate() }
@@ -97,7 +97,7 @@ struct SerialExecutorTests {
       place.asyncAndWait { scribe.countHere() }
       await place.run { scribe.countHere() }
       await withTaskExecutorPreference(place) { scribe.countHere() }
-      // What an item waits for belongs to it.
+      // A synchronous item belongs to the item that waits for it.
       place.sync { DispatchQueue(label: "other").sync { scribe.countHere() } }
       place.sync { queue.preconditionIsolated() }
     }
@@ -106,7 +106,7 @@ struct SerialExecutorTests {
     #expect(DispatchQueue.global().sync { queue.isIsolatingCurrentContext() } == nil)
   }
 
-  @Test("what is the same exclusive execution context")
+  @Test("which executors share an exclusive execution context")
   func sameContext() {
     let target = DispatchSerialQueue(label: "target")
     let left = DispatchSerialQueue(label: "left", target: DispatchConcurrentQueue(label: "c", target: target))
@@ -167,7 +167,7 @@ struct SerialExecutorTests {
       (.background, "concourse-bg"), (.utility, "concourse-ut"), (.medium, "concourse"), (.high, "concourse"),
     ]
     for (priority, band) in bands {
-      // A new one each time: the thread that has just served a queue may take what comes next.
+      // A new queue each time: the thread that has just served a queue may take its next item.
       let free = Scribe(DispatchSerialQueue(label: "free"))
       // Detached and awaited through a stream: awaiting its value would raise the task's priority.
       let (names, channel) = AsyncStream.makeStream(of: String.self)
@@ -196,7 +196,7 @@ struct SerialExecutorTests {
     #expect(await actor.notes == [3, 2, 1, 0])
   }
 
-  @Test("an executor that is built upon a queue")
+  @Test("an executor built on a queue")
   func wrapped() async {
     let wrapper = Wrapper()
     let actor = Wrapped(wrapper)
@@ -231,7 +231,7 @@ private actor Urgent {
   }
 }
 
-/// Hands its jobs to a queue, and is that queue as an executor.
+/// An executor that passes its jobs to a queue and shares its isolation.
 private final class Wrapper: SerialExecutor {
   let queue = DispatchSerialQueue(label: "wrapped")
   func enqueue(_ job: consuming ExecutorJob) { queue.enqueue(job) }

@@ -104,7 +104,7 @@ struct TaskExecutorTests {
     queue!.resume()
     queue = nil
     #expect(await task.value == "forgotten")
-    // Only the task may still be on its way out.
+    // Only the ending task may still hold the queue.
     while observed != nil { await Task.yield() }
   }
 
@@ -124,7 +124,7 @@ struct TaskExecutorTests {
   }
 }
 
-/// One, if this runs on `queue`.
+/// 1 if this runs on `queue`.
 private nonisolated func ontoQueue(_ queue: DispatchQueue) async -> Int {
   dispatchPrecondition(condition: .onQueue(queue))
   await Task.yield()

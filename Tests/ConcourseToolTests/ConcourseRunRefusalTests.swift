@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// The command from the outside: what it refuses, with which status, and what it says.
+/// The command, run as a program: its refusals, with status and message.
 @Suite("concourse run, refusals", .timeLimit(.minutes(5)))
 struct ConcourseRunRefusalTests {
   let fixture: ToolFixture
@@ -27,7 +27,7 @@ struct ConcourseRunRefusalTests {
   func statically() throws {
     let bare = try fixture.compile("bare", from: "bare.c", flags: ["-static", "-nostdlib"])
     try expectRefusal(of: bare, saying: "is statically linked")
-    // Not every system has a linker of its own that can do this.
+    // Not every system's linker can do this.
     let movable = try fixture.compile(
       "bare-pie", from: "bare.c", flags: ["-static-pie", "-fPIE", "-nostdlib", "-fuse-ld=lld"])
     try expectRefusal(of: movable, saying: "is statically linked")
@@ -63,20 +63,20 @@ struct ConcourseRunRefusalTests {
     #expect(forced.complaint.contains("--force"))
   }
 
-  @Test("programs that bring their own, whether others can see it or not")
+  @Test("programs with their own libdispatch, with visible symbols or not")
   func own() throws {
     let visible = try fixture.compile("own", from: "own.c", flags: ["-rdynamic"])
     try expectRefusal(of: visible, saying: "contains its own libdispatch")
     let hidden = try fixture.compile("own-hidden", from: "own.c", flags: [])
     try expectRefusal(of: hidden, saying: "contains its own libdispatch")
-    // Also where a library asks for libdispatch.so: the program's functions come first.
+    // Also if a library needs libdispatch.so: the program's functions come first.
     let both = try fixture.compile(
       "own-both", from: "own.c",
       flags: ["-rdynamic", "-Wl,--no-as-needed"] + ToolFixture.dispatchFlags(fixture.toolchainLibraries))
     try expectRefusal(of: both, saying: "contains its own libdispatch")
   }
 
-  @Test("what is not there, and what cannot be run, has the statuses of env and timeout")
+  @Test("missing programs, and programs that cannot be run, give the statuses of env and timeout")
   func absent() throws {
     #expect(try fixture.run(["no-such-program"]).ending == .exit(127))
     #expect(try fixture.run(["/no/such/program"]).ending == .exit(127))
@@ -85,12 +85,12 @@ struct ConcourseRunRefusalTests {
     #expect(refused.ending == .exit(126))
     #expect(refused.complaint == "concourse: \(text) cannot be run: Permission denied\n")
     #expect(try fixture.run([fixture.folder.path]).ending == .exit(126))
-    // Found and allowed, but the kernel has no use for it.
+    // Found and permitted, but the kernel cannot run it.
     let data = try fixture.folder.write("exit 0\n".utf8, to: "bin/data", mode: 0o755)
     #expect(try fixture.run([data], options: ["--force"]).ending == .exit(126))
   }
 
-  @Test("a command line that cannot be meant")
+  @Test("invalid command lines")
   func commandLine() throws {
     for (words, status): ([String], Int32) in [
       ([], 2), (["rnu"], 2), (["help", "rnu"], 2), (["run"], 125), (["run", "--chidlren", "ls"], 125),
@@ -104,7 +104,7 @@ struct ConcourseRunRefusalTests {
   }
 }
 
-/// The command from the outside: which library it takes, and which not.
+/// The command, run as a program: the library that it uses.
 @Suite("concourse run, the library", .timeLimit(.minutes(5)))
 struct ConcourseRunLibraryTests {
   let fixture: ToolFixture
@@ -127,7 +127,7 @@ struct ConcourseRunLibraryTests {
     return result.complaint
   }
 
-  @Test("one that is not Concourse's is used if it is asked for, with a warning")
+  @Test("a foreign library is used if it is named, with a warning")
   func foreign() throws {
     let result = try fixture.run([fixture.probe, "maps", "dispatch.so"], library: fixture.foreignLibrary)
     #expect(result.ending == .exit(0))
@@ -135,7 +135,7 @@ struct ConcourseRunLibraryTests {
     #expect(result.complaint.hasPrefix("concourse: warning: \(fixture.foreignLibrary) is not Concourse's"))
   }
 
-  @Test("without --library it lies beside the command, and a foreign one there is passed over")
+  @Test("without --library it is beside the command, and a foreign one there is ignored")
   func beside() throws {
     let installed = try TemporaryFolder()
     let command = try installed.copy(fixture.command, to: "bin/concourse")
@@ -164,14 +164,14 @@ struct ConcourseRunLibraryTests {
       let library = try fixture.folder.copy(fixture.library, to: "\(name)/libdispatch.so")
       #expect(try complaint(library: library).contains("LD_PRELOAD cannot carry"))
     }
-    // A link to it has such a path as little as the file has.
+    // A link with such a path is resolved first.
     let link = try fixture.folder.place("link to.so")
     try #require(symlink(fixture.library, link) == 0)
     let result = try fixture.run([fixture.probe, "maps", "dispatch.so"], library: link)
     #expect(result.text == fixture.library + "\n")
   }
 
-  @Test("files that are no such library")
+  @Test("files that are not such a library")
   func others() throws {
     #expect(try complaint(library: "/no/such/libdispatch.so").contains("No such file or directory"))
     #expect(try complaint(library: fixture.folder.path).contains("Invalid argument"))
@@ -181,14 +181,14 @@ struct ConcourseRunLibraryTests {
     #expect(try complaint(library: fixture.libraryBehind).contains("its soname is libincumbnt.so"))
   }
 
-  /// The library, and what it has the work done by, without the library for blocks beside them. Each test has its own
+  /// The stand-in and the library behind it, without the library for blocks beside them. Each test has its own
   /// folder, since tests run at the same time.
   private func aloneLibrary(in folder: String) throws -> String {
     try fixture.folder.copy(fixture.libraryBehind, to: folder + "/libincumbnt.so")
     return try fixture.folder.copy(fixture.library, to: folder + "/libdispatch.so")
   }
 
-  /// A program whose own libraries do not show where the one for blocks is: there is none in its directory.
+  /// A program whose own libraries are not beside the one for blocks.
   private func programWithoutBlocks(in folder: String) throws -> String {
     try fixture.folder.copy(fixture.foreignLibrary, to: folder + "/original/libdispatch.so")
     let flags = ToolFixture.dispatchFlags(fixture.toolchainLibraries).dropLast()
@@ -197,7 +197,7 @@ struct ConcourseRunLibraryTests {
   }
 
   @Test(
-    "a library whose own libraries are not to be found, until they are",
+    "a library whose own libraries cannot be found, until they can",
     .enabled(if: Self.blocksRuntimeIsTheToolchainsOnly, "the system has a libBlocksRuntime.so of its own"))
   func wants() throws {
     let library = try aloneLibrary(in: "alone")
@@ -226,7 +226,7 @@ struct ConcourseRunLibraryTests {
   }
 
   @Test(
-    "what the library needs and the program knows, the program's children get by its path",
+    "libraries that the library needs and the program finds, its children get by path",
     .enabled(if: Self.blocksRuntimeIsTheToolchainsOnly, "the system has a libBlocksRuntime.so of its own"))
   func companions() throws {
     let library = try aloneLibrary(in: "companions")

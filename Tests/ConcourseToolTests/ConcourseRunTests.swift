@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// The command from the outside: programs that can be switched.
+/// The command, run as a program: programs that can be switched.
 @Suite("concourse run", .timeLimit(.minutes(5)))
 struct ConcourseRunTests {
   let fixture: ToolFixture
@@ -13,7 +13,7 @@ struct ConcourseRunTests {
     return result.text.split(separator: "\n").map(String.init)
   }
 
-  @Test("the program has the library mapped, and the one it was built for not at all")
+  @Test("the program has the library mapped, and not the one it was built for")
   func mapped() throws {
     let toolchain = fixture.toolchainLibraries + "/libdispatch.so"
     #expect(try lines(fixture.spawn(fixture.probe, ["maps", "dispatch.so"]).wait()) == [toolchain])
@@ -35,7 +35,7 @@ struct ConcourseRunTests {
       lines(check) == ["\(program) can be switched: it needs libdispatch.so by way of \(library)"])
   }
 
-  @Test("children are left alone, and with --children they are not")
+  @Test("children are switched only with --children")
   func children() throws {
     let words = [fixture.probe, "child", fixture.probe, "maps", "dispatch.so"]
     #expect(try lines(fixture.run(words)) == [fixture.toolchainLibraries + "/libdispatch.so"])
@@ -46,7 +46,7 @@ struct ConcourseRunTests {
   }
 
   @Test(
-    "the program finds the environment that the command was given, to the entry and the order",
+    "the program gets the command's environment, entry by entry and in order",
     arguments: [
       [], ["LD_PRELOAD="], ["LD_PRELOAD=libm.so.6"],
       ["A=1", "LD_PRELOAD=libm.so.6:libc.so.6 libm.so.6", "B=2"],
@@ -58,7 +58,7 @@ struct ConcourseRunTests {
     #expect(direct.starts(with: ToolFixture.environment + entries))
   }
 
-  @Test("libraries that were to be loaded first still are")
+  @Test("preloaded libraries are still preloaded")
   func otherPreloads() throws {
     let library = try fixture.folder.copy(
       fixture.toolchainLibraries + "/libBlocksRuntime.so", to: "other/libfirst.so")
@@ -80,7 +80,7 @@ struct ConcourseRunTests {
     }
   }
 
-  @Test("the process is the program's: a signal to it reaches the program")
+  @Test("the command becomes the program: a signal to its process reaches the program")
   func signals() throws {
     let asked = try fixture.spawnRun([fixture.probe, "identifier"])
     #expect(try lines(asked.wait()) == ["\(asked.identifier)"])
@@ -111,7 +111,7 @@ struct ConcourseRunTests {
     #expect(try program.wait().output == bytes)
   }
 
-  @Test("the terminal is the program's, which Ctrl-C reaches")
+  @Test("the program has the terminal, and Ctrl-C reaches it")
   func terminal() throws {
     let words = ["in-terminal", fixture.command, "run", "--library", fixture.library, fixture.probe]
     let told = try fixture.spawn(fixture.plain, words + ["terminal"]).wait()
@@ -121,7 +121,7 @@ struct ConcourseRunTests {
     #expect(interrupted.ending == .exit(128 + SIGINT), "\(interrupted.text)")
   }
 
-  @Test("arguments are handed on byte for byte, with the name that was typed")
+  @Test("arguments are passed on byte for byte, with the name that was typed")
   func arguments() throws {
     let odd: [UInt8] = [0xFF, 0x20, 0x80]
     let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -133,7 +133,7 @@ struct ConcourseRunTests {
     #expect(try program.wait().output == Array("probe\nwords\n--check\n\n".utf8) + odd + [0x0A])
   }
 
-  @Test("--check tells and does not run; --verbose tells and runs")
+  @Test("--check prints and does not run; --verbose prints and runs")
   func telling() throws {
     let check = try fixture.run([fixture.probe, "exit", "3"], options: ["--check"])
     #expect(lines(check) == ["\(fixture.probe) can be switched: it needs libdispatch.so"])
@@ -147,7 +147,7 @@ struct ConcourseRunTests {
         """)
   }
 
-  @Test("a script, and a program without dispatch, pass the switch on with --children")
+  @Test("a script, and a program without dispatch, switch their children with --children")
   func passingOn() throws {
     let script = try fixture.folder.write(
       "#!/bin/sh\n\(fixture.probe) maps dispatch.so\n".utf8, to: "bin/script", mode: 0o755)

@@ -1,6 +1,6 @@
 @testable import ConcourseTool
 
-/// Makes ELF files by hand: enough for the command to read, not enough to run.
+/// Makes ELF files that the command can read but that cannot run.
 struct ElfBuilder {
   var machine: UInt16 = 62
   var elfClass: UInt8 = 2
@@ -11,7 +11,7 @@ struct ElfBuilder {
   var soname: String?
   var rpath: String?
   var runpath: String?
-  /// Where the dynamic section says that the names lie, if not where they do.
+  /// The address of the names in the dynamic section, if not the true one.
   var namesAddress: UInt64?
 
   static let loadAddress: UInt64 = 0x40_0000

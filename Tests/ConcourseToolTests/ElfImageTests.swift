@@ -23,7 +23,7 @@ struct ElfImageTests {
     }
   }
 
-  @Test("what a program needs, and where it looks for it")
+  @Test("the libraries that a program needs, and its search paths")
   func contents() throws {
     let image = try image(
       ElfBuilder(
@@ -39,7 +39,7 @@ struct ElfImageTests {
     #expect(image.runpath == ["$ORIGIN", "/opt/lib"])
   }
 
-  @Test("a program without a dynamic section, and one with nothing in it")
+  @Test("a program without a dynamic section, and one with an empty section")
   func plain() throws {
     let bare = try image(ElfBuilder(isDynamic: false).bytes())
     #expect(!bare.isDynamic && bare.interpreter == nil && bare.needed.isEmpty)
@@ -57,7 +57,7 @@ struct ElfImageTests {
     #expect(try failure(ElfBuilder(machine: 0x1600, order: 2).bytes()) == .foreign(wide))
   }
 
-  @Test("files that are none")
+  @Test("files that are not ELF files")
   func notElf() throws {
     #expect(try failure([]) == .notElf)
     #expect(try failure([0x7F, 0x45, 0x4C, 0x46]) == .notElf)
@@ -69,7 +69,7 @@ struct ElfImageTests {
     #expect(throws: ElfImage.Failure.unreadable(EINVAL)) { try ElfImage(path: pipe) }
   }
 
-  @Test("names that would lie elsewhere are damage")
+  @Test("names outside the file are damage")
   func offsetsOutside() throws {
     let dynamic = ElfBuilder(interpreter: "/lib/ld-linux.so", needed: ["liba.so"])
     for address: UInt64 in [0, 1, .max, ElfBuilder.loadAddress + 1 << 40] {
@@ -77,7 +77,7 @@ struct ElfImageTests {
       builder.namesAddress = address
       #expect(try failure(builder.bytes()) == .damaged("its string table is outside the file"))
     }
-    // Just before the end of what is loaded: the table is there, the names are not.
+    // Just before the end of the loaded part: the table is there, the names are not.
     var builder = dynamic
     builder.namesAddress = ElfBuilder.loadAddress + UInt64(dynamic.bytes().count) - 1
     #expect(try failure(builder.bytes()) == .damaged("the name of a library is outside the file"))
@@ -88,7 +88,7 @@ struct ElfImageTests {
     #expect(try failure(bytes) == .damaged("its program headers are outside the file"))
   }
 
-  @Test("a file that is cut off anywhere is refused or read in part, never a trap")
+  @Test("a file truncated anywhere is refused or read in part, never a trap")
   func truncated() throws {
     let bytes = ElfBuilder(interpreter: "/lib/ld-linux.so", needed: ["liba.so"], runpath: "/x").bytes()
     #expect(try failure(bytes) == nil)
@@ -98,7 +98,7 @@ struct ElfImageTests {
     }
   }
 
-  @Test("whatever stands in a byte, it is read or refused, never a trap")
+  @Test("with any byte changed, a file is read or refused, never a trap")
   func corrupted() throws {
     let bytes = ElfBuilder(interpreter: "/lib/ld-linux.so", needed: ["liba.so"], runpath: "/x").bytes()
     var refused = 0

@@ -12,13 +12,13 @@ struct EnvironmentTests {
       .map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("where there was no list, the library is told to remove it again")
+  @Test("without a list, the library is told to remove it again")
   func none() {
     #expect(switched(["A=1"]) == ["A=1", "LD_PRELOAD=/c/libdispatch.so", "CONCOURSE_RUN_PRELOAD="])
     #expect(switched([], children: true) == ["LD_PRELOAD=/c/libdispatch.so"])
   }
 
-  @Test("a list stays in its place and its order, and the library comes last")
+  @Test("a list keeps its place and order, and the library comes last")
   func several() {
     #expect(
       switched(["A=1", "LD_PRELOAD=/x.so:/y.so  /z.so", "B=2"]) == [
@@ -29,7 +29,7 @@ struct EnvironmentTests {
       switched(["LD_PRELOAD="]) == ["LD_PRELOAD=/c/libdispatch.so", "CONCOURSE_RUN_PRELOAD=LD_PRELOAD="])
   }
 
-  @Test("another libdispatch.so gives way, and comes back afterwards")
+  @Test("another libdispatch.so is replaced, and restored afterwards")
   func another() {
     #expect(
       switched(["LD_PRELOAD=/t/libdispatch.so /t/libdispatch.so.1:libdispatch.so"]) == [
@@ -38,7 +38,7 @@ struct EnvironmentTests {
       ])
   }
 
-  @Test("what the library needs comes with it, once")
+  @Test("the library's own libraries are added with it, once")
   func companions() {
     let libraries = ["/b/libBlocksRuntime.so", "/c/libdispatch.so"]
     #expect(
@@ -52,7 +52,7 @@ struct EnvironmentTests {
         ])
   }
 
-  @Test("what an outer command left for its program is not this one's")
+  @Test("the variables of an outer command do not affect this one")
   func nested() {
     #expect(
       switched(["CONCOURSE_RUN_PRELOAD=LD_PRELOAD=/x.so", "LD_PRELOAD=/c/libdispatch.so"]) == [
@@ -60,7 +60,7 @@ struct EnvironmentTests {
       ])
   }
 
-  @Test("entries that are no text, or no assignments, pass through")
+  @Test("entries that are not text, or not assignments, are passed on")
   func bytes() {
     let odd: [[UInt8]] = [[0xFF, 0xFE], [], Array("=".utf8), Array("LD_PRELOADED=1".utf8)]
     let result = Environment(entries: odd).switched(to: ["/c.so"], children: true).entries

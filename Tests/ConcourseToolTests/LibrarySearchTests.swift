@@ -16,7 +16,7 @@ struct LibrarySearchTests {
     try search.closure(of: program(builder)).path(to: "libdispatch.so")
   }
 
-  @Test("the path to a library goes through others")
+  @Test("a library is found through other libraries")
   func transitive() throws {
     try folder.write(ElfBuilder(needed: ["libb.so"], runpath: "$ORIGIN/more").bytes(), to: "lib/liba.so")
     try folder.write(ElfBuilder(needed: ["libdispatch.so"]).bytes(), to: "lib/more/libb.so")
@@ -28,7 +28,7 @@ struct LibrarySearchTests {
     #expect(try path(ElfBuilder(needed: ["libc.so.6"])) == nil)
   }
 
-  @Test("libraries that need each other, and themselves, come to an end")
+  @Test("the search ends for libraries that need each other or themselves")
   func circles() throws {
     try folder.write(
       ElfBuilder(needed: ["libb.so", "liba.so"], runpath: "$ORIGIN").bytes(), to: "lib/liba.so")
@@ -40,7 +40,7 @@ struct LibrarySearchTests {
     #expect(closure.path(to: "libdispatch.so") == nil)
   }
 
-  @Test("LD_LIBRARY_PATH goes before RUNPATH, and RPATH before both, for libraries of libraries too")
+  @Test("LD_LIBRARY_PATH precedes RUNPATH, and RPATH precedes both, for libraries of libraries too")
   func order() throws {
     try folder.write(ElfBuilder(needed: ["libdispatch.so"]).bytes(), to: "with/liba.so")
     try folder.write(ElfBuilder().bytes(), to: "without/liba.so")
@@ -58,7 +58,7 @@ struct LibrarySearchTests {
     #expect(try path(ElfBuilder(needed: ["\(with)/liba.so"])) != nil)
   }
 
-  @Test("a library for another machine, or a damaged one, is passed over")
+  @Test("a library for another machine, or a damaged one, is ignored")
   func otherMachine() throws {
     try folder.write(ElfBuilder(machine: 183, needed: ["libdispatch.so"]).bytes(), to: "arm/liba.so")
     try folder.write(ElfBuilder(needed: ["libdispatch.so"]).bytes().prefix(80), to: "broken/liba.so")
@@ -69,7 +69,7 @@ struct LibrarySearchTests {
     #expect(try path(ElfBuilder(needed: ["liba.so"], runpath: paths + ":\(folder.path)/good")) != nil)
   }
 
-  @Test("what is left out is not looked into")
+  @Test("excluded libraries are not read")
   func omission() throws {
     try folder.write(ElfBuilder(needed: ["libblocks.so"]).bytes(), to: "lib/libdispatch.so")
     let image = try program(ElfBuilder(needed: ["libdispatch.so"], runpath: "\(folder.path)/lib"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConcourseTool
 
-/// What is said of files made by hand; real programs are in the `concourse run` suite.
+/// Verdicts on handmade files; real programs are in the `concourse run` suite.
 @Suite("ProgramCheck")
 struct ProgramCheckTests {
   static let loader = "/lib64/ld-linux-x86-64.so.2"
@@ -26,7 +26,7 @@ struct ProgramCheckTests {
     #expect(
       try verdict(ElfBuilder(interpreter: Self.loader, needed: ["libc.so.6"]).bytes()) == .withoutDispatch)
     #expect(try verdict(ElfBuilder(isDynamic: false).bytes()) == .staticallyLinked)
-    // Statically linked, and yet with a dynamic section: it can be placed anywhere.
+    // Statically linked, but with a dynamic section: position-independent.
     #expect(try verdict(ElfBuilder().bytes()) == .staticallyLinked)
     #expect(
       try verdict(ElfBuilder(interpreter: "/lib/ld-musl-x86_64.so.1", needed: ["libdispatch.so"]).bytes())
@@ -52,7 +52,7 @@ struct ProgramCheckTests {
     #expect(try verdict(text.utf8) == .script(interpreter: interpreter))
   }
 
-  @Test("a script that names nobody is none")
+  @Test("a script without an interpreter is not a script")
   func emptyScript() throws {
     #expect(try verdict("#!\n/bin/sh".utf8) == .notProgram)
     #expect(try verdict("#! ".utf8) == .notProgram)
@@ -63,7 +63,7 @@ struct ProgramCheckTests {
     let bytes = ElfBuilder(interpreter: Self.loader, needed: ["libdispatch.so"]).bytes()
     #expect(try verdict(bytes, mode: 0o4755) == .privileged(.setuid))
     #expect(try verdict(bytes, mode: 0o2755) == .privileged(.setgid))
-    // Without the right of the group this bit has to do with locks.
+    // Without the group's execute permission this bit concerns locks.
     #expect(try verdict(bytes, mode: 0o2745).isSwitchable)
   }
 
@@ -87,7 +87,7 @@ struct ProgramCheckTests {
     return grantCapability(to: path)
   }
 
-  /// Lets the program bind to low ports, in the kernel's second form of writing that down.
+  /// Lets the program bind to low ports, in version 2 of the kernel's format.
   private static func grantCapability(to path: String) -> Bool {
     let value: [UInt8] =
       UInt32(0x0200_0001).littleBytes + UInt32(1 << 10).littleBytes + Array(repeating: 0, count: 12)

@@ -9,7 +9,7 @@ struct ProgramSearchTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  @Test("the first that can be run wins; one that cannot is told of only if there is no other")
+  @Test("the first that can be run wins; one that cannot be run is reported only if there is no other")
   func path() throws {
     let text = try folder.write([], to: "a/tool")
     let program = try folder.write([], to: "b/tool", mode: 0o755)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("RunOptions")
 struct RunOptionsTests {
-  @Test("the program begins at the first word that is no option, and what follows is its own")
+  @Test("the program is the first word that is not an option; later words are its arguments")
   func program() {
     #expect(
       RunOptions.parse(["--verbose", "ls", "--children", "-l"])
@@ -31,7 +31,7 @@ struct RunOptionsTests {
   }
 
   @Test(
-    "a command line that cannot be meant is refused, and the word at fault is named",
+    "an invalid command line is refused, and the message names the word",
     arguments: [
       ([], "no program"), (["--verbose"], "no program"), (["--"], "no program"),
       (["--chidlren", "ls"], "'--chidlren'"), (["-v", "ls"], "'-v'"), (["-"], "'-'"),

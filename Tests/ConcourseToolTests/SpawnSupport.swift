@@ -39,9 +39,9 @@ final class SpawnedProgram {
     posix_spawn_file_actions_adddup2(&actions, input, 0)
     posix_spawn_file_actions_adddup2(&actions, writers[0], 1)
     posix_spawn_file_actions_adddup2(&actions, writers[1], 2)
-    // What other tests have open at the moment is not this program's.
+    // The program must not inherit descriptors of other tests.
     for descriptor: Int32 in 3..<256 { posix_spawn_file_actions_addclose(&actions, descriptor) }
-    // Tests run on threads that take no signals, which a program would inherit.
+    // Tests run on threads that block signals, which a program would inherit.
     var attributes = posix_spawnattr_t()
     try #require(posix_spawnattr_init(&attributes) == 0)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -74,7 +74,7 @@ final class SpawnedProgram {
     while !String(decoding: collected[0], as: UTF8.self).contains(text), outputs[0] >= 0 { collect() }
   }
 
-  /// Reads what there is of both outputs; waits until there is something, or an end.
+  /// Reads the available bytes of both outputs; waits for bytes or an end.
   private func collect() {
     var watched = outputs.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     guard poll(&watched, nfds_t(watched.count), -1) > 0 else { return }

@@ -1,14 +1,14 @@
 import Glibc
 import Testing
 
-/// A folder that goes when its owner does.
+/// A folder that is removed with its owner.
 final class TemporaryFolder: Sendable {
   let path: String
 
   init() throws {
     var template = Array("\(Self.home)/concourse-tool-test-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
-    // Resolved, since what the command tells of a library is.
+    // Resolved, since the command prints resolved paths of libraries.
     path = try #require(
       realpath(template, nil).map { resolved in
         defer { free(resolved) }
@@ -22,7 +22,7 @@ final class TemporaryFolder: Sendable {
 
   deinit { Self.remove(path) }
 
-  /// Removes a file, or a folder with all that is in it.
+  /// Removes a file, or a folder with its contents.
   static func remove(_ path: String) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
@@ -38,7 +38,7 @@ final class TemporaryFolder: Sendable {
     _ = Glibc.remove(path)
   }
 
-  /// Makes a file, and the folders on the way to it.
+  /// Makes a file and its parent folders.
   /// - Returns: its path.
   @discardableResult
   func write(_ bytes: some Collection<UInt8>, to name: String, mode: mode_t = 0o644) throws -> String {
@@ -66,7 +66,7 @@ final class TemporaryFolder: Sendable {
     return try write(bytes, to: name, mode: status.st_mode & 0o777)
   }
 
-  /// The path of something that is to be in the folder; the folders on the way to it are made.
+  /// The path for a file in the folder; makes its parent folders.
   func place(_ name: String) throws -> String {
     var folder = path
     for part in name.split(separator: "/").dropLast() {

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// The command as it was built, a library to switch programs to, and programs made with the toolchain's clang.
+/// The built command, a library to switch programs to, and programs made with the toolchain's clang.
 ///
 /// The library is a stand-in, so that this suite is about the command alone: CConcoursePreload under the name
 /// libdispatch.so, and behind it the toolchain's library under another name.
@@ -17,15 +17,15 @@ final class ToolFixture: Sendable {
 
   let folder: TemporaryFolder
   let command: String
-  /// Where the toolchain keeps the libraries for programs.
+  /// The toolchain's directory of libraries for programs.
   let toolchainLibraries: String
   private let clang: String
 
   /// The stand-in for Concourse's library.
   var library: String { folder.path + "/lib/libdispatch.so" }
-  /// What the stand-in has the work done by.
+  /// The library behind the stand-in.
   var libraryBehind: String { folder.path + "/lib/libincumbnt.so" }
-  /// A copy of the toolchain's library, with nothing of ours.
+  /// A copy of the toolchain's library, without anything of ours.
   var foreignLibrary: String { folder.path + "/foreign/libdispatch.so" }
   /// Uses libdispatch.so itself; see Probe/probe.c.
   var probe: String { folder.path + "/bin/probe" }
@@ -45,7 +45,7 @@ final class ToolFixture: Sendable {
     try compile("plain", flags: ["-DWITHOUT_DISPATCH"])
   }
 
-  /// This process runs on Swift's libraries: where they were loaded from is the toolchain.
+  /// This process uses Swift's libraries; the toolchain is where they were loaded from.
   private static func folderOfSwiftLibraries() throws -> String {
     let maps = String(decoding: try #require(FileContents.read("/proc/self/maps")), as: UTF8.self)
     for line in maps.split(separator: "\n") where line.hasSuffix("/libswiftCore.so") {
@@ -80,7 +80,7 @@ final class ToolFixture: Sendable {
   }
 
   /// Compiles Probe/probe.c, or another file of that folder.
-  /// - Returns: the path of what was made.
+  /// - Returns: the path of the program.
   @discardableResult
   func compile(_ name: String, from source: String = "probe.c", flags: [String]) throws -> String {
     let result = try folder.place("bin/" + name)
@@ -141,7 +141,7 @@ enum FileContents {
 }
 
 extension String {
-  /// What comes before the last slash.
+  /// The path before the last slash.
   var dropLastPart: String {
     String(self[..<(lastIndex(of: "/") ?? startIndex)])
   }

@@ -112,7 +112,7 @@ extension Conformance {
       let ran = Shared(false)
       let done = DispatchSemaphore(value: 0)
       let item = DispatchWorkItem { ran.set(true) }
-      // However late this thread comes to cancel, the items have not started.
+      // However late this thread cancels, the items have not started.
       queue.suspend()
       queue.asyncAfter(deadline: .now() + .milliseconds(10), execute: item)
       let wallItem = DispatchWorkItem { ran.set(true) }

@@ -160,7 +160,7 @@ extension Conformance {
       }
     }
 
-    @Test("trap 1: a crowd of pipes, all ready at the same moment, each answers for itself")
+    @Test("trap 1: many pipes ready at the same moment: each source reports its own")
     func crowd() throws {
       let count = 60
       var pipes = [Ends]()

@@ -439,7 +439,7 @@ extension Conformance {
       }
     }
 
-    @Test("S133 channels made from a path channel open the path each for itself")
+    @Test("S133 each channel made from a path channel opens the path itself")
     func sharedPath() throws {
       try withFile(counting(20)) { _, path in
         let cleanups = [Cleanup(), Cleanup()]

@@ -103,7 +103,7 @@ extension DispatchIO {
   }
 }
 
-/// What a file holds.
+/// The contents of a file.
 func contents(of path: String) -> [UInt8] {
   let descriptor = open(path, O_RDONLY)
   guard descriptor >= 0 else { return [] }
@@ -117,5 +117,5 @@ func contents(of path: String) -> [UInt8] {
   }
 }
 
-/// So many bytes that count up.
+/// `count` bytes that count up.
 func counting(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0) } }

@@ -115,7 +115,7 @@
         }
       }
 
-      @Test("S114 several sources on one process are all told, one cancelled is not")
+      @Test("S114 several sources on one process all report, a cancelled one does not")
       func several() throws {
         try withPipe { pipe in
           let process = try waiting(on: pipe)

@@ -107,7 +107,7 @@ extension Conformance {
 
     #if CONCOURSE
       // Incumbent: one call with data 0, and the unread bytes are never reported.
-      @Test("S109 of a hung-up pipe all unread bytes are reported first")
+      @Test("S109 a pipe with a hang-up reports all unread bytes first")
       func unreadBytesOfAPipe() throws {
         try withPipe { pipe in
           let calls = Calls()
@@ -128,7 +128,7 @@ extension Conformance {
       }
 
       // Incumbent: watches no further after the first hang-up.
-      @Test("S109, trap 2: a named pipe that hung up and has a new writer is read on")
+      @Test("S109, trap 2: a named pipe with a new writer after a hang-up is read again")
       func newWriter() throws {
         try withDirectory { directory in
           let path = directory + "/fifo"
@@ -184,7 +184,7 @@ extension Conformance {
 
     #if CONCOURSE
       // Incumbent: one call with data 0, and the unread bytes are never reported.
-      @Test("S109 of a socket whose peer is gone all unread bytes are reported first")
+      @Test("S109 a socket whose peer is gone reports all unread bytes first")
       func unreadBytesOfASocket() throws {
         try withSockets { sockets in
           let calls = Calls()
@@ -338,7 +338,7 @@ extension Conformance {
           writer.setEventHandler { writes.record(writer.data) }
           reader.activate()
           writer.activate()
-          // The null device is at its end, which is told at least once, the other has always more.
+          // The null device is at its end, which is reported at least once; the other always has more.
           for _ in 0..<(path == "/dev/null" ? 1 : 3) { #expect(reads.comes()) }
           for _ in 0..<3 { #expect(writes.comes()) }
           #expect(retire(reader))
@@ -438,7 +438,7 @@ extension Conformance {
       }
     #endif
 
-    @Test("S108 a listening socket is readable when somebody connects")
+    @Test("S108 a listening socket is readable when a peer connects")
     func listening() throws {
       let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
       try #require(listener >= 0)

@@ -161,7 +161,7 @@ extension Conformance {
       let calls = Calls()
       let first = source(SIGUSR1, calls)
       #expect(retire(first))
-      // Without a source it is the program that says what shall become of the signal.
+      // Without a source the program's disposition of the signal applies.
       let before = signal(SIGUSR1, SIG_IGN)
       #expect(kill(getpid(), SIGUSR1) == 0)
       #expect(kernelHadItsTurn())

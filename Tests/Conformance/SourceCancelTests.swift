@@ -340,7 +340,7 @@ extension Conformance {
 
     @Test("S104, trap 6: a descriptor closed before activation registers, never fires and can be cancelled")
     func closedDescriptor() throws {
-      // A number so high that nobody else gets it meanwhile.
+      // A number so high that no other code gets it meanwhile.
       let descriptor = fcntl(0, F_DUPFD, 700)
       try #require(descriptor >= 700)
       close(descriptor)

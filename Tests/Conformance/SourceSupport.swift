@@ -177,7 +177,7 @@ func cancellation(of source: any DispatchSourceProtocol) -> DispatchSemaphore {
   return done
 }
 
-/// Gives events that must NOT be delivered every chance to be: other descriptors and other queues
+/// Gives events that must NOT be delivered time to arrive: other descriptors and other queues
 /// have theirs delivered meanwhile. Returns false if those got lost, or if there is no pipe to be had.
 func kernelHadItsTurn() -> Bool {
   let turn = try? withPipe { pipe in

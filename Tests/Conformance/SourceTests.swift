@@ -20,7 +20,7 @@ extension Conformance {
     /// Whether the caller runs on the suite's queue.
     private func here(_ key: DispatchSpecificKey<Int>) -> Bool { DispatchQueue.getSpecific(key: key) == 1 }
 
-    @Test("S94 a source is born inactive: no registration, no events before activation")
+    @Test("S94 a source is made inactive: no registration, no events before activation")
     func inactive() throws {
       try withPipe { pipe in
         let registered = DispatchSemaphore(value: 0)
@@ -269,7 +269,7 @@ extension Conformance {
       #expect(second.data == [2])
     }
 
-    @Test("S97 no handler at all is what nil leaves, of closures and of work items")
+    @Test("S97 nil removes a handler, closure or work item")
     func handlerRemoved() throws {
       for asItem in [false, true] {
         let calls = Calls()

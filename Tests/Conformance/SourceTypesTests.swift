@@ -11,7 +11,7 @@ import Testing
 #endif
 
 extension Conformance {
-  @Suite("N. Types of sources' values")
+  @Suite("N. Types of source values")
   struct SourceTypesTests {
     @Test("the values of sources without event masks are UInt, also of the class")
     func plain() {

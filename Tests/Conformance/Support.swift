@@ -1,4 +1,4 @@
-// What every file here needs: one program for two runtimes. ConformanceOnConcourse compiles this
+// Shared by all files here: one program for two runtimes. ConformanceOnConcourse compiles this
 // folder against Concourse, ConformanceOnIncumbent against the toolchain's Dispatch, and ConformanceOnOverlay
 // against the toolchain's Dispatch module in a process whose C interface is ours (`OVERLAY`); a test that
 // holds on Concourse only, because the incumbent departs from the contract, stands in
@@ -31,7 +31,7 @@ private var runtimeIsSound: Bool {
 /// that sleeps in the engine may never make any, and the next signal of that number is then lost.
 var signalHandlersRun: Bool { getenv("CONCOURSE_SANITIZER").map { String(cString: $0) } != "thread" }
 
-/// How long anything that must happen may take before the test calls it lost. Generous, because it
+/// How long an expected event may take before the test fails. Generous, because it
 /// costs time only in a failing run.
 let patience: DispatchTimeInterval = .seconds(40)
 
@@ -45,7 +45,7 @@ extension DispatchGroup {
   func empties() -> Bool { wait(timeout: .now() + patience) == .success }
 }
 
-/// A value behind a POSIX lock, which the thread sanitizer knows; the toolchain's `Mutex` it does not.
+/// A value with a POSIX lock, which the thread sanitizer knows, unlike the toolchain's `Mutex`.
 final class Guarded<Value>: @unchecked Sendable {
   // SAFETY: `value` is only touched with the lock held; the lock lives as long as the object.
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
@@ -136,7 +136,7 @@ final class Witness: Sendable {
   deinit { gone.signal() }
 }
 
-/// Gives items that must NOT run every chance to run: other queues of all kinds complete many
+/// Gives items that must NOT run time to run: other queues of all kinds complete many
 /// hops meanwhile. Returns false if these hops themselves got lost.
 func othersHadTheirTurn() -> Bool {
   let serial = DispatchQueue(label: "sentinel.serial")

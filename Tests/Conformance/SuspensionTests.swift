@@ -169,7 +169,7 @@ extension Conformance {
       #expect(done.comes())
     }
 
-    @Test("S34 suspend and resume are ignored, without balance, where they mean nothing")
+    @Test("S34 suspend and resume are ignored, balanced or not, on objects without suspension")
     func ignored() {
       let global = DispatchQueue.global(qos: .utility)
       global.suspend()

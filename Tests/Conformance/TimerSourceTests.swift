@@ -44,8 +44,8 @@ extension Conformance {
       return timer
     }
 
-    /// Comes back when a timer of its own, that much in the future, has fired: what was due before
-    /// has had its turn.
+    /// Returns when its own timer, that much in the future, has fired: timers due before
+    /// have fired.
     private func anotherFires(after milliseconds: Int) -> Bool {
       let calls = Calls()
       let other = timer(calls)
@@ -91,7 +91,7 @@ extension Conformance {
       #expect(calls.data == [1, 1])
     }
 
-    @Test("S86 with an infinite interval a timer fires once, is not cancelled, and can be programmed again")
+    @Test("S86 with an infinite interval a timer fires once, is not cancelled, and can be set again")
     func oneShot() {
       let calls = Calls()
       let timer = timer(calls)

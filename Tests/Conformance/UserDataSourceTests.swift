@@ -117,7 +117,7 @@ extension Conformance {
       #expect(calls.data == Array(repeating: 1, count: 101))
     }
 
-    @Test("S107 a pending value of zero never triggers a call")
+    @Test("S107 a pending value of zero never causes a call")
     func zero() throws {
       let calls = Calls()
       let adding = DispatchSource.makeUserDataAddSource(queue: queue)

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// A program that links Concourse, run as users would run it.
+/// A program that links Concourse, run as users run it.
 @Suite("Whole process")
 struct ClientTests {
-  /// What the client said, by step.
+  /// The client's output, by step.
   private static func run() throws -> (status: Int32, said: [String: String]) {
     let process = Process()
     process.executableURL = Bundle.main.bundleURL.appendingPathComponent("whole-process-client")

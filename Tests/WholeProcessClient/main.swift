@@ -1,12 +1,12 @@
-// A program of the everyday kind: Foundation's queues, run loop, timers and child processes, actors and tasks, and
-// Concourse's own queues, all in one process. Each step says what came of it; the test reads that.
+// An ordinary program: Foundation's queues, run loop, timers and child processes, actors and tasks, and
+// Concourse's own queues, all in one process. Each step prints its result for the test.
 
 import Foundation
 
 import class Concourse.DispatchQueue
 import class Concourse.DispatchSemaphore
 
-/// What the steps share, behind a lock.
+/// The steps' shared state, with a lock.
 final class Tally: @unchecked Sendable {  // SAFETY: `count` is GUARDED BY `lock`.
   private let lock = NSLock()
   private var count = 0
@@ -23,7 +23,7 @@ actor Counter {
   }
 }
 
-/// The file in which the dynamic linker finds a C function.
+/// The file in which the dynamic loader finds a C function.
 func image(defining name: String) throws -> String {
   guard let found = dlsym(nil, name) else { return "nowhere" }
   let address = UInt(bitPattern: found)
@@ -111,7 +111,7 @@ func runLoop() {
 }
 
 func semaphores() async {
-  // A semaphore of ours signalled by a thread of Foundation's.
+  // One of our semaphores, signalled by a thread of Foundation.
   let done = DispatchSemaphore(value: 0)
   Thread.detachNewThread { done.signal() }
   await withCheckedContinuation { continuation in

@@ -1,4 +1,4 @@
-// A library through which a program comes to use dispatch.
+// A library through which a program uses dispatch.
 
 #include <dispatch/dispatch.h>
 

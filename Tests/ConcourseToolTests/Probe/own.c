@@ -1,4 +1,4 @@
-// A program that brings a function of dispatch with it.
+// A program that defines a function of dispatch.
 
 void dispatch_async_f(void *queue, void *context, void (*work)(void *)) {
   (void)queue;

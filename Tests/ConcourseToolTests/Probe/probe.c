@@ -1,4 +1,4 @@
-// What the tests of `concourse run` start. The first argument says what to tell or do.
+// The program that the tests of `concourse run` start. The first argument says what to print or do.
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -71,8 +71,8 @@ static int runChild(char **words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
 
-// Runs words in a new session with a terminal of its own, types Ctrl-C once they have said "ready", and
-// passes on what they write.
+// Runs a command in a new session with its own terminal, types Ctrl-C once it has printed "ready", and
+// copies its output.
 static int runInTerminal(char **words) {
   int leader = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (leader < 0 || grantpt(leader) || unlockpt(leader)) return 96;

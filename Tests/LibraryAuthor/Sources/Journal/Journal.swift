@@ -31,6 +31,6 @@ public final class Journal: @unchecked Sendable {  // SAFETY: `text` is GUARDED 
   /// All lines, for Foundation.
   public var contents: Data { Data(data) }
 
-  /// How many pieces some data has: also the toolchain's, which conforms to the protocol by Foundation itself.
+  /// The number of regions of any data, the toolchain's included, whose conformance Foundation has.
   public static func pieces(of data: some DataProtocol) -> Int { data.regions.count }
 }

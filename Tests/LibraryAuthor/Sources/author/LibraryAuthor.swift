@@ -6,7 +6,7 @@ import struct Concourse.DispatchData
 import class Concourse.DispatchQueue
 import class Concourse.DispatchSemaphore
 
-/// Runs on Concourse what it submits itself.
+/// Runs its own submissions on Concourse.
 @main
 enum LibraryAuthor {
   static func main() {
