@@ -1,13 +1,17 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The same benchmark sources (Sources/Rows) are compiled twice, through symbolic links: once against
-// the toolchain's Dispatch (bench-incumbent), once against Concourse (bench-concourse). The driver
-// (bench) starts the two executables in turn, and beside them plain C at what is mostly the kernel's
-// work (rival-c), and compares what they print.
+// The rows (Sources/Rows) are compiled twice, through symbolic links: against the toolchain's Dispatch (bench-incumbent)
+// and against Concourse (bench-concourse). The driver (bench) starts the programs in turn and compares what they print.
 
 // Set BENCH_INCUMBENT_ONLY=1 to work on a row without building Concourse.
 let incumbentOnly = Context.environment["BENCH_INCUMBENT_ONLY"] == "1"
+
+// The rows about the C interface stand beside the Swift rows of their family. The script `run` compiles them.
+let rowsInC = [
+  "main.c", "Coordination/coordination.c", "Events/events.c", "Objects/objects.c",
+  "Submit/submit.c", "Sync/sync.c", "Timers/timers.c",
+].map { "Rows/\($0)" }
 
 let package = Package(
   name: "concourse-benchmarks",
@@ -21,23 +25,24 @@ let package = Package(
     .executable(name: "hello-swift", targets: ["hello-swift"]),
   ],
   targets: [
-    // What Swift cannot say: an opaque no-op, prctl, the environment of the process; and what all
-    // contestants share: the load for echo servers, the file to be read.
+    // The harness: the measuring loop, programs of rows in C, and what all contestants share.
     .target(name: "CBench"),
     .executableTarget(
       name: "bench", dependencies: ["CBench"],
       resources: [
         .embedInCode("limits.tsv"), .embedInCode("limits-c.tsv"), .embedInCode("limits-concurrency.tsv"),
       ]),
-    .executableTarget(name: "bench-incumbent", dependencies: ["CBench"]),
-    // Needs no more than the toolchain's own compiler, so unlike the other rivals it is always built.
-    .executableTarget(name: "rival-c", dependencies: ["CBench"], path: "Rivals/c"),
+    .executableTarget(name: "bench-incumbent", dependencies: ["CBench"], exclude: rowsInC),
+    // Unlike the other rivals, plain C needs only the toolchain, so it is always built.
+    .executableTarget(
+      name: "rival-c", dependencies: ["CBench"], path: "Sources/Rivals", exclude: ["rival.cpp", "rival.go"]),
     // The clients of the echo rows, in a process of their own.
-    .executableTarget(name: "echo-load"),
-    // Finished programs that know nothing of Concourse: run-drop-in starts them on either library.
+    .executableTarget(name: "echo-load", dependencies: ["CBench"]),
+    // Finished programs that know nothing of Concourse: the driver starts them on either library.
     .executableTarget(name: "bench-concurrency", dependencies: ["CBench"]),
     .executableTarget(name: "bench-oversubscribed", dependencies: ["CBench"]),
-    .executableTarget(name: "hello-swift", dependencies: ["CBench"]),
+    .executableTarget(
+      name: "hello-swift", dependencies: ["CBench"], path: "Sources/hello", exclude: ["hello.c"]),
   ],
   swiftLanguageModes: [.v6]
 )
@@ -50,5 +55,6 @@ if !incumbentOnly {
     .executableTarget(
       name: "bench-concourse",
       dependencies: ["CBench", .product(name: "Concourse", package: "concourse")],
+      exclude: rowsInC,
       swiftSettings: [.define("CONCOURSE")]))
 }

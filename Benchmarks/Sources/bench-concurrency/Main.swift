@@ -1,29 +1,48 @@
 import CBench
-import Glibc
 
-/// Swift Concurrency as the toolchain ships it, on whichever libdispatch.so the loader is told to take.
-/// Measures one row and ends, as the other programs do.
-///
-/// The main function runs on the main actor, hence on the main queue, which the library services.
+/// One question about Swift Concurrency as the toolchain ships it, on whichever libdispatch.so the loader finds.
+struct Row: Sendable {
+  let name: String
+  /// Operations of a full pass.
+  let count: Int
+  let question: String
+  /// Does the work once, off the main actor, and verifies it.
+  let pass: @concurrent @Sendable (Int) async -> Void
+
+  init(
+    _ name: String, count: Int, _ question: String, pass: @escaping @concurrent @Sendable (Int) async -> Void
+  ) {
+    self.name = name
+    self.count = count
+    self.question = question
+    self.pass = pass
+  }
+
+  static let all = tasks + actors
+
+  var figures: [Figure] { [Figure(name, .nanoseconds, question)] }
+
+  /// The measuring loop, with a shorter warm-up.
+  func measure(_ scale: Scale) async -> Measurement {
+    let count = scale.count(count)
+    var passes = bench_passes()
+    while bench_next_pass(&passes) {
+      let operations = passes.begun == 1 ? max(count / 10, 1) : count
+      let start = now()
+      await pass(operations)
+      bench_record(&passes, now() - start)
+    }
+    return Measurement(value: Double(passes.quickest) / Double(count), operations: count, check: count)
+  }
+}
+
 @main
 enum Main {
+  /// Runs on the main actor, hence on the main queue, which the library services.
   static func main() async {
-    var quick = false
-    var name: String?
-    var arguments = CommandLine.arguments.dropFirst()
-    while let argument = arguments.popFirst() {
-      switch argument {
-      case "--list":
-        for row in Row.all { print("\(row.name)\tns\t\(row.question)") }
-        return
-      case "--library": exit(bench_print_dispatch_libraries())
-      case "--quick": quick = true
-      case "--row": name = arguments.popFirst()
-      default: fail("usage: --list | --library | --row NAME [--quick]")
-      }
+    let request = Request(rows: Row.all.map { ($0.name, $0.figures) })
+    for row in Row.all where row.name == request.row {
+      request.answer(row.figures, [await row.measure(request.scale)])
     }
-    guard let row = Row.all.first(where: { $0.name == name }) else { fail("no such row; --list names them") }
-    let count = quick ? max(row.count / 10, 1) : row.count
-    print("\(row.name) \(await row.quickestPass(count)) \(count) \(count)")
   }
 }

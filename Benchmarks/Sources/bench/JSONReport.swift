@@ -1,13 +1,10 @@
-/// The report for programs: the same numbers, unrounded. Names and units are plain words, and
-/// questions and failures are escaped, so no JSON library is needed.
+/// The report for programs: the same numbers, unrounded.
 struct JSONReport {
-  let results: [RowResult]
-  let summary: Summary
-  let limits: Limits
+  let part: Suite.Result
   let options: Options
 
   var text: String {
-    let rows = results.map(row).joined(separator: ",\n    ")
+    let (rows, summary) = (part.rows.map(row).joined(separator: ",\n    "), part.summary)
     return """
       {
         "rounds": \(options.rounds),
@@ -18,7 +15,7 @@ struct JSONReport {
         "smallestRatio": \(number(summary.smallest?.ratio)),
         "smallestRow": \(summary.smallest.map { quoted($0.row.name) } ?? "null"),
         "geometricMean": \(number(summary.geometricMean)),
-        "geometricMeanExpected": \(limits.geometricMean),
+        "geometricMeanExpected": \(summary.geometricMeanLimit),
         "missed": [\(summary.missed.map(quoted).joined(separator: ", "))],
         "failures": [\(summary.failures.map(quoted).joined(separator: ", "))]
       }
@@ -52,7 +49,6 @@ struct JSONReport {
     case .partOfIncumbent(let most): ("incumbent", most)
     case .most(let most): ("most", most)
     case .report: ("report", nil)
-    case .geometricMean(let least): ("mean", least)
     }
   }
 

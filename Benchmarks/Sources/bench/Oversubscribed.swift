@@ -1,18 +1,15 @@
 import Glibc
 
-/// Waits of one program on two libraries, beside processes that compute: how late things become where there
-/// are more threads than processors. Each library with and without the right to raise its threads.
+/// Waits of one program on two libraries, beside processes that compute: how late a wait becomes where there are more
+/// threads than processors. Each library with and without the right to raise its threads.
 struct Oversubscribed {
-  static let program = "bench-oversubscribed"
   /// Busy processes beside the program.
   static let loads = [0, 2, 8]
-  /// Within these the difference is noise: it is no worse.
+  /// Within these limits a difference is noise.
   static let (mostRatio, mostDifference) = (1.25, 10.0)
 
-  let incumbent: Library
-  let concourse: Library
-  /// The folder with the programs.
-  let programs: String
+  let libraries: Libraries
+  let program: String
   let options: Options
 
   /// What the program may do: as it was started, or without the capability to raise its threads.
@@ -21,58 +18,51 @@ struct Oversubscribed {
     case none = "unprivileged"
   }
 
-  /// Microseconds of all rounds on one library.
-  private struct Samples {
-    var values: [Double] = []
-    func quantile(_ part: Double) -> Double {
-      let sorted = values.sorted()
-      return sorted[min(Int(Double(sorted.count) * part), sorted.count - 1)]
-    }
-  }
-
-  func run() throws(Failure) -> DropIn.Result {
-    let path = "\(programs)/\(Self.program)"
-    for library in [incumbent, concourse] { try library.verifyMapped(by: path) }
-    let rows = try output(of: path, ["--list"], on: incumbent).split(separator: "\n")
-      .map { String($0.prefix { $0 != "\t" }) }.filter(options.wants(row:))
+  /// Prints a table for each privilege, then PASS or what was worse. Returns the exit status.
+  func run() throws(Failure) -> Int32 {
+    try libraries.verifyMapped(by: program)
+    let rows = try Contestant(name: "", program: program, library: libraries.both[0].library).rows()
+      .map(\.name).filter(options.wants(row:))
     guard !rows.isEmpty else { throw Failure("no row has such a name") }
-    var result = DropIn.Result()
+    var tables: [String] = []
+    var worse: [String] = []
     for privilege in geteuid() == 0 ? [Privilege.none, .asStarted] : [.none] {
       var lines = [
         [privilege.rawValue, "busy", "incumbent", "p99", "Concourse", "p99", "ratio", "of p99", ""]
       ]
       for row in rows {
         for load in Self.loads {
-          let (cells, holds) = try measure(row, beside: load, privilege, path)
+          let (cells, holds) = try measure(row, beside: load, privilege)
           lines.append(cells)
-          if !holds { result.missed.append("\(privilege.rawValue) \(row) \(load)") }
+          if !holds { worse.append("\(privilege.rawValue) \(row) \(load)") }
         }
       }
-      result.parts.append(table(lines))
+      tables.append(table(lines))
     }
-    return result
+    print((tables + [verdict(missed: worse)]).joined(separator: "\n\n"))
+    return options.check && !worse.isEmpty ? 1 : 0
   }
 
   private func measure(
-    _ row: String, beside load: Int, _ privilege: Privilege, _ path: String
+    _ row: String, beside load: Int, _ privilege: Privilege
   ) throws(Failure) -> (cells: [String], holds: Bool) {
-    let busy = try BusyProcesses(load, path)
+    let busy = try BusyProcesses(load, program)
     defer { busy.end() }
-    var command = [path, "--row", row]
+    var command = [program, "--row", row]
     if privilege == .none && geteuid() == 0 {
       command = ["/usr/bin/setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"] + command
     }
-    var samples = [Samples(), Samples()]
+    // Microseconds of all rounds, for each library.
+    var samples: [[Double]] = [[], []]
     for _ in 1...options.rounds {
-      for (index, library) in [incumbent, concourse].enumerated() {
-        let text = try output(of: command[0], Array(command.dropFirst()), on: library)
+      for (index, entry) in libraries.both.enumerated() {
+        let text = try output(of: command[0], Array(command.dropFirst()), on: entry.library)
         let values = text.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
-        guard !values.isEmpty else { throw Failure("\(path) --row \(row): cannot read: \(text)") }
-        samples[index].values += values.map { $0 / 1_000 }
+        guard !values.isEmpty else { throw Failure("\(program) --row \(row): cannot read: \(text)") }
+        samples[index] += values.map { $0 / 1_000 }
       }
     }
-    let (theirs, ours) = (samples[0], samples[1])
-    let quantiles = [0.5, 0.99].map { (theirs.quantile($0), ours.quantile($0)) }
+    let quantiles = [0.5, 0.99].map { (quantile(samples[0], $0), quantile(samples[1], $0)) }
     let holds = quantiles.allSatisfy {
       $0.1 <= $0.0 * Self.mostRatio || $0.1 <= $0.0 + Self.mostDifference
     }
@@ -85,24 +75,20 @@ struct Oversubscribed {
   }
 }
 
-/// Processes that compute beside what is measured. Each ends with this program, whatever becomes of it.
-private final class BusyProcesses {
+private func quantile(_ values: [Double], _ part: Double) -> Double {
+  values.sorted()[min(Int(Double(values.count) * part), values.count - 1)]
+}
+
+/// Processes that compute beside the measured program. Each ends with this program, however it ends.
+private struct BusyProcesses {
   private var children: [pid_t] = []
 
   init(_ count: Int, _ program: String) throws(Failure) {
-    for _ in 0..<count {
-      var actions = posix_spawn_file_actions_t()
-      posix_spawn_file_actions_init(&actions)
-      defer { posix_spawn_file_actions_destroy(&actions) }
-      children.append(try start(program, ["--busy"], environment: ownEnvironment(), &actions))
-    }
+    for _ in 0..<count { children.append(try start(program, ["--busy"], on: nil)) }
   }
 
   func end() {
     for child in children { kill(child, SIGKILL) }
     for child in children { _ = status(of: child) }
-    children = []
   }
-
-  deinit { end() }
 }

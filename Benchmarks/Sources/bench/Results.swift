@@ -1,15 +1,8 @@
 import Glibc
 
-/// What one run measured, as it is published: `Benchmarks/RESULTS.md`, the chart of ten rows beside it, and the table of
-/// the same rows in `README.md`. All three are written from the same numbers or not at all.
+/// The published results of one run: `Benchmarks/RESULTS.md`, the chart of ten rows beside it, and the table of the same
+/// rows in `README.md`. All three are written from the same numbers or not at all.
 struct Results {
-  /// The rows of one program and what they are headed with.
-  struct Part {
-    let heading: String
-    let rows: [RowResult]
-    let summary: Summary
-  }
-
   /// The ten rows of README and the chart, in words.
   private static let chosen = [
     ("serial-async-one-producer", "`async` onto a serial queue"),
@@ -25,10 +18,8 @@ struct Results {
   ]
   private static let (beginning, end) = ("<!-- results -->", "<!-- end of results -->")
 
-  let parts: [Part]
+  let parts: [Suite.Result]
   let startUp: [StartUp.Result]
-  /// Names of the rivals that took part.
-  let rivals: [String]
   let options: Options
 
   /// Writes the three files into the checkout at `root`.
@@ -94,11 +85,10 @@ struct Results {
     """
   }
 
-  private func text(_ part: Part) -> String {
-    let names = rivals.filter { name in part.rows.contains { $0.least[name] != nil } }
-    let head = ["row", "toolchain", "Concourse", "ratio"] + names.map { "\($0) / Concourse" }
+  private func text(_ part: Suite.Result) -> String {
+    let head = ["row", "toolchain", "Concourse", "ratio"] + part.rivals.map { "\($0) / Concourse" }
     let rows = part.rows.map { result in
-      cells(["`\(result.row.name)`"] + comparison(result) + names.map { ratio(result.ratio(to: $0)) })
+      cells(["`\(result.row.name)`"] + comparison(result) + part.rivals.map { ratio(result.ratio(to: $0)) })
     }
     let mean = part.summary.geometricMean.map { "\nGeometric mean of the rows about speed: \(fixed($0, 2))." }
     return (["## \(part.heading)\n", cells(head), cells(head.map { _ in "---" })] + rows + [mean ?? ""])
@@ -147,16 +137,43 @@ struct Results {
   }
 }
 
-func readText(_ path: String) throws(Failure) -> String {
-  guard let file = fopen(path, "r") else { throw Failure("\(path): \(errorText())") }
-  defer { fclose(file) }
-  var bytes: [UInt8] = []
-  while case let byte = fgetc(file), byte != EOF { bytes.append(UInt8(byte)) }
-  return String(decoding: bytes, as: UTF8.self)
-}
+/// Rows as pairs of bars: the toolchain's time at full length, that of Concourse in proportion. The colours are readable
+/// on light and dark pages.
+private struct Chart {
+  let bars: [(words: String, row: RowResult)]
 
-func writeText(_ text: String, to path: String) throws(Failure) {
-  guard let file = fopen(path, "w") else { throw Failure("\(path): \(errorText())") }
-  let written = fwrite(text, 1, text.utf8.count, file)
-  guard fclose(file) == 0, written == text.utf8.count else { throw Failure("\(path): \(errorText())") }
+  private static let (left, full, step, height) = (270.0, 360.0, 34.0, 11.0)
+
+  var text: String {
+    let bottom = Double(bars.count) * Self.step + 34
+    // The bar of a slower row is longer than the toolchain's; all bars have one scale.
+    let longest = bars.map { 1 / ($0.row.ratio ?? 1) }.reduce(1, max)
+    return """
+      <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 \(short(bottom))" font-family="sans-serif" font-size="13">
+      <style>
+        text { fill: #57606a } .theirs { fill: #8c959f } .ours { fill: #e8590c }
+        @media (prefers-color-scheme: dark) { text { fill: #b1bac4 } .theirs { fill: #6e7681 } .ours { fill: #ff8a3d } }
+      </style>
+      \(bars.enumerated().map { pair($0.offset, $0.element, scale: Self.full / longest) }.joined(separator: "\n"))
+      <rect class="theirs" x="270" y="\(short(bottom - 20))" width="11" height="11"/>
+      <text x="287" y="\(short(bottom - 10))">the toolchain's Dispatch</text>
+      <rect class="ours" x="450" y="\(short(bottom - 20))" width="11" height="11"/>
+      <text x="467" y="\(short(bottom - 10))">Concourse: less is better</text>
+      </svg>
+
+      """
+  }
+
+  private func pair(_ index: Int, _ bar: (words: String, row: RowResult), scale: Double) -> String {
+    let top = Double(index) * Self.step + 6
+    let ratio = bar.row.ratio ?? 1
+    let words = bar.words.filter { $0 != "`" }
+    let (theirs, ours) = (scale, max(scale / ratio, 1))
+    return """
+      <text x="\(short(Self.left - 10))" y="\(short(top + 16))" text-anchor="end">\(words)</text>
+      <rect class="theirs" x="270" y="\(short(top))" width="\(short(theirs))" height="11"/>
+      <rect class="ours" x="270" y="\(short(top + Self.height + 1))" width="\(short(ours))" height="11"/>
+      <text x="\(short(Self.left + max(theirs, ours) + 8))" y="\(short(top + 16))">\(fixed(ratio, ratio < 10 ? 2 : 1))×</text>
+      """
+  }
 }

@@ -1,17 +1,17 @@
+import CBench
 import Glibc
 
-/// What it costs that a program starts on the library at all: wall time from posix_spawn to the end of
-/// the program. Start-up is judged by the difference, not by the ratio, and by medians: the minimum
-/// would hide what is done late on most runs.
+/// Wall time from posix_spawn to the end of a program that does next to nothing. Judged by the difference, not by the
+/// ratio, and by medians: a minimum would hide what is late on most runs.
 struct StartUp {
-  /// The most that Concourse may take longer.
+  /// The most that Concourse may take longer, in milliseconds.
   static let limit = 0.25
-  static let programs = ["hello-c", "hello-swift"]
 
-  let incumbent: Library
-  let concourse: Library
-  let runs: Int
+  let program: String
+  let folder: String
+  let libraries: Libraries
 
+  /// Medians, in milliseconds.
   struct Result {
     let program: String
     let incumbent: Double
@@ -20,7 +20,7 @@ struct StartUp {
     var difference: Double { concourse - incumbent }
     var holds: Bool { difference <= StartUp.limit }
 
-    /// What the table shows.
+    /// A row of the table.
     var cells: [String] {
       [
         program, "\(fixed(incumbent, 2)) ms", "\(fixed(concourse, 2)) ms",
@@ -30,39 +30,32 @@ struct StartUp {
     }
   }
 
-  /// Medians, in milliseconds, of programs that were seen to do what they should.
-  func measure(_ program: String, at path: String) throws(Failure) -> Result {
-    for library in [incumbent, concourse] {
-      let said = try output(of: path, [], on: library)
-      guard said == "hello\n" else { throw Failure("\(program) on \(library.path) said: \(said)") }
+  func measure(runs: Int) throws(Failure) -> Result {
+    var times: [[Double]] = [[], []]
+    for (_, library) in libraries.both {
+      let printed = try output(of: "\(folder)/\(program)", [], on: library)
+      guard printed == "hello\n" else { throw Failure("\(program) on \(library.path) printed: \(printed)") }
     }
-    var times: [(incumbent: Double, concourse: Double)] = []
-    // The first run of either reads files that the later ones find in memory.
+    // The first run on either library reads files that the later ones find in memory.
     for run in 0...runs {
-      let pair = (try milliseconds(path, on: incumbent), try milliseconds(path, on: concourse))
-      if run > 0 { times.append(pair) }
+      for (index, entry) in libraries.both.enumerated() {
+        let time = try milliseconds(on: entry.library)
+        if run > 0 { times[index].append(time) }
+      }
     }
-    return Result(
-      program: program, incumbent: median(times.map(\.incumbent)), concourse: median(times.map(\.concourse)))
+    return Result(program: program, incumbent: median(times[0]), concourse: median(times[1]))
   }
 
-  private func milliseconds(_ program: String, on library: Library) throws(Failure) -> Double {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
-    let begin = now()
-    let status = status(of: try start(program, [], environment: library.environment, &actions))
-    let time = now() - begin
+  private func milliseconds(on library: Library) throws(Failure) -> Double {
+    let begin = bench_now()
+    let child = try start("\(folder)/\(program)", [], on: library) {
+      posix_spawn_file_actions_addopen(&$0, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+    }
+    let status = status(of: child)
+    let time = bench_now() - begin
     guard status == 0 else { throw Failure("\(program) on \(library.path): \(ending(status))") }
     return Double(time) / 1e6
   }
-}
-
-private func now() -> Int {
-  var time = timespec()
-  clock_gettime(CLOCK_MONOTONIC, &time)
-  return time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 private func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }

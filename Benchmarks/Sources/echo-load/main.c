@@ -1,28 +1,198 @@
 // Load for a TCP echo server, the same for every server: one thread, one epoll set, every byte compared.
 #define _GNU_SOURCE
-#include "client.h"
-#include "options.h"
+#include "cbench.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdint.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <time.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef IP_BIND_ADDRESS_NO_PORT
+#define IP_BIND_ADDRESS_NO_PORT 24
+#endif
+
+// MARK: Options
+
+static const char usage[] =
+    "usage: echo-load --port=N [--host=ADDRESS] [--connections=N] [--size=BYTES]\n"
+    "                 [--round-trips=N] [--passes=N] | [--churn=N]\n"
+    "\n"
+    "Puts a TCP echo server under load from one thread and compares every byte that comes back.\n"
+    "\n"
+    "  --host=ADDRESS    an IPv4 address (127.0.0.1)\n"
+    "  --connections=N   connections open at the same time (1)\n"
+    "  --size=BYTES      bytes of a message (128)\n"
+    "  --round-trips=N   messages there and back in a pass, shared out evenly (10000); each connection\n"
+    "                    has one message in flight\n"
+    "  --passes=N        timed passes after one warm-up pass; the quickest counts (3)\n"
+    "  --churn=N         no passes: open N connections in all, each for a single round trip\n"
+    "\n"
+    "Prints the nanoseconds of the quickest pass (with --churn: of everything) and the number of bytes\n"
+    "that came back in all passes. Exit status: 0; 1 the server failed; 2 the command line is wrong.\n";
+
+static const char *host = "127.0.0.1";
+static long port, connections = 1, round_trips = 10000, passes = 3, size = 128;
+// Connections to open in all; 0: open `connections` and keep them.
+static long churn;
+
+static const struct option {
+  const char *name;
+  long *value, least, most;
+} options[] = {
+    {"--port=", &port, 1, 65535},
+    {"--connections=", &connections, 1, 1000000},
+    {"--round-trips=", &round_trips, 1, 1000000000},
+    {"--passes=", &passes, 1, 1000},
+    {"--size=", &size, 1, 1 << 30},
+    {"--churn=", &churn, 1, 1000000000},
+};
+
+static void set(const struct option *option, const char *value) {
+  char *end;
+  *option->value = strtol(value, &end, 10);
+  if (*value && !*end && *option->value >= option->least && *option->value <= option->most) return;
+  fprintf(stderr, "echo-load: %s needs a number from %ld to %ld\n", option->name, option->least, option->most);
+  exit(2);
+}
+
+static void parse(const char *word) {
+  if (strcmp(word, "--help") == 0) {
+    fputs(usage, stdout);
+    exit(0);
+  }
+  if (strncmp(word, "--host=", 7) == 0) {
+    host = word + 7;
+    return;
+  }
+  for (size_t index = 0; index < sizeof options / sizeof *options; index++) {
+    size_t length = strlen(options[index].name);
+    if (strncmp(word, options[index].name, length) != 0) continue;
+    set(&options[index], word + length);
+    return;
+  }
+  fprintf(stderr, "echo-load: no such option: %s\n%s", word, usage);
+  exit(2);
+}
+
+// Ends the program with a message: `what` failed, for the reason in errno unless that is 0.
+static _Noreturn void fail(const char *what) {
+  fprintf(stderr, errno ? "echo-load: %s: %s\n" : "echo-load: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+// MARK: Clients
+
+// One connection to the server, with at most one message in flight.
+struct client {
+  int descriptor;
+  // Events that epoll watches it for.
+  unsigned watched;
+  // Numbers the messages, so that no two in a row are alike.
+  unsigned sequence;
+  // Bytes of the message that were sent, and that came back.
+  long sent, received;
+  // Round trips left in this pass.
+  long trips;
+};
+
+static int epoll;
+static struct sockaddr_in server = {.sin_family = AF_INET};
+static struct client *clients;
+// Random bytes; a message is a window into them.
+static unsigned char *pattern;
+static long bytes;
+
+static void watch(struct client *client, unsigned events, int operation) {
+  struct epoll_event event = {.events = events, .data = {.ptr = client}};
+  if (epoll_ctl(epoll, operation, client->descriptor, &event) != 0) fail("epoll_ctl");
+  client->watched = events;
+}
+
+static void want(struct client *client, unsigned events) {
+  if (client->watched != events) watch(client, events, EPOLL_CTL_MOD);
+}
+
+// Begins to connect. Loopback clients take their source addresses in turn: one address has too few ports for many short
+// connections, since a port stays in use for a while after the connection's end.
+static void open_client(struct client *client, unsigned number) {
+  int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+  if (descriptor < 0) fail("socket");
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (ntohl(server.sin_addr.s_addr) >> 24 == 127) {
+    struct sockaddr_in source = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK + number % 16)}};
+    setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    if (bind(descriptor, (struct sockaddr *)&source, sizeof source) != 0) fail("bind");
+  }
+  if (connect(descriptor, (struct sockaddr *)&server, sizeof server) != 0 && errno != EINPROGRESS) fail("connect");
+  client->descriptor = descriptor;
+  // Writable once connected.
+  watch(client, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
+}
+
+static void close_client(struct client *client) {
+  // The epoll set drops a client with its only descriptor.
+  if (close(client->descriptor) != 0) fail("close");
+  client->descriptor = -1;
+}
+
+static unsigned char *message(struct client *client) {
+  unsigned start = (unsigned)(client - clients) * 131 + client->sequence * 17;
+  return pattern + start % 4096;
+}
+
+static void send_more(struct client *client) {
+  while (client->sent < size) {
+    ssize_t count =
+        send(client->descriptor, message(client) + client->sent, (size_t)(size - client->sent), MSG_NOSIGNAL);
+    if (count >= 0) {
+      client->sent += count;
+    } else if (errno == EAGAIN) {
+      want(client, EPOLLIN | EPOLLOUT);
+      return;
+    } else if (errno != EINTR) {
+      fail("send");
+    }
+  }
+  want(client, EPOLLIN);
+}
+
+// Begins a message: sends as much of it as the kernel takes.
+static void start_message(struct client *client) {
+  client->sequence++;
+  client->sent = client->received = 0;
+  send_more(client);
+}
+
+// Reads and sends what is possible now. Returns whether the whole message has come back.
+static bool continue_message(struct client *client) {
+  static unsigned char buffer[1 << 16];
+  if (client->sent < size) send_more(client);
+  ssize_t count = recv(client->descriptor, buffer, sizeof buffer, 0);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (count < 0) fail("recv");
+  errno = 0;
+  if (count == 0) fail("the server closed a connection");
+  if (client->received + count > client->sent) fail("more came back than was sent");
+  if (memcmp(buffer, message(client) + client->received, (size_t)count) != 0)
+    fail("other bytes came back than were sent");
+  client->received += count;
+  bytes += count;
+  return client->received == size;
+}
+
+// MARK: Load
 
 enum { batch = 256, patience = 60000 };
 
-static long now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * 1000000000L + time.tv_nsec;
-}
-
-// Waits for events; a server that is silent for a minute has failed.
-static int await(struct load *load, struct epoll_event *events) {
-  int count = epoll_wait(load->epoll, events, batch, patience);
+// Waits for events. A server that is silent for a minute has failed.
+static int await(struct epoll_event *events) {
+  int count = epoll_wait(epoll, events, batch, patience);
   if (count < 0 && errno == EINTR) return 0;
   if (count < 0) fail("epoll_wait");
   errno = 0;
@@ -30,103 +200,95 @@ static int await(struct load *load, struct epoll_event *events) {
   return count;
 }
 
-// Every client makes its share of the round trips: a server that starves some is as slow as those are.
-static long pass(struct load *load, const struct options *options) {
+// Connects all clients, and returns when each has had an answer, so that the server has accepted it.
+static void open_all(void) {
   struct epoll_event events[batch];
-  long share = options->round_trips / options->connections, unfinished = options->connections;
-  long start = now();
-  for (int index = 0; index < options->connections; index++) {
-    load->clients[index].trips = share + (index < options->round_trips % options->connections);
-    if (load->clients[index].trips > 0) start_message(load, &load->clients[index]);
+  // Not more at once than fit into a listener's backlog.
+  long opened = 0, answered = 0;
+  while (answered < connections) {
+    for (; opened < connections && opened - answered < 100; opened++) open_client(&clients[opened], (unsigned)opened);
+    int count = await(events);
+    for (int index = 0; index < count; index++) {
+      struct client *client = events[index].data.ptr;
+      if (!client->sequence) start_message(client);
+      else if (continue_message(client)) answered++;
+    }
+  }
+}
+
+// Every client makes its share of the round trips: a server that starves a client is as slow as that client.
+static long pass(void) {
+  struct epoll_event events[batch];
+  long share = round_trips / connections, unfinished = connections, start = bench_now();
+  for (long index = 0; index < connections; index++) {
+    clients[index].trips = share + (index < round_trips % connections);
+    if (clients[index].trips > 0) start_message(&clients[index]);
     else unfinished--;
   }
   while (unfinished > 0) {
-    int count = await(load, events);
+    int count = await(events);
     for (int index = 0; index < count; index++) {
       struct client *client = events[index].data.ptr;
-      if (!continue_message(load, client)) continue;
-      if (--client->trips > 0) start_message(load, client);
+      if (!continue_message(client)) continue;
+      if (--client->trips > 0) start_message(client);
       else unfinished--;
     }
   }
-  return now() - start;
+  return bench_now() - start;
 }
 
-// Connects all clients, and returns when each has had an answer: then the server has accepted it.
-static void open_all(struct load *load, const struct options *options) {
-  struct epoll_event events[batch];
-  // Not more at once than fit into a listener's backlog.
-  int opened = 0, answered = 0;
-  while (answered < options->connections) {
-    for (; opened < options->connections && opened - answered < 100; opened++)
-      open_client(load, &load->clients[opened], (unsigned)opened);
-    int count = await(load, events);
-    for (int index = 0; index < count; index++) {
-      struct client *client = events[index].data.ptr;
-      if (!client->sequence) start_message(load, client);
-      else if (continue_message(load, client)) answered++;
-    }
-  }
+static long quickest_pass(void) {
+  open_all();
+  struct bench_passes loop = {.timed = (int)passes};
+  while (bench_next_pass(&loop)) bench_record(&loop, pass());
+  for (long index = 0; index < connections; index++) close_client(&clients[index]);
+  return loop.quickest;
 }
 
-static long churn(struct load *load, const struct options *options) {
+static long open_and_close(void) {
   struct epoll_event events[batch];
-  long opened = 0, closed = 0, start = now();
-  for (; opened < options->connections && opened < options->churn; opened++)
-    open_client(load, &load->clients[opened], (unsigned)opened);
-  while (closed < options->churn) {
-    int count = await(load, events);
+  long opened = 0, closed = 0, start = bench_now();
+  for (; opened < connections && opened < churn; opened++) open_client(&clients[opened], (unsigned)opened);
+  while (closed < churn) {
+    int count = await(events);
     for (int index = 0; index < count; index++) {
       struct client *client = events[index].data.ptr;
-      // Not connected yet: now it is.
+      // Watched for writing with nothing sent: it has just connected.
       if (client->watched == (EPOLLIN | EPOLLOUT) && client->sent == 0) {
-        start_message(load, client);
-      } else if (continue_message(load, client)) {
-        close_client(load, client);
+        start_message(client);
+      } else if (continue_message(client)) {
+        close_client(client);
         client->sent = 0;
         closed++;
-        if (opened < options->churn) open_client(load, client, (unsigned)opened++);
+        if (opened < churn) open_client(client, (unsigned)opened++);
       }
     }
   }
-  return now() - start;
+  return bench_now() - start;
 }
 
 int main(int count, char **words) {
-  struct options options = parse_options(count, words);
-  struct load load = {.size = options.size, .server = {.sin_family = AF_INET}};
-  load.server.sin_port = htons((uint16_t)options.port);
+  for (int index = 1; index < count; index++) parse(words[index]);
+  if (!port) {
+    fprintf(stderr, "echo-load: --port is missing\n");
+    return 2;
+  }
+  server.sin_port = htons((uint16_t)port);
   errno = 0;
-  if (inet_pton(AF_INET, options.host, &load.server.sin_addr) != 1) fail("--host is no IPv4 address");
+  if (inet_pton(AF_INET, host, &server.sin_addr) != 1) fail("--host is not an IPv4 address");
 
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  load.epoll = epoll_create1(EPOLL_CLOEXEC);
-  if (load.epoll < 0) fail("epoll_create1");
-  load.clients = calloc((size_t)options.connections, sizeof *load.clients);
-  load.pattern = malloc((size_t)options.size + 4096);
-  if (!load.clients || !load.pattern) fail("memory");
+  bench_raise_descriptor_limit();
+  epoll = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll < 0) fail("epoll_create1");
+  clients = calloc((size_t)connections, sizeof *clients);
+  pattern = malloc((size_t)size + 4096);
+  if (!clients || !pattern) fail("memory");
   uint64_t state = 88172645463325252;
-  for (long index = 0; index < options.size + 4096; index++) {
+  for (long index = 0; index < size + 4096; index++) {
     state = state * 6364136223846793005 + 1442695040888963407;
-    load.pattern[index] = (unsigned char)(state >> 56);
+    pattern[index] = (unsigned char)(state >> 56);
   }
-
-  long best = 0;
-  if (options.churn) {
-    best = churn(&load, &options);
-  } else {
-    open_all(&load, &options);
-    pass(&load, &options);
-    for (int index = 0; index < options.passes; index++) {
-      long time = pass(&load, &options);
-      if (index == 0 || time < best) best = time;
-    }
-    for (int index = 0; index < options.connections; index++) close_client(&load, &load.clients[index]);
-  }
-  printf("%ld %ld\n", best, load.bytes);
+  long nanoseconds = churn ? open_and_close() : quickest_pass();
+  printf("%ld %ld\n", nanoseconds, bytes);
   return fflush(stdout) == 0 ? 0 : 1;
 }

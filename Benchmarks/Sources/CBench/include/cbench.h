@@ -1,70 +1,112 @@
 #ifndef CBENCH_H
 #define CBENCH_H
 
+// What all benchmark programs share, whatever their language: the clock, the measuring loop, the work of the echo and
+// file rows, and system calls that Swift cannot express.
+
+#include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
-// What the benchmarks need and Swift cannot say, and what every contestant must do in the same words.
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-// Costs nothing and does nothing, but the compiler must assume that it uses `value` and touches
-// memory: a loop around it cannot be removed, and a result handed to it cannot be computed away.
-// The rivals' programs use the same construct, so an "empty body" is the same body everywhere.
+// MARK: Measuring
+
+// The monotonic clock in nanoseconds.
+static inline long bench_now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+// The measuring loop: one warm-up pass, which starts the runtime's threads and fills the allocator's caches, then three
+// timed passes, of which the quickest counts. A pass times its own core, so that it can prepare and verify outside of
+// the timed part.
+//
+//   struct bench_passes passes = {0};
+//   while (bench_next_pass(&passes)) {
+//     long start = bench_now();
+//     ...
+//     bench_record(&passes, bench_now() - start);
+//   }
+struct bench_passes {
+  // Passes after the warm-up; 0 stands for three.
+  int timed;
+  int begun;
+  // Nanoseconds of the quickest timed pass.
+  long quickest;
+};
+
+static inline bool bench_next_pass(struct bench_passes *passes) {
+  return passes->begun++ <= (passes->timed ? passes->timed : 3);
+}
+
+static inline void bench_record(struct bench_passes *passes, long nanoseconds) {
+  if (passes->begun == 2 || nanoseconds < passes->quickest) passes->quickest = nanoseconds;
+}
+
+// Costs nothing and does nothing, but the compiler must assume that it uses `value` and touches memory: a loop around
+// it cannot be removed, and a result passed to it must be computed. It is the "empty body" of every program.
 static inline void bench_opaque(long value) { __asm__ volatile("" : : "r"(value) : "memory"); }
 
-// Keeps huge pages out of a memory row: one of them would count 2 MiB for a few bytes.
-// Returns 0 when the kernel agreed.
-int bench_forbid_huge_pages(void);
-
-// Hands the allocator's free pages back to the kernel, so that what stays resident is in use.
-void bench_trim_heap(void);
+// Runs `body` on two threads of its own, which start together, each pinned to a core: unpinned, the kernel may run both
+// on one core, and nothing contends. Returns the nanoseconds from the first start to the last end.
+long bench_time_two_threads(void (*body)(void *context, int thread), void *context);
 
 // How many cores the calling thread may use.
 int bench_core_count(void);
 
-// Keeps the calling thread on one of the cores it may use: the index-th, counted round.
-// Returns 0 when the kernel agreed.
-int bench_pin_to_core(int index);
+// MARK: Process
 
-// The environment for a child process. (Swift 6 refuses the global variable itself.)
-char *_Nullable *_Nonnull bench_environment(void);
+// Keeps huge pages out of a memory row: one of them would count 2 MiB for a few bytes. Returns 0 on success.
+int bench_forbid_huge_pages(void);
 
-// Prints the path of each libdispatch that this process has mapped, the one that answers calls first: one
-// line each. Returns 0, or what the program should exit with.
+// Returns the allocator's free pages to the kernel, so that what stays resident is in use.
+void bench_trim_heap(void);
+
+// Raises the soft limit of open descriptors to the hard limit.
+void bench_raise_descriptor_limit(void);
+
+// Prints the path of each libdispatch that this process has mapped, one line each; the first is the one that answers
+// calls. Returns the exit status for the program.
 int bench_print_dispatch_libraries(void);
 
 // Computes until the parent ends or kills this process, `seconds` at most.
-void bench_stay_busy(unsigned seconds) __attribute__((noreturn, swift_name("bench_stay_busy(until:)")));
+void bench_stay_busy(unsigned seconds) __attribute__((noreturn));
 
-// Raises the soft limit of open descriptors to the hard one. Returns the limit then in force.
-long bench_raise_descriptor_limit(void);
+// MARK: Echo rows: the listening socket and the clients are the same for all contestants
 
-// Echo rows: the listening socket and the clients are the same for all contestants.
+// Opens a non-blocking TCP socket that listens on the loopback interface, and stores its port in `port`. -1: errno.
+int bench_listen(int *port);
 
-// A listening TCP socket on the loopback interface, non-blocking; its port goes to `port`. -1: errno.
-int bench_listen(int *_Nonnull port);
-
-// The next connection, non-blocking and without delay for small messages; -1 and EAGAIN: none waits.
+// Accepts the next connection, non-blocking and without delay for small messages. -1 and EAGAIN: there is none.
 int bench_accept(int listener);
 
-// Starts the program echo-load, which lies beside the calling program, and waits for its end. It opens
-// the connections and makes `passes` + 1 passes of `trips` round trips each, the first as a warm-up.
-// The nanoseconds of the quickest pass go to `nanoseconds`, all bytes that came back (and were
-// compared) to `bytes`. Returns 0; -1 if anything was wrong, which is then on standard error.
-int bench_run_echo_load(
-    int port, int connections, long trips, int passes, long *_Nonnull nanoseconds, long *_Nonnull bytes);
+// Runs the program echo-load, which is in the folder of the calling program, to its end. It opens the connections and
+// makes a warm-up pass and `passes` timed passes of `trips` round trips each. Stores the nanoseconds of the quickest
+// pass in `nanoseconds` and the number of bytes that came back (all compared) in `bytes`. Returns 0; or -1 after a
+// message on standard error.
+int bench_run_echo_load(int port, int connections, long trips, int passes, long *nanoseconds, long *bytes);
 
-// File rows.
+// MARK: File rows
 
-// A file without a name in TMPDIR (or /tmp), full of data that differ from page to page, in the page
-// cache and written back. It is gone once it is closed. Returns a descriptor at offset 0; -1: errno.
+// Creates a file without a name in TMPDIR (or /tmp), full of data that differ from page to page, in the page cache and
+// written back. It is gone once it is closed. Returns a descriptor at offset 0. -1: errno.
 int bench_make_cached_file(long bytes);
 
-// Adds up one byte of each 512 of `count` bytes that stand at `offset` of a file: cheap beside copying
-// them, but wrong as soon as a page is missing, doubled or in the wrong place.
-static inline uint64_t bench_sample(const uint8_t *_Nonnull bytes, long count, long offset) {
+// Adds up one byte of each 512 of the `count` bytes at `offset` of a file: cheap beside copying them, but wrong as soon
+// as a page is missing, doubled or in the wrong place.
+static inline uint64_t bench_sample(const uint8_t *bytes, long count, long offset) {
   uint64_t sum = 0;
   for (long at = (512 - offset % 512) % 512; at < count; at += 512)
     sum += (uint64_t)(bytes[at] + 1) * (uint64_t)((offset + at) / 512 + 1);
   return sum;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

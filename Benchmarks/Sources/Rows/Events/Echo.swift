@@ -4,28 +4,109 @@ import Glibc
 extension Row {
   /// - Parameter trips: round trips in a pass, shared out over the connections.
   static func echo(connections: Int, trips: Int) -> Row {
-    let plural = connections == 1 ? "connection" : "connections"
-    return Row(
-      "echo-\(connections)-\(plural)", .nanoseconds,
+    Row(
+      "echo-\(connections)-\(connections == 1 ? "connection" : "connections")", count: trips,
       "TCP echo server, a read source and a serial queue for each connection: wall time for a round trip"
-    ) { scale in
-      let trips = scale.count(trips)
+    ) { trips in
       let passes = 3
-      _ = bench_raise_descriptor_limit()
+      bench_raise_descriptor_limit()
       let server = EchoServer()
       var nanoseconds = 0
       var bytes = 0
       // The clients are a program in C with a process of its own: they cost each runtime the same.
       let failure = bench_run_echo_load(
         server.port, Int32(connections), trips, Int32(passes), &nanoseconds, &bytes)
-      verify(failure, equals: 0, "the load ran to its end")
+      verify(failure, equals: 0, "the load's status")
       server.stop()
-      // One more of each connection: it tells the load that it is accepted.
+      // Each connection makes one more round trip, by which the load knows that it is accepted.
       verify(bytes, equals: (connections + (passes + 1) * trips) * 128, "bytes that came back")
       verify(server.bytes.value, equals: bytes, "bytes that the server echoed")
       verify(server.accepted.value, equals: connections, "connections accepted")
-      return Measurement(
-        value: Double(nanoseconds) / Double(trips), operations: trips, check: bytes)
+      return Measurement(value: Double(nanoseconds) / Double(trips), operations: trips, check: bytes)
     }
+  }
+}
+
+/// A server as one writes it with sources: one for the listening socket, one for each connection. An event means one
+/// read and one write, as in the rival's epoll loop.
+///
+/// SAFETY: its own fields never change after init; the counters change on `queue` only.
+private final class EchoServer: @unchecked Sendable {
+  let port: Int32
+  let accepted = Cell()
+  /// Bytes echoed on connections that have ended.
+  let bytes = Cell()
+  private let queue = DispatchQueue(label: "echo.accept")
+  /// Entered for the listener and each connection.
+  private let open = DispatchGroup()
+  private let listener: any DispatchSourceRead
+
+  init() {
+    var port: Int32 = 0
+    let descriptor = bench_listen(&port)
+    verify(descriptor >= 0, equals: true, "the server listens")
+    self.port = port
+    listener = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+    open.enter()
+    listener.setEventHandler { [unowned self] in accept(from: descriptor) }
+    listener.setCancelHandler { [open] in
+      close(descriptor)
+      open.leave()
+    }
+    listener.resume()
+  }
+
+  /// Returns when the clients have closed all connections and the server has released them.
+  func stop() {
+    listener.cancel()
+    open.wait()
+    queue.sync {}
+  }
+
+  private func accept(from descriptor: Int32) {
+    while true {
+      let connection = bench_accept(descriptor)
+      guard connection >= 0 else {
+        verify(errno, equals: EAGAIN, "errno of accept")
+        return
+      }
+      accepted.add(1)
+      serve(connection)
+    }
+  }
+
+  private func serve(_ connection: Int32) {
+    open.enter()
+    let echoed = Cell()
+    let source = DispatchSource.makeReadSource(
+      fileDescriptor: connection, queue: DispatchQueue(label: "echo.connection"))
+    source.setEventHandler {
+      // The source keeps itself alive by this reference until it is cancelled.
+      if !echoOnce(on: connection, counting: echoed) { source.cancel() }
+    }
+    source.setCancelHandler { [queue, bytes, open] in
+      close(connection)
+      queue.async {
+        bytes.add(echoed.value)
+        open.leave()
+      }
+    }
+    source.resume()
+  }
+}
+
+/// Reads once and writes the bytes back. Returns whether there may be more.
+private func echoOnce(on connection: Int32, counting echoed: Cell) -> Bool {
+  // The most that Swift takes from the stack, and as much as the rival's buffer has.
+  withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 16) { buffer in
+    // SAFETY: both calls stay within the buffer, which lives until the closure returns.
+    let count = read(connection, buffer.baseAddress, buffer.count)
+    guard count > 0 else {
+      if count < 0 { verify(errno, equals: EAGAIN, "errno of read") }
+      return count < 0
+    }
+    verify(write(connection, buffer.baseAddress, count), equals: count, "bytes written")
+    echoed.add(count)
+    return true
   }
 }

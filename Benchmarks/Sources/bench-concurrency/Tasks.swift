@@ -1,0 +1,105 @@
+import Dispatch
+
+extension Row {
+  static let tasks = [
+    taskGroupFanOut,
+    asyncLet,
+    detachedTask,
+    taskYield,
+    taskSleepStorm,
+    continuationFromQueue,
+  ]
+
+  private static let taskGroupFanOut = Row(
+    "task-group-fan-out", count: 1_000_000,
+    "a million child tasks of one group, until all results are in"
+  ) { count in
+    let sum = await withTaskGroup(of: Int.self) { group in
+      for index in 0..<count { group.addTask { index } }
+      return await group.reduce(0, +)
+    }
+    verify(sum, equals: sumOfIndices(below: count), "the sum of the results")
+  }
+
+  private static let asyncLet = Row(
+    "async-let", count: 200_000,
+    "two async lets, then both results: time for one of the two"
+  ) { count in
+    var sum = 0
+    for index in 0..<(count / 2) {
+      async let even = echo(2 * index)
+      async let odd = echo(2 * index + 1)
+      sum += await even + odd
+    }
+    verify(sum, equals: sumOfIndices(below: count / 2 * 2), "the sum of both")
+  }
+
+  private static let detachedTask = Row(
+    "detached-task", count: 200_000,
+    "start a detached task, wait for its value"
+  ) { count in
+    var sum = 0
+    for index in 0..<count { sum += await Task.detached { index }.value }
+    verify(sum, equals: sumOfIndices(below: count), "the sum of the results")
+  }
+
+  private static let taskYield = Row(
+    "task-yield", count: 400_000,
+    "four tasks yield to one another: time for a yield"
+  ) { count in
+    let yields = await withTaskGroup(of: Int.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          var yields = 0
+          for _ in 0..<(count / 4) {
+            await Task.yield()
+            yields += 1
+          }
+          return yields
+        }
+      }
+      return await group.reduce(0, +)
+    }
+    verify(yields, equals: count / 4 * 4, "yields")
+  }
+
+  private static let taskSleepStorm = Row(
+    "task-sleep-storm", count: 100_000,
+    "100,000 tasks sleep 1 ms each at the same time, until all are awake"
+  ) { count in
+    let start = now()
+    let early = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<count {
+        group.addTask {
+          let asleep = now()
+          do {
+            try await Task.sleep(nanoseconds: 1_000_000)
+          } catch {
+            fail("a sleep ended with \(error)")
+          }
+          return now() - asleep < 1_000_000
+        }
+      }
+      return await group.reduce(into: 0) { early, isEarly in early += isEarly ? 1 : 0 }
+    }
+    verify(early, equals: 0, "tasks that woke early")
+    verify(now() - start >= 1_000_000, equals: true, "the last task did not wake early")
+  }
+
+  private static let continuationFromQueue = Row(
+    "continuation-from-queue", count: 50_000,
+    "a task waits for a callback that a serial queue runs"
+  ) { count in
+    let queue = DispatchQueue(label: "callbacks")
+    var sum = 0
+    for index in 0..<count {
+      sum += await withCheckedContinuation { continuation in
+        queue.async { continuation.resume(returning: index) }
+      }
+    }
+    verify(sum, equals: sumOfIndices(below: count), "the sum of the callbacks' values")
+  }
+}
+
+@concurrent
+private func echo(_ value: Int) async -> Int { value }
