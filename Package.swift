@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// One runtime: CConcourse (what Swift cannot say), ConcourseRuntime (the engine and the public types),
-// ConcourseABI (the C interface over it) and Concourse (the module users import). DESIGN.md is the map.
+// One runtime: CConcourse (what Swift cannot say), ConcourseRuntime (queues and their pool), ConcourseEvents (sources,
+// data and I/O), ConcourseABI (the C interface over them) and Concourse (the module users import). DESIGN.md is the map.
 
 let package = Package(
   name: "concourse",
@@ -27,23 +27,26 @@ let package = Package(
     .target(
       name: "ConcourseRuntime", dependencies: ["CConcourse"],
       exclude: [
-        "Coordination/README.md", "Data/README.md", "EventLoop/README.md", "IO/README.md", "Park/README.md",
-        "Primitives/README.md", "Queue/README.md", "RootQueue/README.md", "Source/README.md",
-        "Submit/README.md", "Worker/README.md", "Worker/MONITOR.md",
+        "Coordination/README.md", "Park/README.md", "Primitives/README.md", "Queue/README.md",
+        "Node/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
       ]),
+    // Its idle workers wait for events through the protocol `EventDriver`, which this module implements.
+    .target(
+      name: "ConcourseEvents", dependencies: ["ConcourseRuntime", "CConcourse"],
+      exclude: ["Data/README.md", "EventLoop/README.md", "IO/README.md", "Source/README.md"]),
     .target(
       name: "Concourse",
       dependencies: [
-        "ConcourseRuntime", .target(name: "ConcourseABI", condition: .when(traits: ["WholeProcess"])),
+        "ConcourseEvents", .target(name: "ConcourseABI", condition: .when(traits: ["WholeProcess"])),
       ], exclude: ["README.md"]),
 
     // `DispatchData` as Foundation's `DataProtocol`: apart, so that the rest stays free of Foundation.
-    .target(name: "ConcourseFoundation", dependencies: ["ConcourseRuntime"]),
+    .target(name: "ConcourseFoundation", dependencies: ["ConcourseEvents"]),
 
     // The C interface: `@c` functions over the same engine, and its data symbols.
     .target(name: "CConcourseABI"),
     .target(
-      name: "ConcourseABI", dependencies: ["ConcourseRuntime", "CConcourseABI"], exclude: ["README.md"],
+      name: "ConcourseABI", dependencies: ["ConcourseEvents", "CConcourseABI"], exclude: ["README.md"],
       linkerSettings: [.linkedLibrary("BlocksRuntime")]),
 
     // Only for the shared library: it takes itself out of LD_PRELOAD.
@@ -66,8 +69,8 @@ let package = Package(
     .executableTarget(name: "concourse-names"),
     .plugin(name: "ConcourseNames", capability: .buildTool(), dependencies: ["concourse-names"]),
 
-    // Unit, stress and crash tests of the engine; their folders mirror Sources.
-    .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseRuntime"]),
+    // Unit, stress and crash tests of ConcourseRuntime and ConcourseEvents; their folders mirror those of Sources.
+    .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseEvents"]),
 
     .testTarget(name: "ConcourseNamesTests", dependencies: ["concourse-names"]),
 
@@ -78,7 +81,7 @@ let package = Package(
     // against the engine and once against the toolchain's Dispatch. No test here links Concourse itself,
     // which would put the toolchain's Dispatch onto it; Tests/Package.swift is the package that does.
     .testTarget(
-      name: "ConformanceOnConcourse", dependencies: ["ConcourseRuntime", "ConcourseFoundation"],
+      name: "ConformanceOnConcourse", dependencies: ["ConcourseEvents", "ConcourseFoundation"],
       path: "Tests/ConformanceOnConcourse", swiftSettings: [.define("CONCOURSE")]),
     .testTarget(name: "ConformanceOnIncumbent", path: "Tests/ConformanceOnIncumbent"),
 
@@ -89,10 +92,9 @@ let package = Package(
       name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"],
       path: "Tests/Model/ConcourseModel",
       exclude: [
-        "Coordination/README.md", "Park/README.md", "Queue/README.md", "RootQueue/README.md",
-        "Submit/README.md", "Worker/README.md", "Worker/MONITOR.md",
-        "Park/Spin.swift", "Worker/CPUQuota.swift", "Worker/CgroupTree.swift",
-        "RootQueue/Runtime+Process.swift",
+        "Coordination/README.md", "Park/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
+        "Queue/README.md", "Node/README.md",
+        "Park/Spin.swift", "Pool/CPUQuota.swift", "Pool/CgroupTree.swift", "Pool/Runtime+Process.swift",
       ]),
     .testTarget(
       name: "ConcourseModelTests", dependencies: ["ConcourseModel"],

@@ -1,7 +1,7 @@
 // The C names of the classes in Apple's Dispatch module, for code that uses them.
 // swift-format-ignore-file: TypeNamesShouldBeCapitalized
 
-public import ConcourseRuntime
+public import ConcourseEvents
 
 /// C name of `DispatchObject`.
 public typealias dispatch_object_t = DispatchObject

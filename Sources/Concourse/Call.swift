@@ -1,4 +1,4 @@
-internal import ConcourseRuntime
+internal import ConcourseEvents
 internal import Synchronization
 
 /// A closure that runs as an item of a queue while a task awaits it.

@@ -1,4 +1,4 @@
-public import ConcourseRuntime
+public import ConcourseEvents
 
 extension DispatchGroup {
   /// Waits until the group is empty. Returns at once if it is, else when the count next reaches zero.

@@ -1,2 +1,2 @@
 // The module that programs import. It re-exports the engine's interface.
-@_exported public import ConcourseRuntime
+@_exported public import ConcourseEvents

@@ -1,6 +1,6 @@
 #if WholeProcess
   internal import ConcourseABI
-  public import ConcourseRuntime
+  public import ConcourseEvents
   public import Dispatch
 
   // Converts between queues of this module and of the toolchain's. Both names stand for one queue in one runtime, so

@@ -1,4 +1,4 @@
-public import ConcourseRuntime
+public import ConcourseEvents
 
 extension DispatchQueue {
   /// Runs a closure as an item of this queue and returns its result.

@@ -1,4 +1,4 @@
-public import ConcourseRuntime
+public import ConcourseEvents
 
 // Every queue is a task executor; serial queues are serial executors too. Swift calls `enqueue` in either role, and the
 // job must then run in that same role: a job in the wrong role makes one extra executor switch at each of its calls. So

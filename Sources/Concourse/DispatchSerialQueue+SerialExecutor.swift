@@ -1,4 +1,4 @@
-public import ConcourseRuntime
+public import ConcourseEvents
 
 /// Serial queues and workloops run actors. A workloop runs the jobs of the highest priority first.
 ///

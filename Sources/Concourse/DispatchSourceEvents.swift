@@ -1,4 +1,4 @@
-public import ConcourseRuntime
+public import ConcourseEvents
 
 /// The events of one source as an asynchronous sequence, for `for await`.
 ///

@@ -1,4 +1,4 @@
-internal import ConcourseRuntime
+internal import ConcourseEvents
 internal import Synchronization
 
 /// Passes a source's events to a waiting task, one at a time. The source is suspended while no task waits, so every

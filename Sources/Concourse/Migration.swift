@@ -3,7 +3,7 @@
 // ambiguously, where Foundation is imported too.
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation, AlwaysUseLowerCamelCase
 
-public import ConcourseRuntime
+public import ConcourseEvents
 public import Glibc
 
 @available(*, unavailable, renamed: "DispatchQueue.init(label:qos:attributes:autoreleaseFrequency:target:)")

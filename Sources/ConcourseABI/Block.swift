@@ -1,5 +1,5 @@
 internal import CConcourseABI
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 /// A block as the C interface passes it: a function that takes the block as its context.
 struct Block {

@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // (Functions carry their C names.)
 
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 // io.h: creating channels. An unknown type or a relative path returns NULL without calling the cleanup handler. Every
 // other error goes to the cleanup handler, which may be NULL.

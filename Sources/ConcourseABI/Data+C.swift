@@ -2,7 +2,7 @@
 // (Functions carry their C names.)
 
 internal import CConcourseABI
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 // data.h. Functions return NULL when there is no memory for a copy of the bytes.
 

@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // (Functions carry their C names.)
 
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 // io.h: single operations, and operations on existing channels. Lengths and water marks above `Int.max` become
 // negative, which the engine treats as no limit.

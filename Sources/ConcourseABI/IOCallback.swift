@@ -1,4 +1,4 @@
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 // The I/O callbacks of C programs. A callback borrows its data object for the duration of the call.
 

@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // (Functions carry their C names.)
 
-internal import ConcourseRuntime
+internal import ConcourseEvents
 internal import Synchronization
 
 // Reference counting below the dispatch types: for dispatch objects, and for counted objects that programs allocate

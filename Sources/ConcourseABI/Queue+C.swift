@@ -2,7 +2,7 @@
 // (Functions carry their C names.)
 
 internal import CConcourseABI
-internal import ConcourseRuntime
+internal import ConcourseEvents
 internal import Glibc
 
 // queue.h: creating and querying queues; the main queue.

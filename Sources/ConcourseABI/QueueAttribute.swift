@@ -2,7 +2,7 @@
 // (Functions carry their C names.)
 
 internal import CConcourseABI
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 /// The attributes of a new queue. C refers to each combination by an address in the table
 /// `_dispatch_queue_attr_concurrent`, so equal combinations are equal pointers. NULL means a plain serial queue.

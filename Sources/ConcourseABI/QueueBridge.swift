@@ -1,5 +1,5 @@
 internal import CConcourseABI
-package import ConcourseRuntime
+package import ConcourseEvents
 
 /// Converts between a queue of this library and the toolchain's Swift object for the same queue.
 ///

@@ -1,4 +1,4 @@
-internal import ConcourseRuntime
+internal import ConcourseEvents
 internal import Glibc
 internal import Synchronization
 

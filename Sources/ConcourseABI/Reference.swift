@@ -1,5 +1,5 @@
 internal import CConcourseABI
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 // Converts between C references and objects. A reference is the object's address, except for objects that C programs
 // know by the address of a data symbol: the main queue and empty data.

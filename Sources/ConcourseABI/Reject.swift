@@ -1,4 +1,4 @@
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 /// The C interface's traps. Each message begins with the name of the function that was called.
 enum Reject {

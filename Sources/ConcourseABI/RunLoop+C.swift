@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // (Functions carry their C names.)
 
-internal import ConcourseRuntime
+internal import ConcourseEvents
 internal import Glibc
 
 // Functions that run loops call. Foundation's run loop uses these names.

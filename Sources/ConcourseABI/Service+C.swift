@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // (Functions carry their C names.)
 
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 // queue_private.h: the quality of service of inactive queues and sources.
 

@@ -2,7 +2,7 @@
 // (Functions carry their C names.)
 
 internal import CConcourseABI
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 // source.h
 

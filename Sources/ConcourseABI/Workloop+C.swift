@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // (Functions carry their C names.)
 
-internal import ConcourseRuntime
+internal import ConcourseEvents
 
 // workloop.h and the private functions of workloops.
 

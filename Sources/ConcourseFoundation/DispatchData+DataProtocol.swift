@@ -1,4 +1,4 @@
-public import ConcourseRuntime
+public import ConcourseEvents
 public import FoundationEssentials
 
 /// Foundation's view of data. `Data(data)`, `append(contentsOf: data)` and other users of `DataProtocol` copy the bytes

@@ -8,10 +8,8 @@ struct NamesTests {
   @Test("the plugin's file has every name that both Concourse and the toolchain's Dispatch have")
   func complete() throws {
     let scratch = try Scratch()
-    let ours = try scratch.topLevelNames(of: "Concourse").merging(
-      scratch.topLevelNames(of: "ConcourseRuntime")
-    ) {
-      $1
+    let ours = try ["Concourse", "ConcourseEvents", "ConcourseRuntime"].reduce(into: [:]) { all, module in
+      try all.merge(scratch.topLevelNames(of: module)) { $1 }
     }
     let theirs = try scratch.topLevelNames(of: "Dispatch")
     let both = ours.filter { theirs[$0.key] != nil && $0.value != "swift.func.op" }

@@ -4,7 +4,7 @@ import Testing
 
 #if CONCOURSE
   import ConcourseFoundation
-  import ConcourseRuntime
+  import ConcourseEvents
   import FoundationEssentials
 #else
   import Dispatch

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 #if CONCOURSE
-  import ConcourseRuntime
+  import ConcourseEvents
 #else
   import Dispatch
 #endif

@@ -2,7 +2,7 @@
 
 #if CONCOURSE
 
-  import ConcourseRuntime
+  import ConcourseEvents
   import Glibc
   import Testing
 

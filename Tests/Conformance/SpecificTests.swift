@@ -3,7 +3,7 @@
 import Testing
 
 #if CONCOURSE
-  import ConcourseRuntime
+  import ConcourseEvents
 #else
   import Dispatch
 #endif

@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 #if CONCOURSE
-  import ConcourseRuntime
+  import ConcourseEvents
 #else
   import Dispatch
 #endif

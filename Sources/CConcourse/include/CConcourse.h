@@ -52,6 +52,14 @@ enum {
   CONCOURSE_EXIT_PAST = 2,
 };
 
+/// Where the program has ConcourseEvents: makes what that module makes on first use, and stores its `EventDriver`.
+extern void concourse_make_event_driver(void *_Nonnull driver) __attribute__((weak));
+
+/// Calls `concourse_make_event_driver` if the program has it.
+static inline void concourse_find_event_driver(void *_Nonnull driver) {
+  if (concourse_make_event_driver) concourse_make_event_driver(driver);
+}
+
 extern __thread struct concourse_thread concourse_thread_local
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 

@@ -1,14 +1,14 @@
 /// The base class of the dispatch classes. Queues and sources have a target queue, and can be inactive or suspended.
 ///
 /// On groups and semaphores `activate`, `suspend` and `resume` have no effect. Matching C type: `dispatch_object_t`.
-public class DispatchObject: Hashable, CustomStringConvertible {
+open class DispatchObject: Hashable, CustomStringConvertible {
   /// Rarely used properties, allocated on first use: see `ObjectExtras`.
   @usableFromInline final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
   @usableFromInline package final let kind: ObjectKind
   /// The number of references that C programs hold: see "References of C programs" below.
   @usableFromInline final let references = Atomic<Int32>(0)
 
-  init(kind: ObjectKind) { self.kind = kind }
+  package init(kind: ObjectKind) { self.kind = kind }
 
   deinit { releaseExtras() }
 
@@ -30,24 +30,24 @@ public class DispatchObject: Hashable, CustomStringConvertible {
   /// traps, and so does a target that would close a cycle. Ignored on global queues and the main queue. On groups and
   /// semaphores it sets the queue of the finalizer. Matching C function: `dispatch_set_target_queue`.
   /// - Parameter queue: the new target; nil means the default-QoS global queue.
-  public func setTarget(queue: DispatchQueue?) {
+  open func setTarget(queue: DispatchQueue?) {
     // A group or semaphore runs only its finalizer.
     if kind == .group || kind == .semaphore { objectExtras.setLastQueue(queue) }
   }
 
   /// Starts an initially inactive object; no effect on an active object, or on one without that state.
   /// Matching C function: `dispatch_activate`.
-  public func activate() {}
+  open func activate() {}
 
   /// Increments the suspension count: no further item starts until every suspension is resumed.
   ///
   /// A running item completes. Ignored on global queues and the main queue. Matching C function: `dispatch_suspend`.
-  public func suspend() {}
+  open func suspend() {}
 
   /// Decrements the suspension count; at zero, execution resumes.
   ///
   /// Traps if there is no suspension to resume. Matching C function: `dispatch_resume`.
-  public func resume() {}
+  open func resume() {}
 
   /// Whether two references are the same object.
   public static func == (a: DispatchObject, b: DispatchObject) -> Bool { a === b }
@@ -56,7 +56,7 @@ public class DispatchObject: Hashable, CustomStringConvertible {
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
   /// A description for debugging: class and address.
-  public var description: String {
+  open var description: String {
     "<\(type(of: self)): 0x\(String(UInt(bitPattern: ObjectIdentifier(self)), radix: 16))>"
   }
 }
@@ -95,7 +95,7 @@ package enum ObjectKind: UInt8 {
     }
   }
   /// Whether the items of the queue never overlap.
-  var isSerial: Bool { self != .concurrent && self != .global }
+  package var isSerial: Bool { self != .concurrent && self != .global }
   /// Whether the queue keeps its items itself and runs them on a target. The other queues are the ends of
   /// hierarchies.
   var isLane: Bool { self != .global && !isServedByCaller }

@@ -3,7 +3,7 @@
 ///
 /// Handlers with C functions retain the extras too, since they are called with the current context and may outlive
 /// the object. The finalizer runs after the last of these references.
-class ObjectExtras {
+package class ObjectExtras {
   final let lock = Lock()
   private var context: UnsafeMutableRawPointer?
   private var contextOfEvents: UnsafeMutableRawPointer?
@@ -11,24 +11,24 @@ class ObjectExtras {
   /// The queue on which the finalizer runs.
   private var lastQueue: DispatchQueue?
 
-  final var currentContext: UnsafeMutableRawPointer? {
+  package final var currentContext: UnsafeMutableRawPointer? {
     get { lock.withLock { context } }
     set { lock.withLock { context = newValue } }
   }
 
   /// The context for event handlers: that at the setting of the handler, or at activation if that came later.
-  final var eventContext: UnsafeMutableRawPointer? { lock.withLock { contextOfEvents } }
+  package final var eventContext: UnsafeMutableRawPointer? { lock.withLock { contextOfEvents } }
 
-  final func settleEventContext() { lock.withLock { contextOfEvents = context } }
+  package final func settleEventContext() { lock.withLock { contextOfEvents = context } }
 
   final func setFinalizer(_ function: ContextFunction?) {
     lock.withLock { finalizer = function }
   }
 
-  final var hasFinalizer: Bool { lock.withLock { finalizer != nil } }
+  package final var hasFinalizer: Bool { lock.withLock { finalizer != nil } }
 
   /// Sets the queue on which the finalizer runs; nil means the default global queue.
-  final func setLastQueue(_ queue: DispatchQueue?) {
+  package final func setLastQueue(_ queue: DispatchQueue?) {
     var other = queue
     lock.withLock { swap(&lastQueue, &other) }
     // Release the former queue outside the lock.
@@ -46,10 +46,10 @@ class ObjectExtras {
 
 extension DispatchObject {
   /// The extras, allocated on first use.
-  final var objectExtras: ObjectExtras { uncountedExtras.takeUnretainedValue() }
+  package final var objectExtras: ObjectExtras { uncountedExtras.takeUnretainedValue() }
 
   /// As `objectExtras`, unretained, for calls that do not outlive the object.
-  final var uncountedExtras: Unmanaged<ObjectExtras> { uncountedExtrasIfAny ?? makeExtras() }
+  package final var uncountedExtras: Unmanaged<ObjectExtras> { uncountedExtrasIfAny ?? makeExtras() }
 
   @inline(never)
   private final func makeExtras() -> Unmanaged<ObjectExtras> {
@@ -64,7 +64,7 @@ extension DispatchObject {
   }
 
   /// The extras, if allocated, unretained, for calls that do not outlive the object.
-  final var uncountedExtrasIfAny: Unmanaged<ObjectExtras>? {
+  package final var uncountedExtrasIfAny: Unmanaged<ObjectExtras>? {
     // ORDERING: acquiring; pairs with the releasing compare-exchange in `makeExtras`.
     // SAFETY: only `makeExtras` and `releaseExtras` write the reference; the object retains the extras once.
     extrasReference.load(ordering: .acquiring).map { .fromOpaque($0) }

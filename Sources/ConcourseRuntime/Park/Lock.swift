@@ -2,38 +2,43 @@
 ///
 /// A holder runs a few dozen instructions, and no client code. The word is 0 when free, 1 when held, and 2 when held
 /// and a thread may be sleeping on it.
-struct Lock: ~Copyable {
-  private let word = Atomic<UInt32>(0)
+@usableFromInline
+package struct Lock: ~Copyable, Sendable {
+  @usableFromInline let word: Atomic<UInt32>
 
-  @inline(__always)
-  func lock() {
+  // Inlined into ConcourseEvents.
+  @inlinable
+  package init() { word = Atomic(0) }
+
+  @inlinable @inline(__always)
+  package func lock() {
     // ORDERING: acquiring; pairs with the releasing exchange in `unlock`, which publishes the guarded data.
     if word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged { return }
     lockSlowly()
   }
 
-  @inline(__always)
-  func tryLock() -> Bool {
+  @inlinable @inline(__always)
+  package func tryLock() -> Bool {
     // ORDERING: acquiring as in `lock`; the relaxed load first keeps failing attempts from writing the cache line.
     word.load(ordering: .relaxed) == 0
       && word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
   }
 
-  @inline(__always)
-  func unlock() {
+  @inlinable @inline(__always)
+  package func unlock() {
     // ORDERING: releasing; pairs with the acquiring operations in `lock`, `tryLock` and `lockSlowly`.
     if word.exchange(0, ordering: .releasing) == 2 { Futex.wake(word, count: 1) }
   }
 
-  @inline(__always)
-  func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+  @inlinable @inline(__always)
+  package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
     lock()
     defer { unlock() }
     return try body()
   }
 
-  @inline(never)
-  private func lockSlowly() {
+  @inline(never) @usableFromInline
+  func lockSlowly() {
     for _ in 0..<Spin.lockRounds {
       Processor.pause()
       if tryLock() { return }

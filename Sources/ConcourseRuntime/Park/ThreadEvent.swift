@@ -2,7 +2,7 @@
 ///
 /// The waiter may free the event as soon as the signal is visible, so the signaller's exchange is its last access to
 /// this memory. The futex call that may follow uses the address only as a key.
-struct ThreadEvent: ~Copyable {
+package struct ThreadEvent: ~Copyable {
   private enum Word {
     static let unset: UInt32 = 0
     static let set: UInt32 = 1
@@ -10,6 +10,8 @@ struct ThreadEvent: ~Copyable {
   }
 
   private let word = Atomic<UInt32>(Word.unset)
+
+  package init() {}
 
   /// Resets the event. Only its waiter calls this, while no signal can be in flight.
   func reset() {
@@ -22,7 +24,7 @@ struct ThreadEvent: ~Copyable {
     word.load(ordering: .acquiring) == Word.set
   }
 
-  func signal() {
+  package func signal() {
     // ORDERING: acquiring and releasing; pairs with the acquiring operations of the waiter, and publishes everything
     // before it. If it reads `asleep`, it follows the waiter's announcement.
     if word.exchange(Word.set, ordering: .acquiringAndReleasing) == Word.asleep {
@@ -31,7 +33,7 @@ struct ThreadEvent: ~Copyable {
   }
 
   /// Waits for the signal. Spins first, then notifies the pool and sleeps.
-  func wait() {
+  package func wait() {
     if Spin.wait(rounds: Spin.waitRounds, until: { isSet }) { return }
     BlockedSection.run { _ = sleep(until: .never) }
   }
@@ -56,5 +58,16 @@ struct ThreadEvent: ~Copyable {
       }
       if isSet { return true }
     }
+  }
+}
+
+/// A stretch in which the calling thread sleeps in a wait of the engine. A worker gives its processor to another worker
+/// meanwhile, so that the thread that will wake it can run.
+package enum BlockedSection {
+  package static func run(_ sleep: () -> Void) {
+    guard let worker = WorkerThread.current else { return sleep() }
+    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker) }
+    sleep()
+    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker) }
   }
 }

@@ -6,4 +6,4 @@
 /// (Tests/Model) can put a type in its place whose every operation is a
 /// scheduling point of a deterministic scheduler.
 @usableFromInline
-typealias Atomic<Value: AtomicRepresentable> = Synchronization.Atomic<Value>
+package typealias Atomic<Value: AtomicRepresentable> = Synchronization.Atomic<Value>

@@ -1,12 +1,12 @@
 internal import Glibc
 
 /// The clocks of Dispatch, in nanoseconds.
-enum Clock {
+package enum Clock {
   /// Time since boot without the time asleep (`CLOCK_MONOTONIC` on Linux).
-  static func uptime() -> UInt64 { read(CLOCK_MONOTONIC) }
+  package static func uptime() -> UInt64 { read(CLOCK_MONOTONIC) }
 
   /// Time since 1970 (`CLOCK_REALTIME`); it may be set forwards and backwards.
-  static func wall() -> UInt64 { read(CLOCK_REALTIME) }
+  package static func wall() -> UInt64 { read(CLOCK_REALTIME) }
 
   /// Time since boot, time asleep included (`CLOCK_BOOTTIME`).
   static func sinceStart() -> UInt64 { read(CLOCK_BOOTTIME) }
@@ -15,7 +15,7 @@ enum Clock {
   ///
   /// The answer nearly always comes from a clock that advances at the kernel's ticks and costs a quarter of the others.
   /// If the ticks are further apart than assumed here, a time that has passed may seem not to have, never the reverse.
-  static func hasPassed(_ time: UInt64, isWall: Bool) -> Bool {
+  package static func hasPassed(_ time: UInt64, isWall: Bool) -> Bool {
     let longestTick: UInt64 = 10_000_000
     let lagging = read(isWall ? CLOCK_REALTIME_COARSE : CLOCK_MONOTONIC_COARSE)
     if time <= lagging { return true }

@@ -5,9 +5,10 @@ internal import Glibc
 ///
 /// Matching system call: `futex(2)`, private to the process, with absolute deadlines, so a spurious wake-up never
 /// prolongs a wait.
-enum Futex {
+@usableFromInline
+package enum Futex {
   /// Why a wait returned.
-  enum Outcome {
+  package enum Outcome {
     /// Woken, the word had another value, or the kernel woke us for no reason: look again.
     case lookAgain
     /// The deadline has passed.
@@ -15,7 +16,7 @@ enum Futex {
   }
 
   /// Sleeps while `word` equals `expected`, at most until `deadline`.
-  static func wait(
+  package static func wait(
     _ word: borrowing Atomic<UInt32>, expected: UInt32, deadline: Deadline = .never
   ) -> Outcome {
     // SAFETY: an Atomic is its own storage and is always passed by address, so this is the address
@@ -39,7 +40,8 @@ enum Futex {
   }
 
   /// Wakes up to `count` threads that sleep on `word`.
-  static func wake(_ word: borrowing Atomic<UInt32>, count: Int32) {
+  @usableFromInline
+  package static func wake(_ word: borrowing Atomic<UInt32>, count: Int32) {
     // SAFETY: as in `wait`. The kernel uses the address as a key and never dereferences it here, so a word that has
     // just been freed costs at most a spurious wake-up elsewhere.
     CurrentThread.state.pointee.has_woken = 1

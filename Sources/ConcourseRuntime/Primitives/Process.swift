@@ -2,7 +2,7 @@ internal import CConcourse
 internal import Glibc
 
 /// Facts of the process that a fork changes.
-enum Process {
+package enum Process {
   // ORDERING: relaxed; the words are only rewritten by the fork handler, while the child has one thread.
   private static let identifier = Atomic<UInt32>(UInt32(getpid()))
   private static let forked = Atomic<Bool>(false)
@@ -14,7 +14,7 @@ enum Process {
   }
 
   /// Whether this process is a forked child that has not called exec: it has no worker threads.
-  static var isForkedChild: Bool {
+  package static var isForkedChild: Bool {
     // ORDERING: relaxed; see above.
     forked.load(ordering: .relaxed)
   }
@@ -47,5 +47,31 @@ enum Process {
     if threadsAreForbidden.load(ordering: .relaxed) {
       Trap.clientBug("a worker thread is needed, but the program has forbidden the runtime to make threads")
     }
+  }
+}
+
+/// The machine under the engine.
+package enum Processor {
+  /// Tells the processor that this is a spin loop.
+  @inline(__always)
+  static func pause() { concourse_pause() }
+
+  /// Processors that this process may run on; at least 1.
+  static var affinityCount: Int { Int(concourse_affinity_count()) }
+}
+
+extension Processor {
+  /// Lets another thread have this processor.
+  static func yield() { sched_yield() }
+}
+
+extension Processor {
+  /// A tuning constant. The model uses a smaller one, so that it reaches rare paths.
+  @inline(__always)
+  static func number(_ value: UInt32, inModel: UInt32) -> UInt32 { value }
+
+  /// A setting from the environment, or nil.
+  package static func environment(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
   }
 }

@@ -1,8 +1,8 @@
 internal import Glibc
 
 /// Names for thread creation and for the events road's system calls that can fail for want of resources or in a
-/// sandbox, so that tests can refuse them (SystemScript.swift).
-enum SystemCall: UInt8, CaseIterable {
+/// sandbox, so that tests can refuse them (`SystemScript`).
+package enum SystemCall: UInt8, CaseIterable {
   case epollCreate, epollControl, epollWait, poll
   case timerCreate, timerSet, eventCreate
   case inotifyCreate, inotifyAdd, inotifyRemove
@@ -16,12 +16,12 @@ enum SystemCall: UInt8, CaseIterable {
 }
 
 /// The events road enters the kernel only through this type.
-enum System {
+package enum System {
   /// Makes a call, and repeats it if a signal interrupted it.
   /// - Parameter body: the call; returns its result, or the negated errno.
   /// - Returns: the result, or the negated errno; never `-EINTR`.
   @inline(__always)
-  static func call(_ which: SystemCall, _ body: () -> Int) -> Int {
+  package static func call(_ which: SystemCall, _ body: () -> Int) -> Int {
     while true {
       let result = SystemScript.isActive ? SystemScript.run(which, body) : body()
       if result != -Int(EINTR) { return result }
@@ -30,9 +30,67 @@ enum System {
 
   /// Converts the result of a C library call for `call`.
   @inline(__always)
-  static func result(_ value: Int) -> Int { value >= 0 ? value : -Int(errno) }
+  package static func result(_ value: Int) -> Int { value >= 0 ? value : -Int(errno) }
 
   /// Likewise, for calls that return an `int`.
   @inline(__always)
-  static func result(_ value: Int32) -> Int { value >= 0 ? Int(value) : -Int(errno) }
+  package static func result(_ value: Int32) -> Int { value >= 0 ? Int(value) : -Int(errno) }
+}
+
+/// Lets tests refuse system calls: a refused call fails without being made.
+///
+/// Without refusals it costs one relaxed load for each system call.
+package enum SystemScript {
+  /// The plan for one kind of call.
+  private struct Plan {
+    /// Calls to let through first.
+    var spared: Int
+    /// Calls to refuse after those.
+    var refused: Int
+    let errno: Int32
+  }
+
+  private static let active = Atomic<Bool>(false)
+  // The standard library's, since `Lock` stands above the primitives.
+  private static let state = Mutex((plans: [SystemCall: Plan](), counts: [SystemCall: Int]()))
+
+  @inline(__always)
+  package static var isActive: Bool {
+    // ORDERING: relaxed; a test sets its refusals before it starts the work that meets them.
+    active.load(ordering: .relaxed)
+  }
+
+  /// Lets the next `spared` calls through, and refuses the `times` calls that follow with `errno`.
+  static func refuse(_ call: SystemCall, with errno: Int32, times: Int = .max, after spared: Int = 0) {
+    state.withLock { $0.plans[call] = Plan(spared: spared, refused: times, errno: errno) }
+    // ORDERING: relaxed; as in `isActive`.
+    active.store(true, ordering: .relaxed)
+  }
+
+  /// Removes all refusals and counts.
+  static func clear() {
+    // ORDERING: relaxed; as in `isActive`.
+    active.store(false, ordering: .relaxed)
+    state.withLock { $0 = ([:], [:]) }
+  }
+
+  /// How often `call` has been made or refused since a script became active.
+  static func count(_ call: SystemCall) -> Int { state.withLock { $0.counts[call] ?? 0 } }
+
+  @inline(never)
+  package static func run(_ call: SystemCall, _ body: () -> Int) -> Int {
+    let refusal = state.withLock { state -> Int32? in
+      state.counts[call, default: 0] += 1
+      guard var plan = state.plans[call] else { return nil }
+      defer { state.plans[call] = plan }
+      if plan.spared > 0 {
+        plan.spared -= 1
+        return nil
+      }
+      guard plan.refused > 0 else { return nil }
+      plan.refused -= 1
+      return plan.errno
+    }
+    return refusal.map { -Int($0) } ?? body()
+  }
 }

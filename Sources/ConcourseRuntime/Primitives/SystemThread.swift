@@ -1,7 +1,28 @@
-internal import CConcourse
+public import CConcourse
+
+/// The calling thread, as the engine knows it.
+@usableFromInline
+package enum CurrentThread {
+  /// The engine's per-thread state: one thread-local load, no initialisation.
+  @inlinable
+  package static var state: UnsafeMutablePointer<concourse_thread> {
+    @inline(__always) get { concourse_thread_current() }
+  }
+
+  /// The kernel's thread id; never 0.
+  static var kernelID: UInt32 { concourse_gettid() }
+
+  /// Runs `hook` when this thread exits; the first call on a thread decides.
+  /// - Returns: false if a hook will not run: it has run already, or the system has no key left.
+  static func watchExit(_ hook: @convention(c) () -> Void) -> Bool {
+    let state = Self.state
+    if state.pointee.exit_hook == CONCOURSE_EXIT_UNWATCHED { concourse_watch_exit(hook) }
+    return state.pointee.exit_hook == CONCOURSE_EXIT_WATCHED
+  }
+}
 
 /// The engine's own threads.
-enum SystemThread {
+package enum SystemThread {
   /// Starts a detached thread that runs `entry(argument)` with signals blocked.
   /// - Returns: 0, or the errno if the system has no thread left.
   static func spawn(
@@ -15,7 +36,7 @@ enum SystemThread {
   static func adoptSignals() { concourse_signal_adopt() }
 
   /// Names the calling thread for `ps`, `top` and debuggers; 15 bytes at most.
-  static func setName(_ name: StaticString) {
+  package static func setName(_ name: StaticString) {
     assert(name.utf8CodeUnitCount <= 15, "the system refuses longer names")
     concourse_set_thread_name(UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
   }
@@ -27,7 +48,7 @@ enum SystemThread {
   static func mayTake(nice: Int32) -> Bool { concourse_may_take_nice(nice) }
 
   /// Gives the calling thread a nice value. If the system refuses, the thread keeps the one it has.
-  static func setNice(_ nice: Int32) { _ = concourse_set_nice(nice) }
+  package static func setNice(_ nice: Int32) { _ = concourse_set_nice(nice) }
 
   /// Sets the calling thread's time slice, if the kernel supports it.
   static func setSlice(_ nanoseconds: UInt64) { _ = concourse_set_slice(nanoseconds) }

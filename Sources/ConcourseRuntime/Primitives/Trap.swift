@@ -5,28 +5,28 @@ internal import Glibc
 ///
 /// Swift drops precondition texts in release builds. These reach standard error in every build, as one line in one
 /// `write`; then the process ends with SIGILL, as with the incumbent.
-enum Trap {
+package enum Trap {
   /// The program broke the contract. `message` says what it did, to which object, why that is wrong and what was
   /// observed.
   @inline(never)
-  static func clientBug(_ message: String) -> Never {
+  package static func clientBug(_ message: String) -> Never {
     die("Concourse: BUG IN CLIENT OF DISPATCH: \(message)\n")
   }
 
   /// The runtime broke its own invariant.
   @inline(never)
-  static func runtimeBug(_ message: String) -> Never {
+  package static func runtimeBug(_ message: String) -> Never {
     die("Concourse: BUG IN CONCOURSE: \(message)\n")
   }
 
   /// The system has no memory left for something that the caller cannot do without.
   @inline(never)
-  static func outOfMemory(_ message: String) -> Never {
+  package static func outOfMemory(_ message: String) -> Never {
     die("Concourse: out of memory: \(message)\n")
   }
 
   /// Prints one line on standard error for a fault that the runtime survives, such as a refused thread.
-  static func warn(_ message: String) {
+  package static func warn(_ message: String) {
     write("Concourse: \(message)\n")
   }
 

@@ -128,7 +128,7 @@ public class DispatchQueue: DispatchObject {
   }
 
   /// The level its items are served at, whatever their own.
-  final var level: QoSLevel {
+  package final var level: QoSLevel {
     @inline(__always) get { servedLevel.value }
     set { servedLevel.value = newValue }
   }

@@ -7,7 +7,7 @@ public import CConcourse
 /// queue?". They live on the stack of the thread that runs the item, or of a thread that waits for it.
 @frozen
 @usableFromInline
-struct Frame {
+package struct Frame {
   /// The queue the item was submitted to. Not counted: it is kept alive by whoever runs the item.
   @usableFromInline let queue: Unmanaged<DispatchQueue>
   /// The frame of the synchronous submitter, or nil at the bottom of an asynchronous item.
@@ -53,7 +53,7 @@ struct Frame {
   static func setLevel(_ level: QoSLevel) { current!.pointee.level = level }
 
   /// The level that an asynchronous submission from the calling thread inherits.
-  static var inheritedLevel: QoSLevel {
+  package static var inheritedLevel: QoSLevel {
     @inline(__always) get {
       guard let frame = current else { return .unspecified }
       return frame.pointee.level.propagated
@@ -102,7 +102,7 @@ extension concourse_thread {
 
 extension CurrentThread {
   /// The kernel's thread id, cached; never 0.
-  static var id: UInt32 {
+  package static var id: UInt32 {
     let state = Self.state
     let known = state.pointee.id
     return known != 0 ? known : learnID(state)

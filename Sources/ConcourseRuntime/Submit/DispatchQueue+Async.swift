@@ -54,7 +54,7 @@ extension DispatchQueue {
 
   /// The level at which this queue serves an item.
   @inline(__always)
-  final func servingLevel(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
+  package final func servingLevel(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
     if asked == .unspecified && flags.isEmpty {
       if level == .unspecified { return Frame.inheritedLevel }
       if rule == .exact { return level }
@@ -79,7 +79,7 @@ extension DispatchQueue {
 
 extension DispatchQueue {
   /// Enqueues a node as an item of this queue.
-  final func submit(_ node: NodePointer) {
+  package final func submit(_ node: NodePointer) {
     switch kind {
     case .serial:
       append(node)
@@ -235,7 +235,7 @@ extension DispatchQueue {
   }
 
   @inline(__always)
-  final func makeNode(
+  package final func makeNode(
     _ context: UnsafeMutableRawPointer?, _ function: ContextFunction, barrier: Bool,
     group: Unmanaged<DispatchGroup>?
   ) -> NodePointer {

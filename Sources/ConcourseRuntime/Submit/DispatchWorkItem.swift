@@ -102,7 +102,7 @@ public class DispatchWorkItem {
   public func cancel() {
     state.cancel()
     // A delayed submission would only be skipped later. Submitting it now frees the timer's memory.
-    let calledOff = lock.withLock { () -> [DelayedItem] in
+    let calledOff = lock.withLock { () -> [any DeferredSubmission] in
       guard let followers else { return [] }
       defer { followers.delayed = [] }
       return followers.delayed
@@ -115,7 +115,7 @@ public class DispatchWorkItem {
 
   /// Runs or skips the item, and completes it if this was its first execution.
   @inline(__always)
-  final func execute() {
+  package final func execute() {
     let begun = state.begin()
     if begun.hasBeenWaitedFor {
       Trap.clientBug("a work item was run again after it had been waited for")
@@ -209,7 +209,7 @@ public class DispatchWorkItem {
 
   /// Begins a delayed submission, unless the item has been cancelled.
   /// - Returns: whether it has begun.
-  final func beginDelay(_ submission: DelayedItem, _ begin: () -> Void) -> Bool {
+  package final func beginDelay(_ submission: any DeferredSubmission, _ begin: () -> Void) -> Bool {
     lock.withLock {
       if state.isCancelled { return false }
       makeFollowers().delayed.append(submission)
@@ -219,7 +219,7 @@ public class DispatchWorkItem {
   }
 
   /// Forgets a delayed submission that has become due.
-  final func endDelay(_ submission: DelayedItem) {
+  package final func endDelay(_ submission: any DeferredSubmission) {
     lock.withLock { followers?.delayed.removeAll { $0 === submission } }
   }
 
@@ -232,11 +232,17 @@ public class DispatchWorkItem {
   }
 
   /// A node that runs this item on `queue`. `barrier` makes it a barrier even if the item's flags do not.
-  final func makeNode(for queue: DispatchQueue, group: DispatchGroup?, barrier: Bool = false) -> NodePointer {
+  package final func makeNode(for queue: DispatchQueue, group: DispatchGroup?, barrier: Bool = false) -> NodePointer {
     NodeMagazine.make(
       .item(self), level: queue.servingLevel(level, flags),
       traits: barrier || flags.contains(.barrier) ? .barrier : [], group: group?.enterForItem())
   }
+}
+
+/// A work item's submission that waits for its time.
+package protocol DeferredSubmission: AnyObject, Sendable {
+  /// Submits the item now because it has been cancelled: the skip completes it for its waiters.
+  func callOff()
 }
 
 /// A work item's notifications and delayed submissions. Most items have neither.
@@ -244,7 +250,7 @@ public class DispatchWorkItem {
 final class Followers {
   @exclusivity(unchecked) var notifications = NodeChain()
   /// Delayed submissions, which `cancel` calls off.
-  @exclusivity(unchecked) var delayed: [DelayedItem] = []
+  @exclusivity(unchecked) var delayed: [any DeferredSubmission] = []
 }
 
 extension DispatchWorkItemFlags {

@@ -16,7 +16,7 @@ package enum Deadline: Sendable, Equatable {
   case never
 
   /// Decodes an uptime instant: 0 is immediate, and a value beyond 63 bits (292 years) is never.
-  init(_ time: DispatchTime) {
+  package init(_ time: DispatchTime) {
     if time.rawValue == 0 {
       self = .immediate
     } else if time.rawValue > UInt64(Int64.max) {
@@ -27,7 +27,7 @@ package enum Deadline: Sendable, Equatable {
   }
 
   /// Decodes a wall-clock instant: the earliest one, which C also calls "now", is immediate.
-  init(_ time: DispatchWallTime) {
+  package init(_ time: DispatchWallTime) {
     if time == .distantFuture {
       self = .never
     } else if time == .earliest {

@@ -165,7 +165,7 @@ public struct DispatchWorkItemFlags: OptionSet, Sendable {
 
 /// A quality-of-service class as the engine orders it: a higher raw value is served first.
 @usableFromInline
-enum QoSLevel: UInt8, Comparable {
+package enum QoSLevel: UInt8, Comparable {
   case unspecified = 0
   case background = 1
   case utility = 2
@@ -174,9 +174,9 @@ enum QoSLevel: UInt8, Comparable {
   case userInteractive = 5
 
   @usableFromInline
-  static func < (a: QoSLevel, b: QoSLevel) -> Bool { a.rawValue < b.rawValue }
+  package static func < (a: QoSLevel, b: QoSLevel) -> Bool { a.rawValue < b.rawValue }
 
-  init(_ qosClass: DispatchQoS.QoSClass) {
+  package init(_ qosClass: DispatchQoS.QoSClass) {
     switch qosClass {
     case .background: self = .background
     case .utility: self = .utility

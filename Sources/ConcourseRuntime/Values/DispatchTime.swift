@@ -218,7 +218,7 @@ public enum DispatchTimeInterval: Equatable, Sendable {
   }
 
   /// The span in nanoseconds, saturated to 64 bits; the greatest value for `never`.
-  var saturatedNanoseconds: Int64 {
+  package var saturatedNanoseconds: Int64 {
     switch self {
     case .seconds(let count): Self.saturated(Int64(count), times: 1_000_000_000)
     case .milliseconds(let count): Self.saturated(Int64(count), times: 1_000_000)

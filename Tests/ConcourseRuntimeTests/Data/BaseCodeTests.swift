@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// Base 32 and base 64: the vectors of RFC 4648 and what is not well-formed.

@@ -2,6 +2,7 @@
 
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// Data with a copy of some bytes, in one region.

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// The formats that can be combined, and the resulting objects.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// Random data compared with arrays.

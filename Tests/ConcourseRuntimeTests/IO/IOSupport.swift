@@ -3,6 +3,7 @@
 import Glibc
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// A file that is removed with the value.

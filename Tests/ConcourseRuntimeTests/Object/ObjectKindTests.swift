@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// The layout that the C interface's data symbols rely on (CConcourseABI/include/concourse_abi.h).

@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 typealias FileSystemEvent = DispatchSource.FileSystemEvent

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// The decisions of a source, one transition at a time.

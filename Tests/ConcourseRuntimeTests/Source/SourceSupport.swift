@@ -3,6 +3,7 @@
 import Glibc
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// The data of each call of a source's handler.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 /// Timers on a simulated clock.

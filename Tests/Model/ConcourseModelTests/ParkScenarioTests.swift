@@ -25,8 +25,8 @@ extension ModelSuite {
       Model.setProcessors(1)
       let log = Model.Log<String>()
       let queue = DispatchQueue.global()
-      EventLoop.shared.open { queue.async { log.append("event") } }
-      Model.thread("outside") { for _ in 0..<events { EventLoop.shared.happen() } }
+      ModelEvents.shared.open { queue.async { log.append("event") } }
+      Model.thread("outside") { for _ in 0..<events { ModelEvents.shared.happen() } }
       Model.thread("client") { for _ in 0..<posts { queue.async { log.append("post") } } }
       Model.run()
       Model.check(log.entries.filter { $0 == "post" }.count == posts, "only \(log.entries) ran")

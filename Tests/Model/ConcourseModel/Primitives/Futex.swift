@@ -1,4 +1,5 @@
 /// Sleeping and waking on a 32-bit word, in the model: the comparison and the sleep are one step.
+@usableFromInline
 enum Futex {
   /// Why a wait returned.
   enum Outcome {
@@ -25,6 +26,7 @@ enum Futex {
   }
 
   /// Wakes up to `count` coroutines that sleep on `word`, in the order in which they fell asleep.
+  @usableFromInline
   static func wake(
     _ word: borrowing Atomic<UInt32>, count: Int32, file: StaticString = #fileID, line: UInt = #line
   ) {

@@ -14,6 +14,9 @@ extension Runtime {
   /// The root queues by level: no queue exists before `publish`.
   static var rootTable: UnsafeMutablePointer<Unmanaged<RootQueue>> { roots! }
 
+  /// The execution's double of the event loop.
+  static var eventDriver: (any EventDriver)? { ModelEvents.shared }
+
   static func publish(_ runtime: Runtime) { roots = runtime.roots }
 
   static func startThread(
@@ -25,7 +28,7 @@ extension Runtime {
   ///
   /// Frees what the engine creates once per process and never frees; the model runs thousands of executions.
   static func beginAfresh() {
-    EventLoop.beginAfresh()
+    ModelEvents.beginAfresh()
     guard let last = stored else { return }
     for band in last.bands {
       for worker in band.workers { worker.deinitialize(count: 1).deallocate() }

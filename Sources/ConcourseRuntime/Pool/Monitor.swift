@@ -4,7 +4,7 @@
 /// It moves queues that a busy worker keeps for itself, replaces workers that sleep in calls we do not
 /// know of while work waits, adds a worker now and then when all of them compute without end, spawns
 /// on behalf of lowered threads, retries refused threads, and follows changes of the CPU quota.
-final class Monitor {
+package final class Monitor {
   private enum State {
     static let absent: UInt32 = 0
     static let dormant: UInt32 = 1
@@ -51,7 +51,7 @@ final class Monitor {
   }
 
   /// Starts the event loop's thread on behalf of a lowered thread.
-  func startEventLoop() {
+  package func startEventLoop() {
     // ORDERING: sequentially consistent; as for `Band.wantedThreads`.
     wantsEventLoop.store(true, ordering: .sequentiallyConsistent)
     watch()
@@ -127,7 +127,7 @@ final class Monitor {
   /// even a lowered thread's is better than none.
   private func serveRequests() {
     // ORDERING: acquiring; pairs with the store in `startEventLoop`.
-    if wantsEventLoop.exchange(false, ordering: .acquiring) { EventLoop.shared.startThread() }
+    if wantsEventLoop.exchange(false, ordering: .acquiring) { Runtime.eventDriver?.startThread() }
     for band in Runtime.shared.bands { band.startWantedThreads() }
   }
 

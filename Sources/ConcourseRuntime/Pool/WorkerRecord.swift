@@ -86,14 +86,3 @@ enum WorkerThread {
       || worker.pointee.kept.load(ordering: .relaxed) != nil
   }
 }
-
-/// A stretch in which the calling thread sleeps in a wait of ours: a worker gives its processor to
-/// another for that long, so that whoever is to wake it can run.
-enum BlockedSection {
-  static func run(_ sleep: () -> Void) {
-    guard let worker = WorkerThread.current else { return sleep() }
-    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker) }
-    sleep()
-    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker) }
-  }
-}

@@ -257,7 +257,9 @@ extension Band {
     let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .sequentiallyConsistent)
     if before == WorkerRecord.Status.stuck { counters.apply(.init(active: 1)) }
     // Events are for workers of normal priority. One of them waits there, and is woken last for other work.
-    let polls = !isLowered && EventLoop.shared.takeSeat()
+    var seat = isLowered ? nil : Runtime.eventDriver
+    if seat?.takeSeat() != true { seat = nil }
+    let polls = seat != nil
     idleLock.withLock {
       // ORDERING: relaxed; under the lock.
       worker.pointee.isPolling.store(polls, ordering: .relaxed)
@@ -269,7 +271,7 @@ extension Band {
     if hasWorkInTotalOrder {
       if !leavesWork(worker) && counters.snapshot.active < activeLimit {
         if leaveIdle(worker, retire: false) {
-          if polls { EventLoop.shared.leaveSeat() }
+          seat?.leaveSeat()
           return resume(worker)
         }
       } else {
@@ -278,7 +280,8 @@ extension Band {
         monitor._withUnsafeGuaranteedRef { $0.watch() }
       }
     }
-    return polls ? waitForEvents(worker) : waitToBeWoken(worker)
+    if let seat { return waitForEvents(worker, on: seat) }
+    return waitToBeWoken(worker)
   }
 
   private func waitToBeWoken(_ worker: WorkerPointer) -> Bool {
@@ -302,18 +305,18 @@ extension Band {
 
   /// Waits in the kernel for events, and deals with them as an active worker: what they make runnable is
   /// what this worker does next.
-  private func waitForEvents(_ worker: WorkerPointer) -> Bool {
+  private func waitForEvents(_ worker: WorkerPointer, on driver: any EventDriver) -> Bool {
     var stays = true
     // ORDERING: relaxed, both; the worker's own.
     let progress = worker.pointee.progress.load(ordering: .relaxed)
     if worker.pointee.servesEvents.load(ordering: .relaxed) {
       worker.pointee.eventCost.end(progress: progress)
     }
-    EventLoop.shared.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
+    driver.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
       // Before a record that is retired becomes another's.
       // ORDERING: relaxed; the worker's own.
       worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
-      let retires = !hasEvents && EventLoop.shared.hasThread
+      let retires = !hasEvents && driver.hasThread
       if leaveIdle(worker, retire: retires) {
         stays = !retires
         if stays { worker.pointee.eventCost.begin(progress: progress) }

@@ -3,7 +3,7 @@ internal import Glibc
 
 extension Runtime {
   /// The process's one runtime. The model build replaces this file, to begin each execution afresh.
-  static let shared = Runtime()
+  package static let shared = Runtime()
 
   /// The root queues by level, without the look at whether the runtime has been made: no queue exists
   /// before it has.
@@ -21,7 +21,7 @@ extension Runtime {
   // MARK: Threads and forks
 
   /// Starts a thread of the engine's own, as `SystemThread.spawn` does.
-  static func startThread(
+  package static func startThread(
     _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
     _ argument: UnsafeMutableRawPointer?
   ) -> Int32 {
@@ -41,9 +41,17 @@ extension Runtime {
     _ = PoolSize.cap
     _ = Observation.isActive
     _ = SystemScript.isActive
-    _ = (EventLoop.shared, EventLoop.timers, EventLoop.files)
+    _ = eventDriver
     _ = NodeMagazine.stock
   }
+
+  /// The driver that ConcourseEvents has; nil in a program without that module.
+  static let eventDriver: (any EventDriver)? = {
+    var driver: (any EventDriver)?
+    // SAFETY: the other side stores exactly this type.
+    withUnsafeMutablePointer(to: &driver) { concourse_find_event_driver($0) }
+    return driver
+  }()
 
   /// Notices forks from the first use on: before the process makes its first thread.
   private static let watchesForks: Void = Process.watchForks { Runtime.becomeForkedChild() }

@@ -20,7 +20,7 @@ internal import Glibc
 ///   notifications, timers, a worker's kept slot (threads that only look at the slot never follow it).
 /// So after the recycling thread has stored `next`, the address is known to that thread, then to the depot under its
 /// lock, then to the next owner, in this order.
-enum NodeMagazine {
+package enum NodeMagazine {
   /// Nodes in one transfer between a thread and the depot.
   static let batch: UInt32 = 64
 
@@ -40,7 +40,7 @@ enum NodeMagazine {
 
   /// A node ready to be pushed.
   @inline(__always)
-  static func make(
+  package static func make(
     _ work: consuming Work, level: QoSLevel, traits: WorkTraits = [],
     group: Unmanaged<DispatchGroup>? = nil, admittedBy: Unmanaged<DispatchQueue>? = nil
   ) -> NodePointer {
@@ -56,7 +56,7 @@ enum NodeMagazine {
 
   /// Frees a node whose work has been taken.
   @inline(__always)
-  static func recycle(_ node: NodePointer) {
+  package static func recycle(_ node: NodePointer) {
     let thread = CurrentThread.state
     // ORDERING: relaxed; the node belongs to this thread alone.
     node.pointee.next.store(

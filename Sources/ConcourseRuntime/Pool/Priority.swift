@@ -8,7 +8,7 @@
 /// slice: the kernel (6.12 and later) lets the thread run whose slice would end first, a lowered thread's
 /// counting many times over. With the kernel's own slice, a background thread would wait after each wake-up
 /// until all ordinary threads have had theirs.
-struct Priority {
+package struct Priority {
   /// What is added to the process's nice value, by class. No array: making its type would slow down every start.
   struct Differences: Equatable {
     var userInteractive: Int32 = -4
@@ -19,9 +19,9 @@ struct Priority {
 
   let differences: Differences
   /// The process's nice value.
-  let base: Int32
+  package let base: Int32
   /// Whether its threads may be raised.
-  let mayRaise: Bool
+  package let mayRaise: Bool
 
   static var ofProcess: Priority {
     Priority(
@@ -84,7 +84,7 @@ struct Priority {
 
 extension Runtime {
   /// The calling thread, which is the engine's own and never computes, is as urgent as it may be.
-  static func adoptHighestPriority() {
+  package static func adoptHighestPriority() {
     let priority = shared.bands[0].priority
     if priority.mayRaise { SystemThread.setNice(priority.nice(at: .userInteractive)) }
     if let slice = Priority.slice(at: .userInteractive) { SystemThread.setSlice(slice) }

@@ -1,14 +1,14 @@
-/// The pool's view of the event loop, with a kernel of one word: the events that no thread has collected. Closed
+/// The pool's event driver, with a kernel of one word: the events that no thread has collected. Closed
 /// unless a scenario opens it.
 ///
 /// As in the engine, one worker may wait here, and the loop's own thread always does. A thread that collects takes
 /// everything, even an interruption meant for the other.
-final class EventLoop {
+final class ModelEvents: EventDriver {
   // SAFETY: read and written on the exploring thread only; explorations run one at a time.
-  nonisolated(unsafe) private(set) static var shared = EventLoop()
+  nonisolated(unsafe) private(set) static var shared = ModelEvents()
 
   /// Starts an execution with a closed loop.
-  static func beginAfresh() { shared = EventLoop() }
+  static func beginAfresh() { shared = ModelEvents() }
 
   private var isOpen = false
   private let seat = Atomic<UInt32>(0)
@@ -85,7 +85,5 @@ final class EventLoop {
   var hasThread: Bool { isOpen }
 }
 
-/// A delayed submission of a work item. The model has none.
-final class DelayedItem: Sendable {
-  func callOff() { Trap.runtimeBug("nothing is delayed in the model") }
-}
+// SAFETY: one thread explores.
+extension ModelEvents: @unchecked Sendable {}

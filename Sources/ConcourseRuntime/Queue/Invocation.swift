@@ -65,7 +65,7 @@ enum Invocation {
 ///
 /// Called on the thread that runs the item, inside its frame, so `DispatchQueue.currentLabel` works. The methods must
 /// be quick, and must not submit or wait.
-protocol ItemObserver: AnyObject, Sendable {
+package protocol ItemObserver: AnyObject, Sendable {
   /// An item of `queue` is about to run.
   func itemWillRun(on queue: DispatchQueue)
   /// It has returned.
@@ -73,7 +73,7 @@ protocol ItemObserver: AnyObject, Sendable {
 }
 
 /// The hooks for an observer. Without one they cost a relaxed load for each item.
-enum Observation {
+package enum Observation {
   private static let isOn = Atomic<Bool>(false)
   private static let lock = Lock()
   // SAFETY: GUARDED BY `lock`.
@@ -81,7 +81,7 @@ enum Observation {
 
   /// Whether there is an observer.
   @inline(__always)
-  static var isActive: Bool {
+  package static var isActive: Bool {
     // ORDERING: relaxed; an item that begins while observation begins may be missed.
     isOn.load(ordering: .relaxed)
   }
@@ -95,7 +95,7 @@ enum Observation {
 
   /// Runs `item` between the observer's two calls; both go to the same observer.
   @inline(never)
-  static func run(_ item: () -> Void) {
+  package static func run(_ item: () -> Void) {
     guard let observer = lock.withLock({ observer }), let frame = Frame.current else { return item() }
     let queue = frame.pointee.queue.takeUnretainedValue()
     observer.itemWillRun(on: queue)

@@ -9,18 +9,18 @@ internal import Glibc
 ///
 /// - `cgroup`, one line per tree: number, controllers (none in version 2), the path of our group;
 /// - `mountinfo`, one line per mount: which part of the tree can be seen, and where.
-struct CgroupTree {
+package struct CgroupTree {
   /// The two layouts of the kernel's interface.
-  enum Version { case one, two }
+  package enum Version { case one, two }
 
-  let version: Version
+  package let version: Version
   /// The directory through which the tree is seen.
   private let mountPoint: [UInt8]
   /// The names from there down to our group.
   private let names: [ArraySlice<UInt8>]
 
   /// Calls `body` with the directory of our group, then with that of each ancestor that can be seen.
-  func forEachLevel(_ body: (_ directory: [UInt8]) -> Void) {
+  package func forEachLevel(_ body: (_ directory: [UInt8]) -> Void) {
     for depth in stride(from: names.count, through: 0, by: -1) {
       body(names[..<depth].reduce(into: mountPoint) { $0 += [UInt8(ascii: "/")] + $1 })
     }
@@ -32,7 +32,7 @@ struct CgroupTree {
   /// - Parameters:
   ///   - controller: its name in version 1.
   ///   - root: put before every path, for tests.
-  static func ofThisProcess(controller: String = "cpu", root: String) -> CgroupTree? {
+  package static func ofThisProcess(controller: String = "cpu", root: String) -> CgroupTree? {
     // The files of `self` are those of the main thread, which may have ended while others go on: then its
     // `mountinfo` cannot be opened. `thread-self` is missing in kernels before 3.17.
     find(controller, root: root, process: "/proc/thread-self")
@@ -154,7 +154,7 @@ extension ArraySlice<UInt8> {
 /// shorter or longer than expected; a file that cannot be read is as good as an empty one here.
 extension CgroupTree {
   /// Calls `body` with each line, without its newline, until it returns false.
-  static func forEachLine(of path: [UInt8], _ body: (_ line: [UInt8]) -> Bool) {
+  package static func forEachLine(of path: [UInt8], _ body: (_ line: [UInt8]) -> Bool) {
     guard let file = open(path) else { return }
     defer { close(file) }
     // SAFETY: the buffer stays inside of the closure; `line` copies what it keeps.
@@ -176,7 +176,7 @@ extension CgroupTree {
   }
 
   /// The text of a file of one short line, without its newline; nil if it cannot be read.
-  static func contents(of path: [UInt8]) -> [UInt8]? {
+  package static func contents(of path: [UInt8]) -> [UInt8]? {
     guard let file = open(path) else { return nil }
     defer { close(file) }
     // SAFETY: the buffer stays inside of the closure, which returns a copy.

@@ -113,7 +113,7 @@ extension DispatchQueue {
 
 /// A delayed submission of a work item. Cancelling the item calls it off.
 // SAFETY: everything is constant.
-final class DelayedItem: LoopTimer, @unchecked Sendable {
+final class DelayedItem: LoopTimer, DeferredSubmission, @unchecked Sendable {
   /// The node keeps the item alive until it is submitted, and no access follows. A reference here could make a polling
   /// thread destroy the item.
   private let item: Unmanaged<DispatchWorkItem>
@@ -133,7 +133,6 @@ final class DelayedItem: LoopTimer, @unchecked Sendable {
     if !hasBegun { queue.submit(node) }
   }
 
-  /// Submits the item now because it has been cancelled: the skip completes it for its waiters.
   func callOff() {
     if cancel() { queue.submit(node) }
   }

@@ -2,15 +2,15 @@
 ///
 /// Its tables are plain memory: an array would have Swift's runtime make the array's type first, which takes 40 µs of the
 /// start of a program.
-final class Runtime {
+package final class Runtime {
   /// The bands, from the most to the least urgent. Never freed.
-  let bands: UnsafeBufferPointer<Band>
+  package let bands: UnsafeBufferPointer<Band>
   /// Indexed by `QoSLevel.rawValue`, the first standing for default. Never released: counting references
   /// to them on every submission would make all threads write one line.
   let roots: UnsafeMutablePointer<Unmanaged<RootQueue>>
   private let mainQueue: DispatchQueue
   /// Watches over workers that make no progress.
-  let monitor = Monitor()
+  package let monitor = Monitor()
   /// Orders changes of queues' targets (Queue/DispatchQueue+Target.swift).
   let targetLock = Lock()
   /// What the main thread drains, and how it is woken.
@@ -52,7 +52,7 @@ final class Runtime {
   }
 
   /// The global queue of `level`.
-  static func globalQueue(_ level: QoSLevel) -> DispatchQueue {
+  package static func globalQueue(_ level: QoSLevel) -> DispatchQueue {
     uncountedGlobalQueue(level).takeUnretainedValue()
   }
 
@@ -65,7 +65,7 @@ final class Runtime {
   static var mainQueue: DispatchQueue { shared.mainQueue }
 
   /// Whether workers of normal priority run something, or look for it.
-  var hasActiveWorkers: Bool { bands[0].counters.snapshot.active > 0 }
+  package var hasActiveWorkers: Bool { bands[0].counters.snapshot.active > 0 }
 
   /// In a forked child: no thread but the caller exists any more, so that whoever submits work must ask
   /// for one, and is told that there are none.
@@ -74,7 +74,7 @@ final class Runtime {
   }
 
   /// Traps in a forked child, which has no workers and must not wait for any.
-  static func requireThreads(_ deed: String) {
+  package static func requireThreads(_ deed: String) {
     if Process.isForkedChild {
       Trap.clientBug(
         "\(deed) in a forked child process, which has no worker threads; only exec and sync on idle "

@@ -3,11 +3,11 @@
 /// A thread without privilege can lower its nice value but never raise it again, so threads never
 /// change bands, and a lowered thread never spawns a worker of a higher band (Band+Threads.swift).
 /// What priority that is, and what more the privileged can do: Priority.swift.
-final class Band {
+package final class Band {
   let name: StaticString
   /// The level whose priority its threads have.
   let level: QoSLevel
-  let priority: Priority
+  package let priority: Priority
   /// By how much the nice value of its threads lies above the process's.
   let difference: Int32
   let counters = BandCounters()
@@ -129,7 +129,7 @@ final class Band {
 
   /// Wakes or makes a worker.
   @inline(never)
-  func wakeOne() {
+  package func wakeOne() {
     Runtime.requireThreads("submitting work")
     idleLock.lock()
     let now = counters.snapshot
@@ -145,7 +145,7 @@ final class Band {
       let isPolling = worker.pointee.isPolling.load(ordering: .relaxed)
       idleLock.unlock()
       worker.pointee.event.signal()
-      if isPolling { EventLoop.shared.interrupt() }
+      if isPolling { Runtime.eventDriver?.interrupt() }
       return
     }
     if now.threads > 0 && !PoolSize.widthIsSettled {

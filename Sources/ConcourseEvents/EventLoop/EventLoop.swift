@@ -1,4 +1,5 @@
 internal import CConcourse
+@_exported public import ConcourseRuntime
 
 /// Waits for descriptors and timers in the kernel, and delivers their events.
 ///
@@ -6,7 +7,7 @@ internal import CConcourse
 /// thread that the kernel woke. The loop's own thread always waits here too, for the times when no worker does. The
 /// kernel wakes the thread that came last, so the loop's thread sleeps on while a worker waits. While workers are
 /// active it naps before it waits again: under load, events wait for a worker that will be here in microseconds.
-final class EventLoop {
+final class EventLoop: EventDriver {
   static let shared = EventLoop()
 
   static let timers = TimerTable()
@@ -194,3 +195,11 @@ final class EventLoop {
 
 // SAFETY: atomics; the tables have their own locks.
 extension EventLoop: @unchecked Sendable {}
+
+/// Makes what the module makes on first use (see `Runtime.startThread`), and stores the driver.
+@c(concourse_make_event_driver)
+func makeEventDriver(_ driver: UnsafeMutableRawPointer) {
+  _ = (EventLoop.timers, EventLoop.files)
+  // SAFETY: `Runtime.eventDriver` passes exactly this type.
+  driver.assumingMemoryBound(to: (any EventDriver)?.self).pointee = EventLoop.shared
+}

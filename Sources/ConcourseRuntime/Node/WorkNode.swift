@@ -1,7 +1,7 @@
 /// The work of a node.
 ///
 /// A closure is stored inline as its two words: submitting it copies no block and allocates only the node.
-enum Work: ~Copyable {
+package enum Work: ~Copyable {
   /// A client's closure.
   case closure(() -> Void)
   /// A client's C function and the context it is called with.
@@ -19,14 +19,14 @@ enum Work: ~Copyable {
 }
 
 @usableFromInline
-typealias NodePointer = UnsafeMutablePointer<WorkNode>
+package typealias NodePointer = UnsafeMutablePointer<WorkNode>
 
 /// One entry of a queue: 48 bytes, from a per-thread magazine (NodeMagazine.swift).
 ///
 /// OWNED BY its submitter until pushed, then by the list, then by the thread that popped it. `work` is uninitialised
 /// memory while the node is in a magazine and after `takeWork`.
 @usableFromInline
-struct WorkNode: ~Copyable {
+package struct WorkNode: ~Copyable {
   /// The next node of the list this node is in.
   let next: Atomic<NodePointer?>
   var work: Work
@@ -41,10 +41,16 @@ struct WorkNode: ~Copyable {
 }
 
 /// Properties of an entry that decide how it is admitted.
-struct WorkTraits: OptionSet {
-  let rawValue: UInt8
+@usableFromInline
+package struct WorkTraits: OptionSet, Sendable {
+  @usableFromInline package let rawValue: UInt8
+
+  @inlinable
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+
   /// Runs alone on a concurrent queue.
-  static let barrier = WorkTraits(rawValue: 1)
+  @inlinable
+  package static var barrier: WorkTraits { WorkTraits(rawValue: 1) }
   /// The work is `.waiter`; a bit says so without an access to the work.
   static let waiter = WorkTraits(rawValue: 2)
   /// The work is `.drain`, likewise.
@@ -58,7 +64,7 @@ struct WorkTraits: OptionSet {
 extension UnsafeMutablePointer where Pointee == WorkNode {
   /// Moves the work out, leaving that field uninitialised.
   @inline(__always)
-  func takeWork() -> Work { workPointer.move() }
+  package func takeWork() -> Work { workPointer.move() }
 
   /// The address of the work, initialised or not.
   var workPointer: UnsafeMutablePointer<Work> {
@@ -85,7 +91,7 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
 }
 
 /// A thread that waits in a queue's list for its turn. Lives on that thread's stack.
-struct SyncWaiter: ~Copyable {
+package struct SyncWaiter: ~Copyable {
   let event = ThreadEvent()
   /// The waiting thread's id, so that ownership can be passed to it.
   let thread: UInt32

@@ -1,0 +1,25 @@
+/// How an idle worker of normal priority waits for events, so that what an event makes runnable runs on the thread that
+/// the kernel woke. `EventLoop` implements it; the model has a double (Tests/Model).
+package protocol EventDriver: AnyObject, Sendable {
+  /// Takes the workers' seat.
+  /// - Returns: false when there is nothing to wait for, or when another worker waits.
+  func takeSeat() -> Bool
+
+  /// Gives the seat back without waiting.
+  func leaveSeat()
+
+  /// Waits for events on the calling worker, which has the seat, and handles them.
+  /// - Parameter beforeEvents: called after the wait with whether there are events, when the seat is free again and
+  ///   before the events are handled.
+  func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void)
+
+  /// Wakes the worker that waits in `pollAsWorker`.
+  func interrupt()
+
+  /// Starts the driver's own thread, which waits for events while no worker does. The monitor calls it for a lowered
+  /// thread.
+  func startThread()
+
+  /// Whether that thread has been asked for. If so, a worker that waits may retire.
+  var hasThread: Bool { get }
+}
