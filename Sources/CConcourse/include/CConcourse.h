@@ -29,7 +29,7 @@ struct concourse_thread {
   uint32_t free_limit;
   /// Kernel thread id; 0 until first needed, and again in a forked child.
   uint32_t id;
-  /// Objects whose release waits until an outer release has unwound (see Object/DeferredRelease.swift).
+  /// Objects whose release waits until an outer release has unwound (see Node/DeferredRelease.swift).
   void *_Nullable deferred_releases;
   /// Nesting depth of the parallel loops that this thread takes part in.
   uint32_t loop_depth;
@@ -43,6 +43,8 @@ struct concourse_thread {
   uint8_t has_woken;
   /// 1 while the thread drains `deferred_releases`.
   uint8_t releasing;
+  /// In debug builds: the ranks of the locks that the thread holds, a bit for each (see Park/LockRank.swift).
+  uint64_t held_locks;
 };
 
 enum {

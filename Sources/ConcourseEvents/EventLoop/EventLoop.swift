@@ -13,7 +13,7 @@ final class EventLoop: EventDriver {
   static let timers = TimerTable()
   static let files = WatchTable()
 
-  private let lock = Lock()
+  private let lock = Lock(.eventLoop)
   /// The kernel's event queue, once made; never released. Written under `lock`.
   private let pollerReference = Atomic<UnsafePointer<Poller>?>(nil)
   /// Whether the loop's thread has been requested.

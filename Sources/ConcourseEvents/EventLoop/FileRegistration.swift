@@ -6,7 +6,7 @@ internal import Glibc
 /// generation identifies late events of an earlier use.
 final class FileRegistration {
   let index: Int
-  let lock = Lock()
+  let lock = Lock(.fileRegistration)
 
   // GUARDED BY `lock`.
   private(set) var generation: UInt32 = 0

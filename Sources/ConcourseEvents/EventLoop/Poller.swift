@@ -33,10 +33,10 @@ struct Poller {
 
   /// Nil if the system has no descriptors left.
   init?() {
-    epoll = Int32(System.call(.epollCreate) { Int(concourse_epoll_create()) })
-    uptimeTimer = Int32(System.call(.timerCreate) { Int(concourse_timerfd_create(false)) })
-    wallTimer = Int32(System.call(.timerCreate) { Int(concourse_timerfd_create(true)) })
-    interrupter = Int32(System.call(.eventCreate) { System.result(concourse_eventfd()) })
+    epoll = Int32(System.createPoller())
+    uptimeTimer = Int32(System.createTimer(isWall: false))
+    wallTimer = Int32(System.createTimer(isWall: true))
+    interrupter = Int32(System.createEvent())
     let own = [uptimeTimer, wallTimer, interrupter]
     var ready = epoll >= 0 && own.allSatisfy { $0 >= 0 }
     for (index, descriptor) in own.enumerated() where ready {
@@ -61,10 +61,8 @@ struct Poller {
   func control(
     _ change: Change, _ descriptor: Int32, _ interest: Readiness, index: Int, generation: UInt32
   ) -> Int {
-    let token = UInt64(generation) << 32 | UInt64(index)
-    return System.call(.epollControl) {
-      Int(concourse_epoll_control(epoll, change.rawValue, descriptor, interest.rawValue, token))
-    }
+    System.control(
+      epoll, change.rawValue, descriptor, interest.rawValue, token: UInt64(generation) << 32 | UInt64(index))
   }
 
   /// Waits for events.
@@ -112,9 +110,7 @@ struct Poller {
   /// Sets the kernel's timer of a clock, 0 for never.
   /// - Returns: whether the kernel agreed.
   func arm(isWall: Bool, at nanoseconds: UInt64) -> Bool {
-    System.call(.timerSet) {
-      -Int(concourse_timerfd_arm(isWall ? wallTimer : uptimeTimer, isWall, nanoseconds))
-    } == 0
+    System.set(timer: isWall ? wallTimer : uptimeTimer, isWall: isWall, to: nanoseconds) == 0
   }
 }
 

@@ -37,7 +37,7 @@ final class TimerTable {
     }
   }
 
-  private let lock = Lock()
+  private let lock = Lock(.timerTable)
   /// Requests to report due timers since a thread began to report; 0 while none reports. One thread reports at a time,
   /// to keep the order of the times, and also serves requests that come meanwhile.
   private let reportRequests = Atomic<UInt32>(0)

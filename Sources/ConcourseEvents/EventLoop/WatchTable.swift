@@ -5,7 +5,7 @@ internal import Glibc
 ///
 /// Lock order: the table's lock before a registration's. Events and `rearm` take only the registration's.
 final class WatchTable {
-  private let lock = Lock()
+  private let lock = Lock(.watchTable)
   // GUARDED BY `lock`.
   private var registrations: [FileRegistration] = []
   private var free: [FileRegistration] = []
@@ -51,7 +51,7 @@ final class WatchTable {
   /// Whether a descriptor is of a kind that can block: then a sandbox has refused to watch it.
   private static func canBlock(_ descriptor: Int32) -> Bool {
     var status = stat()
-    guard System.call(.status, { System.result(fstat(descriptor, &status)) }) == 0 else { return false }
+    guard System.status(of: descriptor, &status) == 0 else { return false }
     return [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
   }
 
@@ -221,7 +221,7 @@ extension WatchTable: TimerOwner {
         }
         watch.isArmed = true
         let interest = watch.interest.readiness
-        let found = System.call(.poll) { Int(concourse_poll_now(watch.descriptor, interest.rawValue)) }
+        let found = System.readiness(of: watch.descriptor, interest.rawValue)
         if found > 0 {
           watch.isArmed = false
           ready.append(watch)

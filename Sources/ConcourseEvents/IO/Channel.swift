@@ -19,7 +19,7 @@ final class Channel {
   /// GUARDED BY the entry's lock; only `DescriptorState` uses it.
   var state = ChannelState()
 
-  private let lock = Lock()
+  private let lock = Lock(.channel)
   // GUARDED BY `lock`.
   private var cleanup: CleanupHandler?
   private var currentMarks = WaterMarks()

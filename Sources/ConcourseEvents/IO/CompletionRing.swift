@@ -24,7 +24,7 @@ final class CompletionRing {
   /// The most bytes of one request.
   private static let largestRequest = 1 << 30
 
-  private let lock = Lock()
+  private let lock = Lock(.completionRing)
   // GUARDED BY `lock`.
   private var ring: concourse_ring
   private var clients: [RingClient?]
@@ -104,7 +104,7 @@ extension CompletionRing {
     case impossible
   }
 
-  private static let sharedLock = Lock()
+  private static let sharedLock = Lock(.sharedRing)
   // SAFETY: GUARDED BY `sharedLock`.
   private nonisolated(unsafe) static var shared = Shared.untried
 

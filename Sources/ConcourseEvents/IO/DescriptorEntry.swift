@@ -7,7 +7,7 @@
 /// `DescriptorState` decides, under the entry's lock. The entry acts without the lock: it submits steps, handlers and
 /// barriers, opens the file, makes the transfers, and arms watches and timers.
 final class DescriptorEntry {
-  private let lock = Lock()
+  private let lock = Lock(.descriptorEntry)
   // GUARDED BY `lock`.
   // Unchecked, since no access begins within another one.
   @exclusivity(unchecked) private var state: DescriptorState
@@ -187,7 +187,7 @@ extension DescriptorEntry: @unchecked Sendable {}
 ///
 /// Lock order: an entry's lock may be held when the table's is taken (`forget`), never the other way round.
 enum DescriptorTable {
-  private static let lock = Lock()
+  private static let lock = Lock(.descriptorTable)
   // SAFETY: GUARDED BY `lock`.
   private nonisolated(unsafe) static var entries: [Int32: DescriptorEntry] = [:]
 

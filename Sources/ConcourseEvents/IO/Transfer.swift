@@ -249,7 +249,7 @@ private final class LargeDataBuffer: DataBuffer, @unchecked Sendable {
 private enum LargeBuffers {
   /// How many are kept: what a reader and a handler of the same speed have under way.
   private static let limit = 8
-  private static let lock = Lock()
+  private static let lock = Lock(.largeBuffers)
   // SAFETY: GUARDED BY `lock`.
   private nonisolated(unsafe) static var kept: [UnsafeMutableRawPointer] = []
 

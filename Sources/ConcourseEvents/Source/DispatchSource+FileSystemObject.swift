@@ -114,7 +114,7 @@ final class FileSystemBackend {
   private let descriptor: Int32
   private let mask: DispatchSource.FileSystemEvent
   private let hub: InotifyHub
-  private let lock = Lock()
+  private let lock = Lock(.fileSystemBackend)
   // GUARDED BY `lock`.
   private var source: SourceCore?
   private var mechanism = Mechanism.none

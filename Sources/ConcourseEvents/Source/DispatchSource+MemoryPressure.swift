@@ -103,7 +103,7 @@ final class MemoryPressureBackend {
   private let mask: DispatchSource.MemoryPressureEvent
   private let gauge: MemoryGauge
   private let openTriggers: @Sendable () -> [PressureTrigger]?
-  private let lock = Lock()
+  private let lock = Lock(.memoryPressureBackend)
   // GUARDED BY `lock`.
   private var source: SourceCore?
   private var level: PressureLevel

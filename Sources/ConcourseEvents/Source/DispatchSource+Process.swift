@@ -105,7 +105,7 @@ final class ProcessBackend {
   private let identifier: pid_t
   private let mask: DispatchSource.ProcessEvent
   private let exit: ProcessExit?
-  private let lock = Lock()
+  private let lock = Lock(.processBackend)
   // GUARDED BY `lock`.
   private var source: SourceCore?
   private var holdsConnector: Bool

@@ -40,7 +40,7 @@ extension DispatchSource: DispatchSourceSignal {}
 final class SignalHub: FileWatchOwner, TimerOwner {
   static let shared = SignalHub()
 
-  private let lock = Lock()
+  private let lock = Lock(.signalHub)
   // GUARDED BY `lock`.
   private var sources: [Int32: [SignalBackend]] = [:]
   private var watch: FileWatch?
@@ -58,7 +58,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   /// - Returns: 0, or the errno.
   func add(_ backend: SignalBackend) -> Int32 {
     let failure = lock.withLock { () -> Int32 in
-      let failure = System.call(.signalAction) { Int(concourse_signal_count(backend.signal)) }
+      let failure = System.countSignal(backend.signal)
       guard failure == 0 else { return Int32(-failure) }
       if sources[backend.signal, default: []].isEmpty {
         // Discard deliveries from before there was a source.
@@ -81,7 +81,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   private func listen() {
     let (made, timer) = lock.withLock { () -> (FileWatch?, LoopTimer?) in
       guard eventDescriptor < 0 else { return (nil, nil) }
-      eventDescriptor = Int32(System.call(.eventCreate) { System.result(concourse_eventfd()) })
+      eventDescriptor = Int32(System.createEvent())
       guard eventDescriptor >= 0 else {
         return (nil, theTimer())
       }
@@ -177,7 +177,7 @@ extension SignalHub: @unchecked Sendable {}
 /// The backend of a signal source, registered with the hub.
 final class SignalBackend: SourceBackend {
   let signal: Int32
-  private let lock = Lock()
+  private let lock = Lock(.signalBackend)
   // GUARDED BY `lock`.
   /// From `install` to `remove`.
   private var source: SourceCore?

@@ -274,7 +274,7 @@ struct TimerSchedule: Equatable {
 /// The backend of a timer source: itself a timer of the event loop.
 // SAFETY: mutable fields are GUARDED BY `lock`, so accesses cannot overlap and need no dynamic exclusivity checks.
 final class TimerBackend: LoopTimer, SourceBackend, @unchecked Sendable {
-  private let lock = Lock()
+  private let lock = Lock(.timerBackend)
   @exclusivity(unchecked) private var schedule = TimerSchedule.disarmed
   /// Set from `install` to `remove`; the timer is armed only in that time.
   @exclusivity(unchecked) private var source: SourceCore?

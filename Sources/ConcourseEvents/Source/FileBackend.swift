@@ -6,7 +6,7 @@ internal import Glibc
 class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
   let descriptor: Int32
   private let interest: FileWatch.Interest
-  private let lock = Lock()
+  private let lock = Lock(.fileBackend)
   /// Set from `install` to `remove`, as is `watch`, which retains this object.
   private var source: SourceCore?
   private var watch: FileWatch?
@@ -73,16 +73,14 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   init(_ descriptor: Int32) { super.init(descriptor, .read) }
 
   override func collect(_ pending: UInt) -> UInt? {
-    let waiting = System.call(.deviceControl) { concourse_readable_bytes(descriptor) }
+    let waiting = System.readableBytes(of: descriptor)
     if waiting > 0 {
       next = .more
       return UInt(waiting)
     }
     if isAlwaysReady { return collectFromFile(waiting) }
     // No bytes, or a descriptor that cannot count them: it may be readable all the same.
-    let found = System.call(.poll) {
-      Int(concourse_poll_now(descriptor, Readiness.readable.rawValue))
-    }
+    let found = System.readiness(of: descriptor, Readiness.readable.rawValue)
     guard found > 0 else { return nil }
     if waiting < 0 { return 1 }
     // End of file. A hung-up descriptor stays so for every reader: report it once. A socket whose peer has only shut
@@ -99,7 +97,7 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   /// Handles regular files, and devices that cannot be polled.
   private func collectFromFile(_ waiting: Int) -> UInt? {
     var status = stat()
-    guard System.call(.status, { System.result(fstat(descriptor, &status)) }) == 0 else { return nil }
+    guard System.status(of: descriptor, &status) == 0 else { return nil }
     // In a regular file FIONREAD counts from the position to the end; here the position is at or past the end.
     let isAtEnd = status.st_mode & S_IFMT == S_IFREG || isNull(status)
     next = isAtEnd ? .nothing : .more

@@ -104,7 +104,7 @@ struct FileStatus: Equatable {
   /// Reads the status. nil if the descriptor is not open.
   init?(of descriptor: Int32, withPath: Bool = false) {
     var found = stat()
-    guard System.call(.status, { System.result(fstat(descriptor, &found)) }) >= 0 else { return nil }
+    guard System.status(of: descriptor, &found) >= 0 else { return nil }
     isDirectory = found.st_mode & S_IFMT == S_IFDIR
     size = Int64(found.st_size)
     links = UInt64(found.st_nlink)
@@ -126,9 +126,7 @@ struct FileStatus: Equatable {
   private static func path(of descriptor: Int32) -> [UInt8]? {
     // SAFETY: the buffer does not leave the closure, and only bytes that the kernel wrote are read.
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
-      let length = System.call(.status) {
-        System.result(readlink("/proc/thread-self/fd/\(descriptor)", buffer.baseAddress!, buffer.count))
-      }
+      let length = System.linkTarget(of: "/proc/thread-self/fd/\(descriptor)", into: buffer)
       guard length > 0 else { return nil }
       return buffer.prefix(length).map { UInt8(bitPattern: $0) }
     }

@@ -41,7 +41,7 @@ protocol InotifyListener: AnyObject, Sendable {
 final class InotifyHub {
   static let shared = InotifyHub()
 
-  private let lock = Lock()
+  private let lock = Lock(.inotifyHub)
   // GUARDED BY `lock`.
   private var descriptor: Int32 = -1
   private var watch: FileWatch?
@@ -60,7 +60,7 @@ final class InotifyHub {
       return (self.watch, self.descriptor, self.watches)
     }
     watch?.remove()
-    if descriptor >= 0 { _ = System.call(.close) { System.result(Glibc.close(descriptor)) } }
+    if descriptor >= 0 { _ = System.close(descriptor) }
     // Release the listeners here, outside the lock.
     withExtendedLifetime(watches) {}
   }
@@ -81,20 +81,14 @@ final class InotifyHub {
     lock.lock()
     let isFirst = descriptor < 0
     if isFirst {
-      descriptor = Int32(
-        System.call(.inotifyCreate) {
-          System.result(concourse_above_standard(inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))))
-        })
+      descriptor = Int32(System.createInotify())
     }
     guard descriptor >= 0 else {
       defer { lock.unlock() }
       return -descriptor
     }
-    let number = Int32(
-      System.call(.inotifyAdd) {
-        // IN_MASK_ADD: the kernel's one watch for the file may already serve a listener with another mask.
-        System.result(inotify_add_watch(descriptor, path, UInt32(interest | IN_MASK_ADD)))
-      })
+    // IN_MASK_ADD: the kernel's one watch for the file may already serve a listener with another mask.
+    let number = Int32(System.addWatch(descriptor, path, interest | IN_MASK_ADD))
     if number >= 0 {
       watch.number = number
       watches[number, default: []].append(watch)
@@ -119,7 +113,7 @@ final class InotifyHub {
       guard watches[number]?.isEmpty == true else { return }
       watches[number] = nil
       // EINVAL: the file was removed, and its watch with it.
-      _ = System.call(.inotifyRemove) { System.result(inotify_rm_watch(descriptor, number)) }
+      _ = System.removeWatch(descriptor, number)
     }
   }
 
@@ -136,11 +130,7 @@ extension InotifyHub: FileWatchOwner {
       for _ in 0..<Self.batch {
         // After `close`, the descriptor's number may belong to a client.
         let count = lock.withLock {
-          watch !== self.watch
-            ? 0
-            : System.call(.read) {
-              System.result(Glibc.read(watch.descriptor, buffer.baseAddress, buffer.count))
-            }
+          watch !== self.watch ? 0 : System.read(watch.descriptor, into: buffer)
         }
         guard count > 0 else { break }
         // SAFETY: the kernel wrote `count` bytes of whole notices.

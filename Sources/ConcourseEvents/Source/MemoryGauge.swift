@@ -141,15 +141,14 @@ struct PressureTrigger {
 
   private static func open(_ path: String, _ condition: String) -> Int32? {
     let flags = O_RDWR | O_NONBLOCK | O_CLOEXEC
-    let descriptor = Int32(
-      System.call(.open) { System.result(concourse_above_standard(Glibc.open(path, flags))) })
+    let descriptor = Int32(System.openAboveStandard(path, flags))
     guard descriptor >= 0 else { return nil }
     // SAFETY: the text is alive in the closure, and ends with the zero byte that the kernel expects.
     let written = condition.withCString { text in
-      System.call(.write) { System.result(Glibc.write(descriptor, text, condition.utf8.count + 1)) }
+      System.write(descriptor, text, condition.utf8.count + 1)
     }
     guard written >= 0 else {
-      _ = System.call(.close) { System.result(Glibc.close(descriptor)) }
+      _ = System.close(descriptor)
       return nil
     }
     return descriptor
@@ -158,9 +157,9 @@ struct PressureTrigger {
   /// Whether the trigger can never fire because the control group was removed.
   var isBroken: Bool {
     // `poll` reports errors unrequested. Its other bits mean nothing here: triggers always count as readable.
-    let state = System.call(.poll) { Int(concourse_poll_now(descriptor, 0)) }
+    let state = System.readiness(of: descriptor, 0)
     return state < 0 || state & Int(POLLERR | POLLNVAL) != 0
   }
 
-  func close() { _ = System.call(.close) { System.result(Glibc.close(descriptor)) } }
+  func close() { _ = System.close(descriptor) }
 }

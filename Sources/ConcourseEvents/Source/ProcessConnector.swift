@@ -15,7 +15,7 @@ protocol ProcessListener: AnyObject, Sendable {
 final class ProcessConnector {
   static let shared = ProcessConnector()
 
-  private let lock = Lock()
+  private let lock = Lock(.processConnector)
   // GUARDED BY `lock`.
   private var users = 0
   private var socket: Int32 = -1
@@ -87,7 +87,7 @@ final class ProcessConnector {
 
   /// Opens a socket on which the kernel has agreed to announce.
   private static func open() -> Result<Int32, Refusal> {
-    let socket = Int32(System.call(.socket) { Int(concourse_connector_socket()) })
+    let socket = Int32(System.createConnector())
     guard socket >= 0 else { return .failure(Refusal(errno: -socket)) }
     if let refusal = listen(on: socket) {
       close(socket)
@@ -97,29 +97,27 @@ final class ProcessConnector {
   }
 
   private static func listen(on socket: Int32) -> Refusal? {
-    let bound = System.call(.bind) { Int(concourse_connector_bind(socket)) }
+    let bound = System.bindConnector(socket)
     guard bound >= 0 else { return Refusal(errno: Int32(-bound)) }
-    let asked = System.call(.write) { Int(concourse_connector_listen(socket, false)) }
+    let asked = System.listen(socket, filtered: false)
     guard asked >= 0 else { return Refusal(errno: Int32(-asked)) }
     // The kernel answers before the request returns, but announcements may precede the answer. Outside the initial
     // process namespace it does not answer.
     for _ in 0..<maxBeforeAnswer {
       var news = concourse_process_news()
-      let found = System.call(.read) { Int(concourse_connector_read(socket, &news)) }
+      let found = System.read(socket, &news)
       if found == -Int(ENOBUFS) { continue }
       guard found >= 0 else { return Refusal(errno: EPERM) }
       guard found == 1, news.is_answer else { continue }
       if news.answer != 0 { return Refusal(errno: Int32(bitPattern: news.answer)) }
       // Best effort: older kernels ignore this filter, send no answer, and go on announcing everything.
-      _ = System.call(.write) { Int(concourse_connector_listen(socket, true)) }
+      _ = System.listen(socket, filtered: true)
       return nil
     }
     return Refusal(errno: EBUSY)
   }
 
-  private static func close(_ socket: Int32) {
-    _ = System.call(.close) { System.result(Glibc.close(socket)) }
-  }
+  private static func close(_ socket: Int32) { _ = System.close(socket) }
 }
 
 // MARK: - Announcements
@@ -142,7 +140,7 @@ extension ProcessConnector: FileWatchOwner {
     // After `release` has closed the socket, its number may belong to a client's descriptor.
     guard watch === self.watch else { return nil }
     var news = concourse_process_news()
-    let found = System.call(.read) { Int(concourse_connector_read(socket, &news)) }
+    let found = System.read(socket, &news)
     // The kernel dropped some announcements: notify all listeners.
     if found == -Int(ENOBUFS) { return ([.fork, .exec], listeners.values.flatMap { $0 }) }
     guard found >= 0 else { return nil }

@@ -24,7 +24,7 @@ final class ProcessExit {
   private let descriptor: Int32
   /// The start time of the process in clock ticks; tells it from a later process with the same number.
   private let birth: UInt64?
-  private let lock = Lock()
+  private let lock = Lock(.processExit)
   // GUARDED BY `lock`.
   private var state = State.idle
 
@@ -42,12 +42,12 @@ final class ProcessExit {
 
   init(identifier: pid_t) {
     self.identifier = identifier
-    descriptor = Int32(System.call(.processOpen) { Int(concourse_process_open(identifier)) })
+    descriptor = Int32(System.openProcess(identifier))
     birth = descriptor < 0 ? ProcessStatus(of: identifier)?.birth : nil
   }
 
   deinit {
-    if descriptor >= 0 { _ = System.call(.close) { System.result(Glibc.close(descriptor)) } }
+    if descriptor >= 0 { _ = System.close(descriptor) }
   }
 
   /// Starts to observe. Call once.
@@ -119,16 +119,16 @@ final class ProcessExit {
   /// The result of `concourse_process_look`.
   private func reapable() -> Int {
     if descriptor >= 0 {
-      let found = System.call(.processWait) { Int(concourse_process_look(descriptor, 0)) }
+      let found = System.lookAtProcess(descriptor: descriptor, 0)
       // Kernels before 5.4 cannot wait by descriptor.
       if found != -Int(EINVAL) { return found }
     }
-    return System.call(.processWait) { Int(concourse_process_look(-1, identifier)) }
+    return System.lookAtProcess(descriptor: -1, identifier)
   }
 
   /// Checks a process that is not a child. Called only without a descriptor, which would have reported the end.
   private func outcomeOfUnrelated() -> Outcome {
-    let found = System.call(.processWait) { System.result(kill(identifier, 0)) }
+    let found = System.testProcess(identifier)
     if found == -Int(ESRCH) { return .ended }
     // Without /proc the end of such a process is noticed when its parent has reaped it.
     guard let status = ProcessStatus(of: identifier) else { return .running }

@@ -15,7 +15,7 @@ final class SourceCore {
   let backend: SourceBackend
   private let merging: Merging
 
-  let lock = Lock()
+  let lock = Lock(.source)
   // GUARDED BY `lock`, so accesses cannot overlap. Dynamic exclusivity checks would cost a tenth of a source's
   // lifetime.
   @exclusivity(unchecked) var state = SourceState()
@@ -267,7 +267,7 @@ final class SourceCore {
     lock.unlock()
     // A closure that captures a single object needs no allocation.
     queue.submit(
-      NodeMagazine.make(.closure { [self] in visit() }, level: service.level, traits: service.traits))
+      NodeMagazine.make(.engine { [self] in visit() }, level: service.level, traits: service.traits))
   }
 
   /// The level and traits for the next handler. Call under the lock. This reads the service without retaining the

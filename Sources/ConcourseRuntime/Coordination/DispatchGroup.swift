@@ -6,7 +6,7 @@ public class DispatchGroup: DispatchObject {
   @usableFromInline final let state = GroupState()
   /// The futex on which waiters sleep. Incremented each time the group becomes empty while `hasWaiters` is set.
   private let round = Atomic<UInt32>(0)
-  private let lock = Lock()
+  private let lock = Lock(.group)
   // GUARDED BY `lock`. The lock keeps accesses apart; a run-time check of each access would cost more than the access.
   @exclusivity(unchecked) private var notifications = NodeChain()
   /// Whether a thread sleeps, or is about to, until `round` changes.

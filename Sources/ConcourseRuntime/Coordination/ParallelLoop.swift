@@ -113,7 +113,7 @@ final class ParallelLoop {
       withUnsafePointer(to: body) { body in
         let loop = ParallelLoop(iterations, participants: helpers + 1, queue: queue, body)
         for _ in 0..<helpers {
-          root.push(NodeMagazine.make(.closure { loop.help() }, level: root.level))
+          root.push(NodeMagazine.make(.engine { loop.help() }, level: root.level))
         }
         loop.takePart()
         participants.leave()

@@ -130,7 +130,7 @@ final class NodeDepot: Sendable {
   /// The most batches that stay whole: 3 MiB of nodes.
   static let stocked = 1024
 
-  let lock = Lock()
+  let lock = Lock(.nodeDepot)
   // SAFETY: GUARDED BY `lock`.
   private nonisolated(unsafe) var batches: [NodePointer] = []
   // SAFETY: GUARDED BY `lock`.

@@ -4,6 +4,8 @@
 package enum Work: ~Copyable {
   /// A client's closure.
   case closure(() -> Void)
+  /// The engine's own closure, which observers do not see.
+  case engine(() -> Void)
   /// A client's C function and the context it is called with.
   case function(ContextFunction, UnsafeMutableRawPointer?)
   /// A client's work item, whose execution is counted and can be cancelled.

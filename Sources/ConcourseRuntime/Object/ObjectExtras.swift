@@ -4,7 +4,7 @@
 /// Handlers with C functions retain the extras too, since they are called with the current context and may outlive
 /// the object. The finalizer runs after the last of these references.
 package class ObjectExtras {
-  final let lock = Lock()
+  final let lock = Lock(.objectExtras)
   private var context: UnsafeMutableRawPointer?
   private var contextOfEvents: UnsafeMutableRawPointer?
   private var finalizer: ContextFunction?

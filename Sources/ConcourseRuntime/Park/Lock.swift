@@ -5,13 +5,24 @@
 @usableFromInline
 package struct Lock: ~Copyable, Sendable {
   @usableFromInline let word: Atomic<UInt32>
+  #if DEBUG
+    @usableFromInline let rank: LockRank
+  #endif
 
-  // Inlined into ConcourseEvents.
+  // Inlined into ConcourseEvents, as the functions below.
   @inlinable
-  package init() { word = Atomic(0) }
+  package init(_ rank: LockRank) {
+    word = Atomic(0)
+    #if DEBUG
+      self.rank = rank
+    #endif
+  }
 
   @inlinable @inline(__always)
   package func lock() {
+    #if DEBUG
+      rank.willTake()
+    #endif
     // ORDERING: acquiring; pairs with the releasing exchange in `unlock`, which publishes the guarded data.
     if word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged { return }
     lockSlowly()
@@ -20,18 +31,29 @@ package struct Lock: ~Copyable, Sendable {
   @inlinable @inline(__always)
   package func tryLock() -> Bool {
     // ORDERING: acquiring as in `lock`; the relaxed load first keeps failing attempts from writing the cache line.
-    word.load(ordering: .relaxed) == 0
-      && word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
+    guard
+      word.load(ordering: .relaxed) == 0
+        && word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
+    else { return false }
+    #if DEBUG
+      rank.didTake()
+    #endif
+    return true
   }
 
   @inlinable @inline(__always)
   package func unlock() {
+    #if DEBUG
+      rank.willRelease()
+    #endif
     // ORDERING: releasing; pairs with the acquiring operations in `lock`, `tryLock` and `lockSlowly`.
     if word.exchange(0, ordering: .releasing) == 2 { Futex.wake(word, count: 1) }
   }
 
   @inlinable @inline(__always)
-  package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+  package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
+    -> Result
+  {
     lock()
     defer { unlock() }
     return try body()

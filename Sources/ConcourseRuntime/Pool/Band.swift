@@ -17,7 +17,7 @@ package final class Band {
   let monitor: Unmanaged<Monitor>
 
   /// Guards who is idle: a thread is in `idle` exactly while it may be woken.
-  let idleLock = Lock()
+  let idleLock = Lock(.idleWorkers)
   @exclusivity(unchecked) var idle: [WorkerPointer] = []
   var freeRecords: [WorkerPointer] = []
   /// The record made last. Written under `idleLock`.

@@ -6,7 +6,7 @@ final class RootQueue {
   let level: QoSLevel
   let band: Unmanaged<Band>
   private let list = WorkList()
-  private let consumer = Lock()
+  private let consumer = Lock(.rootQueue)
   private(set) var queue: Unmanaged<DispatchQueue>!
 
   init(level: QoSLevel, band: Band) {

@@ -12,7 +12,7 @@ package final class Runtime {
   /// Watches over workers that make no progress.
   package let monitor = Monitor()
   /// Orders changes of queues' targets (Queue/DispatchQueue+Target.swift).
-  let targetLock = Lock()
+  let targetLock = Lock(.target)
   /// What the main thread drains, and how it is woken.
   let mainThread: MainThread
 

@@ -25,6 +25,7 @@ enum Invocation {
   private static func run(_ work: consuming Work) {
     switch work {
     case .closure(let body): if Observation.isActive { Observation.run(body) } else { body() }
+    case .engine(let body): body()
     case .function(let function, let context):
       if Observation.isActive { Observation.run { function(context) } } else { function(context) }
     case .item(let item): if Observation.isActive { Observation.run(item.execute) } else { item.execute() }
@@ -75,7 +76,7 @@ package protocol ItemObserver: AnyObject, Sendable {
 /// The hooks for an observer. Without one they cost a relaxed load for each item.
 package enum Observation {
   private static let isOn = Atomic<Bool>(false)
-  private static let lock = Lock()
+  private static let lock = Lock(.observer)
   // SAFETY: GUARDED BY `lock`.
   private nonisolated(unsafe) static var observer: (any ItemObserver)?
 

@@ -65,7 +65,7 @@ final class MainThread {
   }
   /// The descriptor for other event loops, or -1 while nobody has asked for it.
   private let handle = Atomic<Int32>(-1)
-  private let handleLock = Lock()
+  private let handleLock = Lock(.mainQueueHandle)
 
   /// The main queue's list was empty and has got an entry.
   static func wake() { Runtime.shared.mainThread.wake() }
@@ -130,7 +130,7 @@ final class MainThread {
     // marker, everything before it has been taken.
     var reached = false
     withUnsafeMutablePointer(to: &reached) { reached in
-      _ = queue.list.push(NodeMagazine.make(.closure { reached.pointee = true }, level: .unspecified))
+      _ = queue.list.push(NodeMagazine.make(.engine { reached.pointee = true }, level: .unspecified))
       while !reached.pointee, let node = queue.list.popFirst() { queue.serveEntry(node) }
     }
     if descriptor >= 0, !queue.list.isEmpty { concourse_eventfd_signal(descriptor) }

@@ -4,7 +4,7 @@
 /// targets it, waits until that has been performed. Matching C function:
 /// `_dispatch_runloop_root_queue_create_4CF`.
 package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFETY: see the guards below.
-  private let serving = Lock()
+  private let serving = Lock(.runLoopQueue)
   /// The thread that performs an item now, or 0. GUARDED BY `serving`, as is the right to take from the list.
   private var performer: UInt32 = 0
   /// GUARDED BY `serving`.

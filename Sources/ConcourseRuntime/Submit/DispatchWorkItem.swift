@@ -12,7 +12,7 @@ public class DispatchWorkItem {
   /// All defined flags fit into a byte.
   private let flagBits: UInt8
   private let state = WorkItemState()
-  private let lock = Lock()
+  private let lock = Lock(.workItem)
   @exclusivity(unchecked) private var followers: Followers?
 
   package var flags: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: UInt(flagBits)) }
@@ -232,7 +232,9 @@ public class DispatchWorkItem {
   }
 
   /// A node that runs this item on `queue`. `barrier` makes it a barrier even if the item's flags do not.
-  package final func makeNode(for queue: DispatchQueue, group: DispatchGroup?, barrier: Bool = false) -> NodePointer {
+  package final func makeNode(for queue: DispatchQueue, group: DispatchGroup?, barrier: Bool = false)
+    -> NodePointer
+  {
     NodeMagazine.make(
       .item(self), level: queue.servingLevel(level, flags),
       traits: barrier || flags.contains(.barrier) ? .barrier : [], group: group?.enterForItem())

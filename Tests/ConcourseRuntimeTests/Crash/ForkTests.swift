@@ -71,7 +71,7 @@ extension Crash {
     func lockHeldAtFork() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         warmUp(DispatchQueue(label: "queue"))
-        let lock = Lock()
+        let lock = Lock(.test)
         let status = lock.withLock {
           inForkedChild {
             lock.lock()
@@ -210,7 +210,7 @@ extension Crash {
 
 /// A lock whose holder stops the process while another thread waits for it.
 private enum Contended {
-  static let lock = Lock()
+  static let lock = Lock(.test)
   static let isHeld = Atomic<Bool>(false)
 
   static func hold() -> UnsafeMutableRawPointer? {

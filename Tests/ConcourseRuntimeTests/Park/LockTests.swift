@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import ConcourseRuntime
@@ -33,7 +34,7 @@ extension Engine {
 
     @Test("tryLock succeeds only on a free lock")
     func tries() {
-      let lock = Lock()
+      let lock = Lock(.test)
       let tried = [lock.tryLock(), lock.tryLock()]
       lock.unlock()
       let again = lock.tryLock()
@@ -44,7 +45,25 @@ extension Engine {
   }
 }
 
+extension Crash {
+  @Suite("Order of locks")
+  struct LockOrderTests {
+    @Test("a lock taken while another is held that LockRank does not allow")
+    func order() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let depot = Lock(.nodeDepot)
+        let extras = Lock(.objectExtras)
+        extras.withLock { depot.withLock {} }
+        depot.withLock { extras.withLock {} }
+      }
+      let text = "the lock objectExtras was taken while nodeDepot was held, against the order of LockRank"
+      let spoken = String(decoding: end?.standardErrorContent ?? [], as: UTF8.self)
+      #expect(spoken == "Concourse: BUG IN CONCOURSE: \(text)\n")
+    }
+  }
+}
+
 private final class Guarded: Sendable {
-  let lock = Lock()
+  let lock = Lock(.test)
   let number = Unprotected(0)
 }

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 @Suite("Observation", .serialized)
@@ -42,5 +43,27 @@ struct ObservationTests {
       #expect(counter.begun.load(ordering: .relaxed) == 110)
       #expect(counter.ended.load(ordering: .relaxed) == 110)
     }
+  }
+
+  @Test("an observer is notified once of each call of a source's handler")
+  func sourceHandler() {
+    let label = "test.observed.source"
+    let queue = DispatchQueue(label: label)
+    let source = DispatchSource.makeUserDataAddSource(queue: queue)
+    let called = DispatchSemaphore(value: 0)
+    source.setEventHandler { called.signal() }
+    source.activate()
+    queue.sync {}
+    let counter = Counter(label)
+    Observation.observe(with: counter)
+    for _ in 0..<10 {
+      source.add(data: 1)
+      #expect(called.wait(timeout: .now() + .seconds(20)) == .success)
+    }
+    queue.sync {}
+    Observation.observe(with: nil)
+    // ORDERING: relaxed; the waits above order the counts.
+    #expect(counter.begun.load(ordering: .relaxed) == 10)
+    #expect(counter.ended.load(ordering: .relaxed) == 10)
   }
 }

@@ -1,46 +1,46 @@
-package import CConcourse
-package import Glibc
+internal import CConcourse
+internal import Glibc
 
 // The system calls on files and rings, one function each. They return a value, or the negated errno.
 
 extension System {
   // MARK: Descriptors
 
-  package static func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int {
+  static func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int {
     call(.open) { result(Glibc.open(path, flags, mode)) }
   }
 
   /// Closes a descriptor, once: after an interruption the number may belong to another file.
-  package static func close(_ descriptor: Int32) -> Int {
+  static func close(_ descriptor: Int32) -> Int {
     call(.close) {
       let outcome = result(Glibc.close(descriptor))
       return outcome == -Int(EINTR) ? 0 : outcome
     }
   }
 
-  package static func flags(of descriptor: Int32) -> Int {
+  static func flags(of descriptor: Int32) -> Int {
     call(.control) { result(fcntl(descriptor, F_GETFL)) }
   }
 
-  package static func setFlags(of descriptor: Int32, to flags: Int32) -> Int {
+  static func setFlags(of descriptor: Int32, to flags: Int32) -> Int {
     call(.control) { result(fcntl(descriptor, F_SETFL, flags)) }
   }
 
-  package static func status(of descriptor: Int32, _ status: inout stat) -> Int {
+  static func status(of descriptor: Int32, _ status: inout stat) -> Int {
     call(.status) { result(fstat(descriptor, &status)) }
   }
 
-  package static func status(ofPath path: String, followsLinks: Bool, _ status: inout stat) -> Int {
+  static func status(ofPath path: String, followsLinks: Bool, _ status: inout stat) -> Int {
     call(.status) { result(followsLinks ? stat(path, &status) : lstat(path, &status)) }
   }
 
-  package static func position(of descriptor: Int32) -> Int {
+  static func position(of descriptor: Int32) -> Int {
     call(.seek) { result(lseek(descriptor, 0, SEEK_CUR)) }
   }
 
   // MARK: Transfers, at `offset`, or at the file's own position if that is negative
 
-  package static func read(_ descriptor: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int, _ offset: Int) -> Int
+  static func read(_ descriptor: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int, _ offset: Int) -> Int
   {
     call(.read) {
       result(offset < 0 ? Glibc.read(descriptor, bytes, count) : pread(descriptor, bytes, count, offset))
@@ -48,13 +48,13 @@ extension System {
   }
 
   /// Reads bytes that the kernel has in memory; `-EAGAIN` if the read would wait for a disk.
-  package static func readCached(
+  static func readCached(
     _ descriptor: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int, _ offset: Int
   ) -> Int {
     call(.read) { concourse_read_cached(descriptor, bytes, UInt64(count), Int64(offset)) }
   }
 
-  package static func write(_ descriptor: Int32, _ pieces: UnsafeMutableBufferPointer<iovec>, _ offset: Int) -> Int {
+  static func write(_ descriptor: Int32, _ pieces: UnsafeMutableBufferPointer<iovec>, _ offset: Int) -> Int {
     call(.write) {
       let count = Int32(pieces.count)
       return result(
@@ -66,20 +66,20 @@ extension System {
 
   // MARK: Rings and eventfds
 
-  package static func createEvent() -> Int { call(.eventCreate) { result(concourse_eventfd()) } }
+  static func createEvent() -> Int { call(.eventCreate) { result(concourse_eventfd()) } }
 
-  package static func setUp(_ ring: inout concourse_ring, entries: UInt32) -> Int {
+  static func setUp(_ ring: inout concourse_ring, entries: UInt32) -> Int {
     call(.ringSetup) { Int(concourse_ring_setup(&ring, entries)) }
   }
 
-  package static func map(_ ring: inout concourse_ring) -> Int { call(.map) { Int(concourse_ring_map(&ring)) } }
+  static func map(_ ring: inout concourse_ring) -> Int { call(.map) { Int(concourse_ring_map(&ring)) } }
 
-  package static func register(_ event: Int32, with ring: inout concourse_ring) -> Int {
+  static func register(_ event: Int32, with ring: inout concourse_ring) -> Int {
     call(.ringRegister) { Int(concourse_ring_register_event(&ring, event)) }
   }
 
   /// Submits the last prepared request to the kernel.
-  package static func enter(_ ring: inout concourse_ring) -> Int {
+  static func enter(_ ring: inout concourse_ring) -> Int {
     call(.ringEnter) { Int(concourse_ring_enter(&ring)) }
   }
 }

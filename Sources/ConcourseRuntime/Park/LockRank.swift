@@ -1,0 +1,79 @@
+/// The locks of the engine, and which of them may be taken while another is held.
+///
+/// Debug builds check each acquisition against `order`. The table of DESIGN.md is written from it, by
+/// `Scripts/documents --write`.
+@usableFromInline
+package enum LockRank: UInt8, CaseIterable, Sendable {
+  // ConcourseRuntime.
+  case target, objectExtras, workItem, group, mainQueueHandle, runLoopQueue, rootQueue, idleWorkers,
+    nodeDepot, observer
+
+  // ConcourseEvents: sources.
+  case source, timerBackend, fileBackend, signalBackend, signalHub, processBackend, processExit,
+    processConnector
+  case fileSystemBackend, inotifyHub, memoryPressureBackend
+
+  // ConcourseEvents: I/O.
+  case channel, descriptorEntry, descriptorTable, largeBuffers, sharedRing, completionRing
+
+  // ConcourseEvents: the event loop.
+  case watchTable, fileRegistration, eventLoop, timerTable
+
+  /// A lock of a test, which may be taken at any time.
+  case test
+
+  /// What may be taken while a lock is held, and why.
+  private static let order: [(held: LockRank, taken: [LockRank], why: String)] = [
+    (.objectExtras, [.nodeDepot], "the ticket for a held-back item may need a node"),
+    (.target, [.objectExtras], "a target is replaced under both"),
+    (
+      .group, [.nodeDepot, .idleWorkers, .objectExtras],
+      "notifications are submitted under it, which keeps their order"
+    ),
+    (.workItem, [.eventLoop, .timerTable], "a cancel finds the delayed submission set, or not begun"),
+    (
+      .timerBackend, [.source, .eventLoop, .timerTable],
+      "programming discards raised events and sets the timer in one step"
+    ),
+    (.watchTable, [.fileRegistration], "a registration joins and leaves the table"),
+    (.descriptorEntry, [.descriptorTable], "the next user of a descriptor finds it given back, or waits"),
+    (
+      .descriptorEntry, [.largeBuffers, .nodeDepot, .idleWorkers, .objectExtras],
+      "the last reference to data may be dropped there, which submits its deallocator"
+    ),
+    (
+      .sharedRing, [.completionRing, .eventLoop, .watchTable, .fileRegistration, .timerTable],
+      "the ring is watched before it is published"
+    ),
+  ]
+}
+
+#if DEBUG
+  extension LockRank {
+    /// For each rank, the ranks that may be held when it is taken: a bit for each.
+    private static let mayBeHeld: [UInt64] = order.reduce(into: Array(repeating: 0, count: allCases.count)) {
+      masks, row in
+      for rank in row.taken { masks[Int(rank.rawValue)] |= row.held.bit }
+    }
+
+    private var bit: UInt64 { 1 << UInt64(rawValue) }
+
+    /// Traps if a lock is held that may not be held when this one is taken.
+    @usableFromInline
+    package func willTake() {
+      let held = CurrentThread.state.pointee.held_locks
+      let wrong = held & ~Self.mayBeHeld[Int(rawValue)]
+      if wrong != 0 && self != .test {
+        let first = Self.allCases.first { wrong & $0.bit != 0 }!
+        Trap.runtimeBug("the lock \(self) was taken while \(first) was held, against the order of LockRank")
+      }
+      didTake()
+    }
+
+    @usableFromInline
+    package func didTake() { CurrentThread.state.pointee.held_locks |= bit }
+
+    @usableFromInline
+    package func willRelease() { CurrentThread.state.pointee.held_locks &= ~bit }
+  }
+#endif
