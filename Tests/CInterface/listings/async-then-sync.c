@@ -1,6 +1,6 @@
 // What returns at once, and what waits for its turn, on the same queue.
 
-#include "check.h"
+#include "listing.h"
 
 int main(void) {
   dispatch_queue_t queue = dispatch_queue_create("org.concourse.guide.custom", NULL);

@@ -1,6 +1,6 @@
 // Data of a queue, and a function that cleans up after it.
 
-#include "check.h"
+#include "listing.h"
 #include <string.h>
 
 struct context {

@@ -1,6 +1,6 @@
 // A queue that holds its items back. Suspensions are counted, and take effect between items.
 
-#include "check.h"
+#include "listing.h"
 
 int main(void) {
   dispatch_queue_t queue = dispatch_queue_create("org.concourse.guide.suspended", NULL);

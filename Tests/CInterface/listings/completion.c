@@ -1,6 +1,6 @@
 // Work in the background, and a block of the caller's with the answer, on the caller's own queue.
 
-#include "check.h"
+#include "listing.h"
 
 static int place;
 

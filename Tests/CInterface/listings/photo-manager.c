@@ -1,6 +1,6 @@
 // Readers and writers: a concurrent queue, barriers that write, and readers that get a copy.
 
-#include "check.h"
+#include "listing.h"
 #include <stdatomic.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct photo_manager {
   int *photos;
 };
 
-// One for the whole program, made by whoever needs it first.
+// One for the whole program, made by its first user.
 static struct photo_manager *shared_manager(void) {
   static dispatch_once_t once;
   static struct photo_manager *manager;
@@ -37,7 +37,7 @@ static void add_photo(struct photo_manager *manager, int photo, void (^told)(voi
   });
 }
 
-// The photos as they are now, as a copy to be freed, and how many there are.
+// Returns a copy of the photos, which the caller frees, and their number.
 static int *copy_photos(struct photo_manager *manager, size_t *count) {
   __block int *copy = NULL;
   dispatch_sync(manager->queue, ^{

@@ -1,6 +1,6 @@
 // A block captures two numbers of its scope, and prints them with its argument.
 
-#include "check.h"
+#include "listing.h"
 
 int main(void) {
   int first = 3;

@@ -1,10 +1,9 @@
-// Items for the main thread, which serves them once it has nothing else to do.
+// Items for the main thread, which serves the main queue once the program has called dispatch_main.
 //
-// With the toolchain's library on Linux, the main thread ends in dispatch_main, and workers serve the main
-// queue from then on. So the thread is looked at where CHECK_MAIN_THREAD says that the library keeps it.
+// With the toolchain's library on Linux, dispatch_main ends the main thread, and workers serve the main queue from then
+// on. So the thread is checked on our library only.
 
-#define _GNU_SOURCE
-#include "check.h"
+#include "listing.h"
 #include <unistd.h>
 
 static bool is_main_thread(void) { return gettid() == getpid(); }
@@ -19,7 +18,7 @@ int main(void) {
     CHECK(!is_here, "an item of a global queue ran on the main thread");
     dispatch_async(dispatch_get_main_queue(), ^{
       printf("an item of the main queue ran on %s\n", is_main_thread() ? "the main thread" : "a worker");
-      CHECK(is_main_thread() || getenv("CHECK_MAIN_THREAD") == NULL,
+      CHECK(is_main_thread() || !on_concourse(),
         "an item of the main queue ran on thread %d of process %d", gettid(), getpid());
       exit(EXIT_SUCCESS);
     });

@@ -1,6 +1,6 @@
 // A queue of one's own: one item after the other, first in, first out.
 
-#include "check.h"
+#include "listing.h"
 #include <string.h>
 
 enum { COUNT = 1000 };

@@ -1,6 +1,6 @@
 // A block that is run at once writes to a variable of its parent's scope.
 
-#include "check.h"
+#include "listing.h"
 
 int main(void) {
   const int numbers[] = {3, 1, 4, 1, 5, 9, 2, 6};

@@ -1,6 +1,6 @@
 // A loop whose iterations run at the same time; and what happens on a queue that waits for itself.
 
-#include "check.h"
+#include "listing.h"
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 // Heavy work at a user's request, and its result on the main queue.
 
-#include "check.h"
+#include "listing.h"
 #include <string.h>
 
 enum { SIZE = 256 };
@@ -22,7 +22,7 @@ static unsigned char *paint(void) {
 
 int main(void) {
   dispatch_queue_t main_queue = dispatch_get_main_queue();
-  // The user waits for this: the queue for what is to be done soon.
+  // The user waits for the result, so the priority is high.
   dispatch_async(dispatch_get_global_queue(DISPATCH_QUEUE_PRIORITY_HIGH, 0), ^{
     unsigned char *picture = paint();
     dispatch_async(main_queue, ^{

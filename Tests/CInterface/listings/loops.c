@@ -1,6 +1,6 @@
 // Two loops on one serial queue, on two of them, and on one concurrent queue.
 
-#include "check.h"
+#include "listing.h"
 #include <stdatomic.h>
 
 struct record {

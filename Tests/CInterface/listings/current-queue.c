@@ -1,7 +1,7 @@
 // The queue of the running block. Deprecated: an item may have several queues at once, of which this tells
 // the innermost only. For debugging, then, and never to decide whether a lock is held.
 
-#include "check.h"
+#include "listing.h"
 
 #pragma clang diagnostic ignored "-Wdeprecated-declarations"
 

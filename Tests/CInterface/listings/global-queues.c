@@ -1,6 +1,6 @@
 // The queues that are always there, one for each urgency.
 
-#include "check.h"
+#include "listing.h"
 
 int main(void) {
   const struct {

@@ -1,6 +1,6 @@
 // A prompt that appears after two seconds, on the main queue.
 
-#include "check.h"
+#include "listing.h"
 #include <time.h>
 
 static double now(void) {

@@ -1,6 +1,6 @@
 // Several tasks, other work meanwhile, and one wait for all of them.
 
-#include "check.h"
+#include "listing.h"
 
 enum { COUNT = 20 };
 

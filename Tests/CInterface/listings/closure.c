@@ -1,6 +1,6 @@
 // A block that captures two values, handed out by a function and called with a third one later.
 
-#include "check.h"
+#include "listing.h"
 #include <Block.h>
 
 typedef int (^fare_t)(int kilometers);

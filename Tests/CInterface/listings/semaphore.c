@@ -1,6 +1,6 @@
 // A bound for a resource: no more open files than half of what the process may have.
 
-#include "check.h"
+#include "listing.h"
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <unistd.h>
