@@ -3,7 +3,7 @@ import PackageDescription
 
 // The examples are written against Concourse. With EXAMPLES_INCUMBENT=1 in the environment the very same
 // sources are built against the Dispatch module of the Swift toolchain instead, so that the two runtimes
-// can be compared on the same job; nothing else differs between the builds (see each Runtime.swift).
+// can be compared on the same job; nothing else differs between the builds (see ExampleSupport/Program.swift).
 let incumbent = Context.environment["EXAMPLES_INCUMBENT"] == "1"
 let runtime: [Target.Dependency] = incumbent ? [] : [.product(name: "Concourse", package: "concourse")]
 let settings: [SwiftSetting] = incumbent ? [.define("INCUMBENT")] : []
@@ -39,15 +39,18 @@ let package = Package(
       ]),
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],
   targets: [
-    // Everything an example does is a library, so that tests can drive one part at a time.
-    .target(name: "DupesKit", dependencies: runtime, swiftSettings: settings),
-    .executableTarget(name: "dupes", dependencies: ["DupesKit"]),
-    .target(name: "EchoKit", dependencies: runtime, swiftSettings: settings),
-    .executableTarget(name: "echo-server", dependencies: ["EchoKit"]),
+    // What the examples share: command lines, output, signals.
+    .target(name: "ExampleSupport", dependencies: runtime, swiftSettings: settings),
+    // Its tests' part: running a built program, files for it.
+    .target(name: "TestSupport", path: "Tests/TestSupport"),
+    .testTarget(name: "ExampleSupportTests", dependencies: ["ExampleSupport"]),
     // Foundation's JSON parser for the tests, in a module of its own: Foundation re-exports the
     // toolchain's Dispatch, whose names clash with those of Concourse.
     .target(name: "JSONOracle", path: "Tests/JSONOracle"),
-    .testTarget(name: "dupesTests", dependencies: ["DupesKit", "dupes", "JSONOracle"]),
+    .executableTarget(name: "dupes", dependencies: ["ExampleSupport"]),
+    .testTarget(name: "dupesTests", dependencies: ["dupes", "ExampleSupport", "TestSupport"]),
+    .target(name: "EchoKit", dependencies: runtime, swiftSettings: settings),
+    .executableTarget(name: "echo-server", dependencies: ["EchoKit"]),
     .testTarget(name: "echoServerTests", dependencies: ["EchoKit", "echo-server"]),
   ] + (incumbent ? [] : concourseOnly),
   swiftLanguageModes: [.v6]

@@ -1,5 +1,8 @@
-import DupesKit
+import ExampleSupport
+import TestSupport
 import Testing
+
+@testable import dupes
 
 @Suite struct ComparisonTests {
   @Test func equalFilesAreFoundAcrossDirectories() async {
@@ -14,10 +17,10 @@ import Testing
     #expect(outcome.sets(under: tree) == [["a/deep/three", "a/two", "one"]])
     #expect(outcome.skipped.isEmpty)
     #expect(outcome.fileCount == 4)
-    #expect(outcome.isComplete)
+    #expect(outcome.cancellation == nil)
   }
 
-  /// The sizes stand on both sides of each window's border.
+  /// Sizes on both sides of each window's border.
   @Test(arguments: [1, 2, 4096, 16383, 16384, 16385, 278_527, 278_528, 278_529, 3_000_001])
   func oneOtherByteTellsFilesApart(size: Int) async {
     let tree = TemporaryTree()
@@ -33,7 +36,7 @@ import Testing
     #expect(outcome.sets(under: tree) == [["a", "b"]])
   }
 
-  /// More files of one size than a worker compares directly: the hash parts them first, in parallel.
+  /// More files of one size than are compared directly: the hash parts them first, in parallel.
   @Test func aLargeCrowdOfOneSize() async {
     let tree = TemporaryTree()
     var expected: [[String]] = []
@@ -56,7 +59,7 @@ import Testing
     tree.file("d", Bytes(repeating: 0, count: size - 1) + [1])
     let outcome = await search([tree.root])
     #expect(outcome.sets(under: tree) == [["a", "b", "c"]])
-    #expect(outcome.sets(countingHardLinks: false).first?.size == Int64(size))
+    #expect(outcome.sets.first?.size == Int64(size))
   }
 
   @Test func emptyAndSmallFilesAreLeftOutUnlessAskedFor() async {
@@ -68,11 +71,45 @@ import Testing
     }
     let plain = await search([tree.root])
     #expect(plain.sets(under: tree) == [["large-a", "large-b"], ["small-a", "small-b"]])
-    let empty = await search([tree.root]) { $0.empty = true }
+    let empty = await search([tree.root]) { $0.minimumSize = 0 }
     #expect(empty.sets(under: tree).count == 3)
     #expect(empty.sets(under: tree).first == ["empty-a", "empty-b"])
     let large = await search([tree.root]) { $0.minimumSize = 3 }
     #expect(large.sets(under: tree) == [["large-a", "large-b"]])
+  }
+
+  @Test func hardLinksAreOneFile() async {
+    let tree = TemporaryTree()
+    tree.file("a", "content".bytes)
+    tree.hardLink("b", to: "a")
+    tree.file("c", "content".bytes)
+    tree.file("lonely", "alone!!".bytes)
+    tree.hardLink("lonely-too", to: "lonely")
+    let outcome = await search([tree.root])
+    #expect(outcome.sets(under: tree) == [["a=b", "c"]])
+    #expect(outcome.waste.files == 1)
+    #expect(outcome.fileCount == 5)
+  }
+
+  @Test func symbolicLinksAreFollowedAsRootsOnly() async {
+    let outside = TemporaryTree()
+    outside.file("a", "content".bytes)
+    outside.symbolicLink("up", to: "..")
+    let tree = TemporaryTree()
+    tree.file("b", "content".bytes)
+    tree.symbolicLink("c", to: "b")
+    tree.symbolicLink("root", to: outside.root)
+    #expect(await search([tree.root]).sets(under: tree) == [])
+    #expect(await search([tree.path("root"), tree.root]).sets(under: tree) == [["b", "root/a"]])
+  }
+
+  @Test func overlappingRootsAreReadOnce() async {
+    let tree = TemporaryTree()
+    tree.directory("sub")
+    tree.file("sub/a", "content".bytes)
+    let outcome = await search([tree.path("sub"), tree.root, tree.root + "/sub/../sub"])
+    #expect(outcome.fileCount == 1)
+    #expect(outcome.sets.isEmpty)
   }
 
   /// Random trees against the obvious answer: a dictionary by content.
@@ -114,4 +151,44 @@ struct SplitMix: RandomNumberGenerator {
     mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
     return mixed ^ (mixed >> 31)
   }
+}
+
+/// Runs a search in this process.
+///
+/// - Parameter between: runs after the walk and before the comparison, while nothing else runs.
+func search(
+  _ roots: [String], _ configure: (inout Options) -> Void = { _ in },
+  between: @escaping @Sendable (Search) -> Void = { _ in }
+) async -> Outcome {
+  var options = Options()
+  options.roots = roots.map(\.bytes)
+  configure(&options)
+  let search = Search(options)
+  return await withCheckedContinuation { continuation in
+    search.startWalk(thenOn: .global()) {
+      between(search)
+      search.startComparison(completionQueue: .global()) { continuation.resume(returning: $0) }
+    }
+  }
+}
+
+extension Outcome {
+  /// The sets as strings, without the root: each file as its names joined by `=`.
+  func sets(under tree: TemporaryTree) -> [[String]] {
+    sets.map { set in
+      set.files.map { names in
+        names.map { String(decoding: $0.dropFirst(tree.root.utf8.count + 1), as: UTF8.self) }
+          .joined(separator: "=")
+      }
+    }
+  }
+
+  /// The skipped paths, without the root.
+  func skipped(under tree: TemporaryTree) -> [String] {
+    skipped.map { String(decoding: $0.path.dropFirst(tree.root.utf8.count + 1), as: UTF8.self) }
+  }
+}
+
+extension String {
+  var bytes: Bytes { Bytes(utf8) }
 }

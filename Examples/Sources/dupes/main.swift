@@ -1,3 +1,0 @@
-import DupesKit
-
-runProgram()
