@@ -49,9 +49,8 @@ let package = Package(
     .target(name: "JSONOracle", path: "Tests/JSONOracle"),
     .executableTarget(name: "dupes", dependencies: ["ExampleSupport"]),
     .testTarget(name: "dupesTests", dependencies: ["dupes", "ExampleSupport", "TestSupport"]),
-    .target(name: "EchoKit", dependencies: runtime, swiftSettings: settings),
-    .executableTarget(name: "echo-server", dependencies: ["EchoKit"]),
-    .testTarget(name: "echoServerTests", dependencies: ["EchoKit", "echo-server"]),
+    .executableTarget(name: "echo-server", dependencies: ["ExampleSupport"]),
+    .testTarget(name: "echoServerTests", dependencies: ["echo-server", "ExampleSupport", "TestSupport"]),
   ] + (incumbent ? [] : concourseOnly),
   swiftLanguageModes: [.v6]
 )

@@ -1,8 +1,10 @@
-import EchoKit
+import ExampleSupport
 import Glibc
 import Testing
 
-/// The server in this process: what it echoes, and that it keeps nothing.
+@testable import echo_server
+
+/// The server in this process: what it echoes, and that it releases everything.
 @Suite(.timeLimit(.minutes(2))) struct ServerTests {
   @Test(arguments: [1, 2, 1000, 65_535, 65_536, 65_537, 200_000]) func whatIsSentComesBack(size: Int)
     async throws
@@ -29,13 +31,13 @@ import Testing
     let slow = try running.client(receiveBuffer: 4096)
     let bytes = message(64 << 20)
     var sent = 0
-    // Until it is not taken any more, and the server has paused: else it would take all of it.
+    // Until the kernel takes no more, and the server has paused.
     try await running.wait("the server pauses") { statistics in
       if sent < bytes.count { sent += slow.sendWhatFits(bytes[sent...]) }
       return statistics.pauses > 0
     }
     #expect(sent < bytes.count)
-    // It holds up nobody else.
+    // Other clients are served meanwhile.
     try running.client().expectEcho(of: message(1000))
     let received = try slow.receive(sent)
     #expect(received == Array(bytes[..<sent]))

@@ -1,6 +1,8 @@
-import EchoKit
+import ExampleSupport
 import Glibc
 import Testing
+
+@testable import echo_server
 
 /// The ways in which a server ends.
 @Suite(.timeLimit(.minutes(2))) struct StopTests {
@@ -60,7 +62,7 @@ import Testing
     #expect(throws: EchoClient.Refused.self) { try running.client() }
   }
 
-  @Test func whoDoesNotReadIsCutOffWhenTheGraceIsOver() async throws {
+  @Test func aClientThatDoesNotReadIsCutOffAfterTheGrace() async throws {
     let running = try RunningServer()
     let client = try running.client(receiveBuffer: 4096)
     let bytes = message(64 << 20)
@@ -76,19 +78,19 @@ import Testing
     withExtendedLifetime(client) {}
   }
 
-  @Test func aServerThatServedNobody() async throws {
+  @Test func aServerWithoutClients() async throws {
     let running = try RunningServer()
     await running.stop()
     #expect(running.server.statistics.accepted == 0)
     #expect(running.reports.all == [])
   }
 
-  /// Servers come and go with clients in the middle of something.
+  /// Servers stop while clients send.
   @Test func manyTimes() async throws {
     for _ in 0..<50 {
       let running = try RunningServer()
       let clients = try (0..<5).map { _ in try running.client() }
-      // Accepted, that is: who still waits at the door when the server stops finds it closed.
+      // So all are accepted: the server closes those that still wait when it stops.
       for client in clients { try client.expectEcho(of: message(10)) }
       for (seed, client) in clients.enumerated() { try client.send(message(3_000, seed: seed)) }
       running.server.stop(grace: 20) {}

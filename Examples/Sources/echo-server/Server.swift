@@ -1,19 +1,21 @@
+import ExampleSupport
 import Glibc
+import Synchronization
 
 /// Listens, and has a `Connection` for each client.
-// SAFETY: what changes is OWNED BY `queue`, a serial queue; the methods called from outside submit to it.
-package final class Server: @unchecked Sendable {
+// SAFETY: the variables are OWNED BY `queue`, a serial queue; the methods called from outside submit to it.
+final class Server: @unchecked Sendable {
   private enum Phase {
     case accepting
-    /// All places are taken, or no descriptor is to be had; clients wait in the kernel.
+    /// All places are taken, or there is no descriptor; clients wait in the kernel.
     case full
     case stopping(whenStopped: @Sendable () -> Void)
     case stopped
   }
 
-  /// As `127.0.0.1:7007`.
-  package let address: String
-  package let port: UInt16
+  /// Such as `127.0.0.1:7007` or `[::1]:7007`.
+  let address: String
+  let port: UInt16
   private let maximumConnections: Int
   private let report: @Sendable (String) -> Void
   private let queue = DispatchQueue(label: "echo.server")
@@ -23,24 +25,24 @@ package final class Server: @unchecked Sendable {
   private var listens = true
   private var phase = Phase.accepting
   private var connections: [ObjectIdentifier: Connection] = [:]
-  private var saidThatItCannot = false
+  private var hasReportedShortage = false
 
   /// Clients can connect from now on; they are served after `start`.
   ///
-  /// - Parameter report: told what an administrator should know, on a queue of the server.
-  package init(_ options: Options, report: @escaping @Sendable (String) -> Void) throws(ServerError) {
+  /// - Parameter report: called with messages for the administrator, on a queue of the server.
+  init(_ options: Options, report: @escaping @Sendable (String) -> Void) throws(ServerError) {
     let socket = try Listener(host: options.host, port: options.port)
-    address = socket.address
     port = socket.port
+    address = "\(options.host.contains(":") ? "[\(options.host)]" : options.host):\(port)"
     descriptor = socket.descriptor
     maximumConnections = options.maximumConnections
     self.report = report
     listener = SwitchedSource(DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue))
   }
 
-  package var statistics: Statistics { counters.statistics }
+  var statistics: Statistics { counters.statistics }
 
-  package func start() {
+  func start() {
     queue.sync {
       listener.source.setEventHandler { self.accept() }
       listener.source.setCancelHandler {
@@ -52,11 +54,11 @@ package final class Server: @unchecked Sendable {
     }
   }
 
-  /// Stops in good order: nobody is accepted any more, what has been received is sent back, all is closed.
-  /// Clients that have not taken their output after `grace` seconds are cut off.
+  /// Stops in good order: accepts no more clients, sends back what has been received, and closes everything. Clients
+  /// that have not taken their output after `grace` seconds are cut off.
   ///
   /// - Parameter whenStopped: called once, on a queue of the server; every descriptor is closed by then.
-  package func stop(grace: Int, whenStopped: @escaping @Sendable () -> Void) {
+  func stop(grace: Int, whenStopped: @escaping @Sendable () -> Void) {
     queue.async {
       switch self.phase {
       case .accepting, .full: break
@@ -69,27 +71,25 @@ package final class Server: @unchecked Sendable {
     queue.asyncAfter(deadline: .now() + .seconds(grace)) { [weak self] in self?.abortAll() }
   }
 
-  /// Cuts off all clients at once; only of use after `stop`.
-  package func abort() {
-    queue.async { self.abortAll() }
-  }
+  /// Cuts off all clients at once. To be called after `stop`.
+  func abort() { queue.async { self.abortAll() } }
 
   // MARK: On the queue
 
   private func accept() {
-    // Some for an event, so that the connections' own news is not held up by a crowd at the door.
+    // A bounded number for each event, so that many new clients do not delay the items of the connections that end.
     for _ in 0..<64 {
       guard case .accepting = phase else { return }
       switch Socket.accept(from: descriptor) {
       case .connection(let client): serve(client)
-      case .nobody: return
-      case .cannot(let error):
+      case .nothing: return
+      case .failed(let error):
         pauseAccepting()
-        if !saidThatItCannot {
-          saidThatItCannot = true
-          report("cannot accept: \(String(cString: strerror(error))); further clients have to wait")
+        if !hasReportedShortage {
+          hasReportedShortage = true
+          report("cannot accept: \(describe(errno: error)); further clients have to wait")
         }
-        // Others use descriptors too, and do not tell when they have closed some.
+        // The descriptors that become free may not be ours, so no event tells when to try again.
         queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.resumeAccepting() }
         return
       }
@@ -133,5 +133,54 @@ package final class Server: @unchecked Sendable {
     guard case .stopping(let whenStopped) = phase, !listens, connections.isEmpty else { return }
     phase = .stopped
     whenStopped()
+  }
+}
+
+/// What the server counts while it runs.
+final class Counters: Sendable {
+  let accepted = Counter()
+  let closed = Counter()
+  /// Connections that broke.
+  let failed = Counter()
+  /// Connections that were closed with output pending, after the grace.
+  let cutOff = Counter()
+  /// Bytes sent back.
+  let bytes = Counter()
+  /// How often a connection's input was paused because its client did not read.
+  let pauses = Counter()
+
+  var statistics: Statistics {
+    // `closed` first: a connection is accepted before it is closed, so `open` is never negative.
+    let closed = closed.value
+    return Statistics(
+      open: accepted.value - closed, accepted: accepted.value, failed: failed.value, cutOff: cutOff.value,
+      bytes: bytes.value, pauses: pauses.value)
+  }
+}
+
+final class Counter: Sendable {
+  private let count = Atomic<Int>(0)
+
+  func add(_ amount: Int) {
+    // ORDERING: relaxed; a number by itself, which publishes nothing.
+    count.wrappingAdd(amount, ordering: .relaxed)
+  }
+
+  // ORDERING: relaxed; pairs with the addition above, and orders nothing else.
+  var value: Int { count.load(ordering: .relaxed) }
+}
+
+/// What the server has done so far.
+struct Statistics: Sendable {
+  let open: Int
+  let accepted: Int
+  let failed: Int
+  let cutOff: Int
+  let bytes: Int
+  let pauses: Int
+
+  var line: String {
+    "\(open) open, \(accepted) accepted, \(failed) broken, \(cutOff) cut off, \(bytes) bytes echoed, "
+      + "\(pauses) pauses"
   }
 }

@@ -1,8 +1,10 @@
 import Glibc
+import Synchronization
 import Testing
 
-/// A blocking client. Each call gives up after a while, so that a server that does not answer fails a test
-/// and does not hang it.
+@testable import echo_server
+
+/// A blocking client. Each call fails after 20 seconds, so that a server that does not answer fails the test.
 final class EchoClient {
   let descriptor: Int32
 
@@ -22,7 +24,7 @@ final class EchoClient {
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    // SAFETY: a sockaddr_in is passed as the sockaddr that it begins like, with its own size.
+    // SAFETY: a sockaddr_in is passed as a sockaddr with its own size.
     let failure = withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
@@ -31,7 +33,7 @@ final class EchoClient {
     guard failure == 0 else { throw Refused(errno: errno) }
   }
 
-  /// Nobody listens, for example.
+  /// No server listens, for example.
   struct Refused: Error {
     let errno: Int32
   }
@@ -77,7 +79,7 @@ final class EchoClient {
 
   func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  /// Has the later close reset the connection instead of ending it in good order.
+  /// Has the later close reset the connection.
   func resetsWhenClosed() {
     var setting = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &setting, socklen_t(MemoryLayout<linger>.size))
@@ -97,4 +99,56 @@ func message(_ count: Int, seed: Int = 0) -> [UInt8] {
   bytes.reserveCapacity(count)
   while bytes.count < count { bytes += block.prefix(count - bytes.count) }
   return bytes
+}
+
+/// A server in this process, for one test.
+final class RunningServer: Sendable {
+  let server: Server
+  let reports = Reports()
+
+  init(_ configure: (inout Options) -> Void = { _ in }) throws {
+    var options = Options()
+    options.port = 0
+    options.maximumConnections = 1_000
+    configure(&options)
+    let reports = reports
+    server = try Server(options) { reports.add($0) }
+    server.start()
+  }
+
+  func client(receiveBuffer: Int32? = nil) throws -> EchoClient {
+    try EchoClient(port: server.port, receiveBuffer: receiveBuffer)
+  }
+
+  /// Returns once everything is closed.
+  func stop(grace: Int = 20) async {
+    await withCheckedContinuation { continuation in
+      server.stop(grace: grace) { continuation.resume() }
+    }
+  }
+
+  /// Polls the statistics until the condition holds: a client cannot see what the server has done with its bytes.
+  /// Fails the test after 30 seconds.
+  func wait(_ what: Comment, until holds: (Statistics) -> Bool) async throws {
+    let start = ContinuousClock.now
+    while !holds(server.statistics) {
+      try #require(ContinuousClock.now - start < .seconds(30), what)
+      await Task.yield()
+      usleep(200)
+    }
+  }
+}
+
+/// What the server reported.
+final class Reports: Sendable {
+  private let messages = Mutex<[String]>([])
+
+  func add(_ message: String) { messages.withLock { $0.append(message) } }
+  var all: [String] { messages.withLock { $0 } }
+}
+
+/// How many connections to use where the number matters: ECHO_TEST_CONNECTIONS, or some.
+func connectionCount(unlessTold few: Int) -> Int {
+  guard let text = getenv("ECHO_TEST_CONNECTIONS"), let count = Int(String(cString: text)) else { return few }
+  return count
 }

@@ -1,40 +1,38 @@
-/// Where a connection stands. The transitions decide, and say what is to be done; `Connection` does it.
+/// The state of a connection. A transition decides and returns what `Connection` must do.
 struct ConnectionState {
   private enum State {
-    /// Input is read, and echoed at once or put aside.
+    /// Input is read, and echoed or put aside.
     case flowing
-    /// The client sends without reading: no more input until it has taken enough output.
+    /// The client sends without reading: no more input is read until it has taken enough output.
     case paused
-    /// No more input comes or is wanted; pending output still has to leave.
+    /// No more input is read; pending output still has to leave.
     case finishing
-    /// All output has left, and its end. What the client still sends is thrown away until it ends, too: to close on
-    /// unread input would reset the connection, and the client might lose output that it has not read yet.
+    /// All output has left, and its end. What the client still sends is thrown away until it ends, too: to close with
+    /// unread input would reset the connection, and the client could lose output that it has not read yet.
     case lingering
     case closed
   }
 
-  /// What is to be done about input.
   enum Action {
     case none
     case pauseInput
     case resumeInput
     /// Read no more, for good.
     case endInput
-    /// End the output, and throw away what comes in.
+    /// End the output, and throw input away.
     case linger
-    /// Put everything away.
     case close
   }
 
-  /// Pending bytes at which input is paused, and at which it goes on. The distance between the two keeps
-  /// a slow client from switching to and fro with each packet.
+  /// Pending bytes at which input is paused, and at which it is resumed. The distance keeps a slow client from
+  /// switching back and forth with each packet.
   static let highWater = 256 << 10
   static let lowWater = 64 << 10
 
   private var state = State.flowing
   /// Whether the client has ended its output.
   private var hasEnded = false
-  /// Once nothing more has come in, it is the end.
+  /// Input ends as soon as none is there.
   private(set) var isStopping = false
 
   var readsInput: Bool { state == .flowing }
@@ -68,7 +66,7 @@ struct ConnectionState {
     return .close
   }
 
-  /// We want no more from the client.
+  /// The server wants no more from the client.
   mutating func inputEnded(pending: Int) -> Action {
     switch state {
     case .flowing, .paused:
@@ -87,21 +85,16 @@ struct ConnectionState {
 
   /// The client has been silent for long enough.
   mutating func lingered() -> Action {
-    guard state == .lingering else { return .none }
-    return failed()
+    state == .lingering ? failed() : .none
   }
 
   /// The server stops: what has arrived so far is still echoed.
   mutating func stop() { isStopping = true }
 
-  /// The connection is broken, or has had enough time.
+  /// The connection is broken, or its time is over.
   mutating func failed() -> Action {
-    switch state {
-    case .flowing, .paused, .finishing, .lingering:
-      state = .closed
-      return .close
-    case .closed:
-      return .none
-    }
+    if state == .closed { return .none }
+    state = .closed
+    return .close
   }
 }
