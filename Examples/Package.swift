@@ -11,9 +11,8 @@ let settings: [SwiftSetting] = incumbent ? [.define("INCUMBENT")] : []
 // `tail-many` needs file-system-object sources, which the toolchain's Dispatch does not have on Linux, and
 // `guide` labels of the current queue and a main thread that keeps the main queue.
 let concourseOnly: [Target] = [
-  .target(name: "TailKit", dependencies: runtime),
-  .executableTarget(name: "tail-many", dependencies: ["TailKit"]),
-  .testTarget(name: "tailManyTests", dependencies: ["TailKit", "tail-many", "JSONOracle"]),
+  .executableTarget(name: "tail-many", dependencies: ["ExampleSupport"]),
+  .testTarget(name: "tailManyTests", dependencies: ["tail-many", "ExampleSupport", "TestSupport"]),
   .target(name: "GuideKit", dependencies: runtime),
   .executableTarget(name: "guide", dependencies: ["GuideKit"]),
   .testTarget(name: "guideTests", dependencies: ["GuideKit", "guide"]),
@@ -44,9 +43,6 @@ let package = Package(
     // Its tests' part: running a built program, files for it.
     .target(name: "TestSupport", path: "Tests/TestSupport"),
     .testTarget(name: "ExampleSupportTests", dependencies: ["ExampleSupport"]),
-    // Foundation's JSON parser for the tests, in a module of its own: Foundation re-exports the
-    // toolchain's Dispatch, whose names clash with those of Concourse.
-    .target(name: "JSONOracle", path: "Tests/JSONOracle"),
     .executableTarget(name: "dupes", dependencies: ["ExampleSupport"]),
     .testTarget(name: "dupesTests", dependencies: ["dupes", "ExampleSupport", "TestSupport"]),
     .executableTarget(name: "echo-server", dependencies: ["ExampleSupport"]),

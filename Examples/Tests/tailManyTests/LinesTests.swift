@@ -1,7 +1,9 @@
-import TailKit
+import ExampleSupport
 import Testing
 
-/// Whole lines of pieces, and the place of the last ones.
+@testable import tail_many
+
+/// Whole lines of pieces, and the start of the last lines.
 @Suite struct LinesTests {
   @Test func anyCutGivesTheSameLines() {
     let text = "one\n\ntwo two\nthree\nrest"
@@ -14,7 +16,7 @@ import Testing
           lines += Bytes(assembler.append(data(piece)))
         }
         #expect(lines == Bytes("one\n\ntwo two\nthree\n".utf8))
-        #expect(assembler.pendingCount == 4)
+        #expect(!assembler.isEmpty)
         #expect(Bytes(assembler.finish()) == Bytes("rest\n".utf8))
         #expect(assembler.finish().count == 0)
       }
@@ -27,56 +29,44 @@ import Testing
     piece.append(data("d\ne".utf8))
     var assembler = LineAssembler()
     #expect(Bytes(assembler.append(piece)) == Bytes("a\nbcd\n".utf8))
-    #expect(assembler.pendingCount == 1)
+    #expect(Bytes(assembler.finish()) == Bytes("e\n".utf8))
   }
 
-  @Test func aLineWithoutEndIsBroken() {
+  @Test func aLongLineIsBroken() {
     var assembler = LineAssembler(limit: 4)
     #expect(Bytes(assembler.append(data("abc".utf8))) == [])
     #expect(Bytes(assembler.append(data("defghij".utf8))) == Bytes("abcd\nefgh\n".utf8))
-    #expect(assembler.pendingCount == 2)
     #expect(Bytes(assembler.append(data("\n".utf8))) == Bytes("ij\n".utf8))
   }
 
-  @Test(arguments: [1, 2, 3, 5, 64]) func lastLinesAreFoundWhateverTheBlock(block: Int) {
+  @Test func lastLinesAreFound() {
     for text in [
       "", "\n", "a", "a\n", "a\nb", "a\nb\n", "\n\n\n", "one\ntwo\n\nfour\nfive", "one\ntwo\n\n\n",
     ] {
-      let bytes = Bytes(text.utf8)
       for wanted in 0...7 {
-        #expect(scan(bytes, wanted, block) == start(of: wanted, in: bytes), "\(wanted) of \(bytes)")
-      }
-      #expect(scan(bytes, nil, block) == 0)
-    }
-  }
-
-  /// What was there is no longer: the search ends, and the size will tell.
-  @Test func aFileThatShrinksMeanwhile() {
-    var scan = BackwardScan(size: 100, lines: 3, block: 10)
-    #expect(scan.next == .read(offset: 90, length: 10))
-    scan.show(.empty)
-    #expect(scan.next == .found(90))
-  }
-
-  private func scan(_ bytes: Bytes, _ lines: Int?, _ block: Int) -> Int {
-    var scan = BackwardScan(size: Int64(bytes.count), lines: lines, block: block)
-    while true {
-      switch scan.next {
-      case .found(let offset): return Int(offset)
-      case .read(let offset, let length): scan.show(data(bytes[Int(offset)..<Int(offset) + length]))
+        let start = data(text.utf8).startOfLastLines(wanted, isWhole: true)
+        #expect(start == self.start(of: wanted, in: Bytes(text.utf8)), "\(wanted) of \(text)")
       }
     }
   }
 
-  /// The same by way of splitting.
+  /// Where the data starts in the middle of a line, that line is left out.
+  @Test func aLineWithoutItsStartIsLeftOut() {
+    #expect(data("ne\ntwo\nthree\n".utf8).startOfLastLines(2, isWhole: false) == 3)
+    #expect(data("ne\ntwo\nthree\n".utf8).startOfLastLines(3, isWhole: false) == 3)
+    #expect(data("ne\ntwo\nthree\n".utf8).startOfLastLines(3, isWhole: true) == 0)
+    #expect(data("no newline".utf8).startOfLastLines(3, isWhole: false) == 0)
+  }
+
+  /// The same by splitting.
   private func start(of wanted: Int, in bytes: Bytes) -> Int {
     var lines = bytes.split(separator: 10, omittingEmptySubsequences: false).map { $0.count + 1 }
-    // What follows the last newline is a line only if there is something.
+    // What follows the last newline is a line only if it has bytes.
     if lines.last == 1 { lines.removeLast() } else { lines[lines.count - 1] -= 1 }
     return bytes.count - lines.suffix(wanted).reduce(0, +)
   }
 }
 
-func data(_ bytes: some Collection<UInt8>) -> DispatchData {
+private func data(_ bytes: some Collection<UInt8>) -> DispatchData {
   Bytes(bytes).withUnsafeBytes { DispatchData(bytes: $0) }
 }
