@@ -13,9 +13,8 @@ let settings: [SwiftSetting] = incumbent ? [.define("INCUMBENT")] : []
 let concourseOnly: [Target] = [
   .executableTarget(name: "tail-many", dependencies: ["ExampleSupport"]),
   .testTarget(name: "tailManyTests", dependencies: ["tail-many", "ExampleSupport", "TestSupport"]),
-  .target(name: "GuideKit", dependencies: runtime),
-  .executableTarget(name: "guide", dependencies: ["GuideKit"]),
-  .testTarget(name: "guideTests", dependencies: ["GuideKit", "guide"]),
+  .executableTarget(name: "guide", dependencies: runtime + ["ExampleSupport"]),
+  .testTarget(name: "guideTests", dependencies: ["guide", "ExampleSupport", "TestSupport"]),
   // Actors and tasks on queues. It imports Foundation too, so a plugin says whose names are meant.
   .executableTarget(
     name: "tally", dependencies: runtime,

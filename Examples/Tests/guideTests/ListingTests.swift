@@ -2,7 +2,7 @@ import Concourse
 import Glibc
 import Testing
 
-@testable import GuideKit
+@testable import guide
 
 /// What the guide's listings promise, listing by listing.
 @Suite("Listings", .timeLimit(.minutes(2))) struct ListingTests {

@@ -1,10 +1,9 @@
 import Concourse
 import Testing
 
-// This file is a part of two test targets: the other one has the manager among its own sources, and runs
-// under the sanitizers.
-#if canImport(GuideKit)
-  @testable import GuideKit
+// This file belongs to two test targets: the other one compiles the manager itself, and runs under the sanitizers.
+#if canImport(guide)
+  @testable import guide
 #endif
 
 /// The tutorial's photo manager under load.

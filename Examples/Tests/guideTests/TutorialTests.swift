@@ -1,7 +1,7 @@
 import Concourse
 import Testing
 
-@testable import GuideKit
+@testable import guide
 
 /// The tutorial's listings but for the photo manager.
 @Suite("Tutorial", .timeLimit(.minutes(2))) struct TutorialTests {

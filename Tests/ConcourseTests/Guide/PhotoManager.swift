@@ -1,1 +1,1 @@
-../../../Examples/Sources/GuideKit/Tutorial/PhotoManager.swift
+../../../Examples/Sources/guide/PhotoManager.swift

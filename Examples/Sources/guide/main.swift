@@ -1,3 +1,0 @@
-import GuideKit
-
-runProgram(Array(CommandLine.arguments.dropFirst()))
