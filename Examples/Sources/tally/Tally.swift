@@ -1,16 +1,15 @@
 import Concourse
 import Foundation
 
-// tally FILE...: how many words the files have, and which are the most frequent, as JSON.
+// tally FILE...: prints how many words the files have, and the most frequent ones, as JSON.
 //
-// Foundation and Concourse in one file: the plugin ConcourseNames sees to it that `DispatchQueue` means
-// Concourse's.
+// The file imports both Foundation and Concourse. The plugin ConcourseNames makes `DispatchQueue` mean Concourse's.
 
 @main
 struct Tally {
-  /// Where files are read: in threads that may block.
+  /// Reads files, on threads that may block.
   private static let disk = DispatchConcurrentQueue(label: "tally.disk", qos: .utility)
-  /// Where words are counted.
+  /// Counts words.
   private static let counting = DispatchQueue.global(qos: .userInitiated)
 
   static func main() async {
@@ -43,7 +42,7 @@ struct Tally {
   }
 }
 
-/// What all files have together: an actor whose jobs are items of a serial queue.
+/// The counts of all files: an actor whose jobs are items of a serial queue.
 actor Census {
   private nonisolated let queue = DispatchSerialQueue(label: "tally.census")
   nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
