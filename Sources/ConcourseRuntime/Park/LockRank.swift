@@ -24,16 +24,16 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
 
   /// What may be taken while a lock is held, and why.
   private static let order: [(held: LockRank, taken: [LockRank], why: String)] = [
-    (.objectExtras, [.nodeDepot], "the ticket for a held-back item may need a node"),
+    (.objectExtras, [.nodeDepot], "a ticket for a held-back item takes a node"),
     (.target, [.objectExtras], "a target is replaced under both"),
     (
       .group, [.nodeDepot, .idleWorkers, .objectExtras],
       "notifications are submitted under it, which keeps their order"
     ),
-    (.workItem, [.eventLoop, .timerTable], "a cancel finds the delayed submission set, or not begun"),
+    (.workItem, [.eventLoop, .timerTable], "a cancel finds the delayed submission either set or not begun"),
     (
       .timerBackend, [.source, .eventLoop, .timerTable],
-      "programming discards raised events and sets the timer in one step"
+      "rescheduling discards raised events and sets the timer in one step"
     ),
     (.watchTable, [.fileRegistration], "a registration joins and leaves the table"),
     (.descriptorEntry, [.descriptorTable], "the next user of a descriptor finds it given back, or waits"),
