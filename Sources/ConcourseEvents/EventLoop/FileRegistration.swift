@@ -12,7 +12,7 @@ final class FileRegistration {
   private(set) var generation: UInt32 = 0
   private(set) var descriptor: Int32 = -1
   private(set) var isInKernel = false
-  /// Whether the kernel was last asked to report changes, and so disarms nothing itself.
+  /// Whether the kernel was last asked to report changes only. It then does not disarm the descriptor after an event.
   private var staysArmed = false
   private var first: FileWatch?
 
@@ -95,7 +95,8 @@ final class FileRegistration {
     }
     var failure = poller.control(.add, descriptor, interest, index: index, generation: generation)
     if failure == -Int(EEXIST) {
-      // An earlier use was closed while a duplicate kept the file in the kernel's queue: take over that entry.
+      // The client closed the descriptor in an earlier use, but a duplicate kept its entry in the kernel's queue: take
+      // over that entry.
       failure = poller.control(.modify, descriptor, interest, index: index, generation: generation)
     }
     isInKernel = failure == 0

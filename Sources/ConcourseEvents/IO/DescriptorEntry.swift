@@ -9,9 +9,9 @@
 final class DescriptorEntry {
   private let lock = Lock(.descriptorEntry)
   // GUARDED BY `lock`.
-  // Unchecked, since no access begins within another one.
+  // Unchecked, since no access begins during another one.
   @exclusivity(unchecked) private var state: DescriptorState
-  /// Made when first needed. They keep the entry until they are removed.
+  /// Made when first needed. The watches retain the entry until they are removed.
   private var readWatch: FileWatch?
   private var writeWatch: FileWatch?
 
@@ -24,7 +24,7 @@ final class DescriptorEntry {
     let effects = state.takeEffects()
     let isUnused = state.isUnused
     lock.unlock()
-    // First, so that the handler of a one-shot operation finds the descriptor as it was.
+    // Give back first, so that the handler of a one-shot operation finds the descriptor as it was.
     if isUnused { giveBack() }
     for effect in effects { carryOut(effect) }
     return result
@@ -60,7 +60,7 @@ final class DescriptorEntry {
   /// - Parameter stopping: whether its operations end early.
   func close(_ channel: Channel, stopping: Bool) { change { $0.close(channel, stopping: stopping) } }
 
-  /// What another channel to the same file starts from.
+  /// What a new channel for the same file starts from: the descriptor, the path, or an error.
   func origin(besides channel: Channel) -> DescriptorState.Origin {
     lock.withLock { state.origin(besides: channel) }
   }

@@ -130,7 +130,7 @@ struct DescriptorState {
     }
   }
 
-  /// What another channel to the same file starts from.
+  /// What a new channel for the same file starts from.
   enum Origin {
     case descriptor(Int32)
     case path(UnopenedFile)

@@ -85,7 +85,8 @@ package enum NodeMagazine {
     if !mayKeepNodes { giveBack(count) } else if count >= 2 * batch { giveBack(batch) }
   }
 
-  /// Whether the calling thread may keep free nodes. Not after its exit hook: no later hook would return them.
+  /// Whether the calling thread may keep free nodes. It may not after its exit hook has run: no later hook would return
+  /// them.
   private static var mayKeepNodes: Bool {
     guard ThreadExit.watch() else { return false }
     CurrentThread.state.pointee.free_limit = 2 * batch

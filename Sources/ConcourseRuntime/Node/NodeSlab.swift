@@ -21,7 +21,8 @@ struct NodeSlabHeader {
 enum NodeSupply {
   /// Linked through `next`, nil at the end.
   case chain(NodePointer, count: UInt32)
-  /// Adjacent, in raw memory. `opening` is their slab if they are its first nodes and it will probably be used up.
+  /// Adjacent nodes in raw memory. If they are the first nodes of a slab that will probably be used up, `opening` is
+  /// that slab.
   case row(NodePointer, count: UInt32, opening: NodeSlab? = nil)
 
   /// The nodes as a chain. Call without the lock: linking a row touches new pages.
@@ -99,7 +100,7 @@ extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
   fileprivate func giveBack(_ first: NodePointer, _ last: NodePointer, count: Int) {
     pointee.outstanding -= count
     if isEmpty {
-      // As new, except that the pages exist.
+      // As a new slab, except that its pages already exist.
       (pointee.free, pointee.untouched) = (nil, 0)
     } else {
       // ORDERING: relaxed; guarded by the lock.
@@ -109,12 +110,12 @@ extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
   }
 }
 
-/// All slabs with free nodes. Exhausted slabs are found through their nodes only.
+/// All slabs with free nodes. An exhausted slab is in no list: a node that comes back leads to it.
 ///
 /// GUARDED BY the lock of `NodeDepot`.
 struct NodeSlabs {
-  /// Empty slabs that stay when the surplus returns to the system. That happens at twice as many, so that a load that
-  /// rises and falls does not map memory each time.
+  /// The number of empty slabs that stay. The surplus returns to the system only when there are more than twice as
+  /// many, so that a load that rises and falls does not map memory each time.
   static let kept = 16
   /// Slabs mapped at once.
   private static let mappedAtOnce = 16

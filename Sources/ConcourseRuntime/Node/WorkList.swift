@@ -13,14 +13,14 @@ struct WorkList: ~Copyable {
   /// The oldest node. OWNED BY the consumer, but for the producer that found the list empty.
   private let head = Atomic<NodePointer?>(nil)
 
-  /// Whether nothing is in the list, for callers whose own pushes must be seen and nobody else's.
+  /// Whether the list is empty, for callers that must see their own pushes but not those of other threads.
   @inlinable
   var isEmpty: Bool {
     // ORDERING: relaxed; a thread always sees its own pushes, and racing pushes have no order with it.
     @inline(__always) get { tail.load(ordering: .relaxed) == nil }
   }
 
-  /// Whether nothing is in the list, in the one order of the park protocol (Park/README.md).
+  /// Whether the list is empty, in the total order of SC operations (Pool/README.md).
   var isEmptyInTotalOrder: Bool {
     // ORDERING: sequentially consistent; closes the store→load race of a worker that announced that it
     // sleeps against a producer that pushed and then looks for sleepers.
@@ -34,15 +34,15 @@ struct WorkList: ~Copyable {
   }
 
   /// Appends `node`.
-  /// - Parameter beforeLink: called with what will be returned, while the consumer cannot reach the node yet: what
-  ///   the caller needs after the push must be made to last here, if the node's work may be its end.
+  /// - Parameter beforeLink: called with the result, while the consumer cannot reach the node yet. If the node's work
+  ///   may release what the caller needs after the push, the caller must retain it here.
   /// - Returns: true when the list was empty: the caller must wake the consumer.
   @inline(__always)
   func push(_ node: NodePointer, beforeLink: (_ wasEmpty: Bool) -> Void = { _ in }) -> Bool {
     // ORDERING: relaxed; the exchange publishes the node.
     node.pointee.next.store(nil, ordering: .relaxed)
     // ORDERING: sequentially consistent; releases the node's contents to the consumer's acquiring loads
-    // and stands before the producer's look at the sleepers (Park/README.md).
+    // and stands before the producer's look at the sleepers (Pool/README.md).
     guard let previous = tail.exchange(node, ordering: .sequentiallyConsistent) else {
       beforeLink(true)
       // ORDERING: releasing; pairs with the acquiring load in `first`.

@@ -13,8 +13,9 @@ package enum Clock {
 
   /// Whether a time of the uptime clock, or of the wall clock, has passed.
   ///
-  /// The answer nearly always comes from a clock that advances at the kernel's ticks and costs a quarter of the others.
-  /// If the ticks are further apart than assumed here, a time that has passed may seem not to have, never the reverse.
+  /// The answer nearly always comes from the kernel's coarse clock, which advances at each tick and costs a quarter of
+  /// the exact one. If ticks are further apart than `longestTick`, the answer may be false although the time has
+  /// passed. It is never true before the time has passed.
   package static func hasPassed(_ time: UInt64, isWall: Bool) -> Bool {
     let longestTick: UInt64 = 10_000_000
     let lagging = read(isWall ? CLOCK_REALTIME_COARSE : CLOCK_MONOTONIC_COARSE)

@@ -22,7 +22,7 @@ struct WorkItemState: ~Copyable {
     var isComplete: Bool { bits & Self.complete != 0 }
     var hasBeenWaitedFor: Bool { bits & Self.waitedFor != 0 }
     var executions: UInt32 { bits >> 8 }
-    /// No execution had begun.
+    /// Whether no execution had begun.
     var isFirst: Bool { executions == 0 }
   }
 
@@ -81,9 +81,9 @@ struct WorkItemState: ~Copyable {
   }
 
   /// Records that a wait has succeeded.
-  /// - Returns: false if an earlier one had.
+  /// - Returns: false if an earlier wait had succeeded.
   func endWait() -> Bool {
-    // ORDERING: relaxed; only decides who traps.
+    // ORDERING: relaxed; it only decides which of two waits traps.
     word.bitwiseOr(Snapshot.waitedFor, ordering: .relaxed).oldValue & Snapshot.waitedFor == 0
   }
 
