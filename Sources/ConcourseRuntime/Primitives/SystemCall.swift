@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Names for thread creation and for the events road's system calls that can fail for want of resources or in a
+/// Names for thread creation and for the system calls of ConcourseEvents that can fail for want of resources or in a
 /// sandbox, so that tests can refuse them (`SystemScript`).
 package enum SystemCall: UInt8, CaseIterable {
   case epollCreate, epollControl, epollWait, poll
@@ -15,7 +15,7 @@ package enum SystemCall: UInt8, CaseIterable {
   case thread
 }
 
-/// The events road enters the kernel only through this type.
+/// ConcourseEvents enters the kernel only through this type.
 package enum System {
   /// Makes a call, and repeats it if a signal interrupted it.
   /// - Parameter body: the call; returns its result, or the negated errno.
