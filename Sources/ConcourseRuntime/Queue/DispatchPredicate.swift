@@ -1,6 +1,6 @@
 /// Where code claims to run, for `dispatchPrecondition`.
 public enum DispatchPredicate: Sendable {
-  /// Inside an item of the queue, or of one that targets it, or in code that such an item waits for.
+  /// Inside an item of the queue or of one that targets it, or in code for which such an item waits.
   case onQueue(DispatchQueue)
   /// As `onQueue`, and alone on it: any item of a serial queue, a barrier of a concurrent one.
   case onQueueAsBarrier(DispatchQueue)
@@ -43,7 +43,7 @@ private func isAloneOn(_ queue: DispatchQueue) -> Bool {
 }
 
 extension DispatchPredicate {
-  /// Traps, naming the C function that asked, unless the predicate holds.
+  /// Traps unless the predicate holds. The message names the C function that was called.
   package func require(_ function: StaticString) {
     if !_dispatchPreconditionTest(self) { fail("\(function)") }
   }
@@ -60,13 +60,13 @@ extension DispatchPredicate {
   }
 }
 
-// What module Concourse, where queues are executors, needs to know of a queue.
+// What the module Concourse needs of queues, to use them as executors.
 
 extension DispatchQueue {
-  /// The queue that all serial work below it has for itself: the topmost serial queue on the way from this
-  /// one to its root, this one included; nil when there is none.
+  /// The topmost serial queue on the way from this queue to its root, this one included; nil if there is
+  /// none. All work below it runs one item at a time.
   ///
-  /// Items of two queues exclude one another exactly if both have the same. O(depth of the hierarchy).
+  /// Items of two queues exclude one another exactly if both have the same one. O(depth of the hierarchy).
   package final var exclusiveContext: DispatchQueue? {
     var topmost: DispatchQueue?
     var link: DispatchQueue? = self
@@ -78,13 +78,13 @@ extension DispatchQueue {
   }
 
   /// Whether no item of this queue can run while the calling code does: the calling item, or one that waits
-  /// for it, has the queue or a serial queue above it for itself.
+  /// for it, runs alone on the queue or on a serial queue above it.
   package final var excludesCaller: Bool {
     guard let exclusiveContext else { return false }
     return _dispatchPreconditionTest(.onQueueAsBarrier(exclusiveContext))
   }
 
-  /// Ends the process with a message about code that is not where it claims to be.
+  /// Traps, with a message about code that does not run on its actor's queue.
   package final func rejectCaller() -> Never {
     let place = Self.current.map { "an item of \"\($0.label)\"" } ?? "no item of any queue"
     Trap.clientBug(
@@ -99,7 +99,7 @@ extension DispatchQueue {
 
   /// Submits a job: `function` is called with `context`, once, as an item of this queue, and finds the queue
   /// as `running`.
-  /// - Parameter qos: `.unspecified` leaves it to queue and submitter.
+  /// - Parameter qos: `.unspecified` leaves the class to queue and submitter.
   package final func asyncJob(
     qos: DispatchQoS.QoSClass, context: UnsafeMutableRawPointer, function: ContextFunction
   ) {

@@ -1,10 +1,10 @@
 extension DispatchQueue {
   /// Submits a closure and waits until it has run, obeying the queue's attributes.
   ///
-  /// As `sync`, but with a worker already draining the queue the closure runs on that worker, which
-  /// spares handing the queue back and forth; on an idle queue it runs on the calling thread. On
-  /// queues that end in the main queue it runs on the main thread. Traps when the calling item already
-  /// holds the queue. Matching C function: `dispatch_async_and_wait`.
+  /// As `sync`, but if a worker is draining the queue, the closure runs on that worker, so the queue need
+  /// not be handed over and back. On an idle queue the closure runs on the calling thread, on a queue that
+  /// ends in the main queue on the main thread. Traps when the calling item already holds the queue.
+  /// Matching C function: `dispatch_async_and_wait`.
   /// - Returns: what the closure returns; what it throws is rethrown.
   public final func asyncAndWait<Result, Failure: Error>(
     execute work: () throws(Failure) -> Result

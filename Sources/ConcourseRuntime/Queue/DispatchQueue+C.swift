@@ -1,7 +1,7 @@
 internal import Glibc
 import Synchronization
 
-// What only the C interface asks of queues: labels as C strings, values by pointers.
+// What only the C interface needs of queues: labels as C strings, values by pointers.
 
 extension DispatchQueue {
   /// Makes a queue for C. `mayChangeTarget`: also while it is active.
@@ -20,7 +20,7 @@ extension DispatchQueue {
 
   /// The label as a C string that lives as long as the queue.
   package final var cLabel: UnsafePointer<CChar> {
-    // Another may have been set.
+    // A C program may have set another.
     if let other = extrasIfAny?.otherLabel { return other }
     switch name {
     case .cString(let text): return UnsafePointer(text)
@@ -28,11 +28,11 @@ extension DispatchQueue {
     }
   }
 
-  /// Replaces what `cLabel` reads by a string that the caller keeps. Matching C function:
+  /// Replaces the label that `cLabel` returns by a string that the caller keeps alive. Matching C function:
   /// `dispatch_queue_set_label_nocopy`.
   package final func setLabel(_ label: UnsafePointer<CChar>) { extras.setLabel(label) }
 
-  /// Attaches a value by the address of its key, nil removing it. Matching C function:
+  /// Attaches a value by the address of its key, or removes it with nil. Matching C function:
   /// `dispatch_queue_set_specific`.
   package final func setSpecific(
     _ key: UnsafeRawPointer, _ context: UnsafeMutableRawPointer?, _ destructor: ContextFunction?
@@ -58,7 +58,7 @@ extension DispatchQueue {
   /// The value at the queue of the running item or at those above it. Matching C function:
   /// `dispatch_get_specific`.
   package static func currentSpecific(_ key: UnsafeRawPointer) -> UnsafeMutableRawPointer? {
-    // Not counted: whoever runs the item keeps its queue, which keeps those above.
+    // Not counted: the thread that runs the item keeps its queue alive, which keeps those above.
     var link = Frame.current?.pointee.queue
     if link == nil, CurrentThread.isMain { link = .passUnretained(Runtime.mainQueue) }
     while let queue = link {
@@ -69,37 +69,37 @@ extension DispatchQueue {
   }
 }
 
-/// What a queue's level means to an item of its own level, or whose submitter has one.
+/// What a queue's level means for an item that has a level, its own or its submitter's.
 enum ServingRule: UInt8, AtomicRepresentable {
   /// The item is served at the queue's level.
   case exact
-  /// At the higher one.
+  /// At the higher of the two.
   case floor
-  /// At its own, the queue's being for items that have none.
+  /// At its own; the queue's level is for items that have none.
   case fallback
 }
 
-// The class a queue is served at, said after its creation but before its activation.
+// The class at which a queue is served, set after its creation but before its activation.
 
 extension DispatchQueue {
-  /// As if the class had been given at creation. Matching C function: `dispatch_set_qos_class`.
+  /// Sets the class as if it had been given at creation. Matching C function: `dispatch_set_qos_class`.
   package final func setClass(_ qos: DispatchQoS, _ function: StaticString) {
     requireInactive(function)
     report(QoSLevel(qos.qosClass), relativePriority: qos.relativePriority)
     (level, rule) = (QoSLevel(qos.qosClass), .exact)
   }
 
-  /// Lifts asynchronous items to at least this class. Matching C function: `dispatch_set_qos_class_floor`.
+  /// Serves asynchronous items at this class at least. Matching C function: `dispatch_set_qos_class_floor`.
   package final func setFloor(_ qos: DispatchQoS, _ function: StaticString) {
     requireInactive(function)
     let floor = QoSLevel(qos.qosClass)
-    // A class that is fixed already, and higher, says more.
+    // A higher class that has been set already stays.
     if rule == .exact && ownClass > floor { return }
     report(floor, relativePriority: qos.relativePriority)
     (level, rule) = (floor, floor == .unspecified ? .exact : .floor)
   }
 
-  /// The class of items that have none of their own and inherit none. Matching C function:
+  /// Sets the class of items that have none of their own and inherit none. Matching C function:
   /// `dispatch_set_qos_class_fallback`.
   package final func setFallback(_ qosClass: DispatchQoS.QoSClass, _ function: StaticString) {
     requireInactive(function)
@@ -116,7 +116,7 @@ extension DispatchQueue {
     }
   }
 
-  /// Traps on a workloop that is still to be configured: what its items are served at is not known yet.
+  /// Traps on an inactive workloop: the level for its items is not known yet.
   final func requireActive() {
     guard !state.snapshot.isInactive else {
       Trap.clientBug("an item was submitted to workloop \"\(label)\", which is inactive; activate it first")
@@ -125,14 +125,14 @@ extension DispatchQueue {
 }
 
 extension DispatchQueue {
-  /// The widest limit that can be set; beyond it there is none.
+  /// The highest limit; a higher one means no limit.
   private static let widest = Int(UInt16.max)
 
   /// Lets at most `limit` ordinary items of a concurrent queue run at once.
   ///
-  /// Limits below 0 name numbers of processors (-1 active ones, -2 and -3 those that there are): the pool keeps to
-  /// those by itself, so they set none. 0 means 1. Traps on a serial queue; ignored on global ones. Matching C
-  /// function: `dispatch_queue_set_width`.
+  /// A value below 0 means a number of processors (-1 the active ones, -2 and -3 all that exist). The pool never runs
+  /// more than that at once, so such a value sets no limit. 0 means 1. Traps on a serial queue; ignored on global
+  /// ones. Matching C function: `dispatch_queue_set_width`.
   package final func setWidth(_ limit: Int) {
     guard kind != .global && kind != .main else { return }
     guard kind == .concurrent else {

@@ -1,9 +1,9 @@
 extension DispatchQueue {
-  /// After every so many items a drain yields its worker, if other queues wait for it.
+  /// After this many items a drain yields its worker, if other queues wait for one.
   private static let budget = 256
 
-  /// Takes this queue's entries in order and runs them, or sends them on, until none is left, the queue
-  /// is suspended, or it is handed to a waiting thread. Called where the queue's entry was reached.
+  /// Takes this queue's entries in order, and runs or forwards them, until none is left, the queue is
+  /// suspended, or a waiting thread gets it. Called by the thread that has reached the queue's entry.
   final func drain() {
     guard case .drain = state.beginDrain(CurrentThread.id) else { return }
     if mayChangeTarget && lostItsWay { return carryOut(state.releaseToTarget(levelOfRest)) }
@@ -69,10 +69,11 @@ extension DispatchQueue {
     }
   }
 
-  /// Waits a moment for the producer of a stream, which spares it and us the way through the pool.
+  /// Waits a moment for the producer of a stream. Otherwise the producer's next push sends the queue through the pool
+  /// again, which costs both threads more.
   ///
-  /// It looks seldom: a consumer that treads on its producer's heels takes every line it writes away from it
-  /// while it writes, which costs both more than to let it get a few items ahead.
+  /// It looks rarely: a consumer that reads right behind its producer takes each cache line away while the producer
+  /// writes it. Letting the producer get a few items ahead costs both less.
   @inline(never)
   private final func linger(at node: NodePointer) {
     for _ in 0..<Spin.lingerLooks where list.next(after: node) == nil {
@@ -80,7 +81,7 @@ extension DispatchQueue {
     }
   }
 
-  /// Gives the worker to others if any wait for one, leaving the rest for later.
+  /// Gives the worker up if other queues wait for one, and leaves the other entries for later.
   private final func yieldWorker(leaving first: NodePointer) -> Bool {
     guard WorkerThread.shouldYield else { return false }
     list.leave(at: first)
@@ -88,7 +89,7 @@ extension DispatchQueue {
     return true
   }
 
-  /// Lets go of the queue and puts its entry behind everything that waits now.
+  /// Gives up the queue and puts its entry behind everything that waits now.
   final func giveUpWorker(_ level: QoSLevel) {
     if case .enqueue(let level) = state.releaseToTarget(level) { enqueue(level, last: true) }
   }
@@ -127,7 +128,7 @@ extension DispatchQueue {
     }
   }
 
-  /// How many ordinary items may run when `node` has its turn, if there are more now.
+  /// The number of ordinary items that may run when `node` has its turn; nil if no more than that run now.
   @inline(__always)
   final func readersToWaitFor(_ node: NodePointer) -> UInt64? {
     if node.pointee.traits.contains(.barrier) { return state.readersAreGone ? nil : 0 }

@@ -1,14 +1,14 @@
-// Whom a queue goes to when its owner is through with it, or comes to an entry that is no item.
+// Handing a queue to the next owner: when its owner has finished, or reaches an entry that is not an item.
 
 extension DispatchQueue {
   enum Served {
-    /// The queue is still the caller's; this is now first in its list.
+    /// The caller still owns the queue; this node is now the first in its list.
     case next(NodePointer?)
-    /// The queue belongs to the waiting thread, or lies with its new target.
+    /// The waiting thread owns the queue, or the queue is enqueued at its new target.
     case handedOver
   }
 
-  /// Lets the waiting thread at the head of the list have its turn, or changes the queue's target.
+  /// Gives the waiting thread at the head of the list its turn, or changes the queue's target.
   final func serve(_ node: NodePointer) -> Served {
     let next = list.advance(past: node)
     if let next { list.leave(at: next) }
@@ -19,8 +19,8 @@ extension DispatchQueue {
     return passTurn(toWaiterIn: node, leftovers: next != nil) ? .handedOver : .next(next)
   }
 
-  /// Lets a waiting thread, whose node has been taken from the list, have its turn.
-  /// - Returns: whether the queue is now that thread's.
+  /// Gives a waiting thread, whose node has been taken from the list, its turn.
+  /// - Returns: whether that thread now owns the queue.
   final func passTurn(toWaiterIn node: NodePointer, leftovers: Bool) -> Bool {
     guard case .waiter(let waiter) = node.takeWork() else {
       Trap.runtimeBug("an item was taken for a waiting thread")
@@ -31,7 +31,7 @@ extension DispatchQueue {
       waiter.pointee.event.signal()
       return false
     }
-    // Only a drain may run the body here; a thread that hands the queue on has work of its own.
+    // Only a drain may run the body here; a thread that hands the queue on has its own work to continue.
     if waiter.pointee.body != nil && Frame.current?.pointee.queue.toOpaque() == selfPointer {
       SyncWaiter.runBody(of: waiter)
       // ORDERING: relaxed; the signal publishes it.
@@ -47,7 +47,7 @@ extension DispatchQueue {
   private final var selfPointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
   /// Gives up a queue that the calling thread owns but does not drain: to the first waiting thread, to
-  /// a worker if an item is first, or to nobody.
+  /// a worker if an item is first, or to no thread if the list is empty.
   @usableFromInline @inline(never)
   final func handOn() {
     if kind == .workloop { return asWorkloop.handOnByLevel() }

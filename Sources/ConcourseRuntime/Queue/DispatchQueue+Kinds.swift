@@ -14,9 +14,9 @@ extension DispatchQueue {
     public static let initiallyInactive = Attributes(rawValue: 1 << 2)
   }
 
-  /// How often a queue drains an autorelease pool; without effect where there is no Objective-C.
+  /// How often a queue drains an autorelease pool; without effect, since there is no Objective-C on Linux.
   public enum AutoreleaseFrequency: Sendable {
-    /// As the target does it.
+    /// As the target does.
     case inherit
     /// Around each item.
     case workItem
@@ -38,13 +38,13 @@ extension DispatchQueue {
 }
 
 // SAFETY: restates the conformance of DispatchQueue; nothing is added.
-/// What serial queues and workloops have in common: they run actors. Only those two are subclasses.
+/// The common class of serial queues and workloops, which run actors. Only these two are subclasses.
 ///
 /// Matching C type: `dispatch_queue_serial_executor_t`.
 public class _DispatchSerialExecutorQueue: DispatchQueue, @unchecked Sendable {}
 
 // SAFETY: restates the conformance of DispatchQueue; nothing is added.
-/// A serial queue as a type of its own: what it guarantees is known at compile time.
+/// A serial queue as a type of its own, so that the compiler knows that it is serial.
 ///
 /// Matching C type: `dispatch_queue_serial_t`.
 public final class DispatchSerialQueue: _DispatchSerialExecutorQueue, @unchecked Sendable {

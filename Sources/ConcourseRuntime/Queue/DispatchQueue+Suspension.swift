@@ -31,12 +31,12 @@ extension DispatchQueue {
     carryOut(wake)
   }
 
-  /// Decides what an admitted node that has arrived stands for.
+  /// Chooses the item that runs when an admitted node arrives at the target.
   /// - Returns: the item to run, or nil when the queue is suspended and keeps the node until the resume.
   final func itemToRun(for arrival: NodePointer) -> NodePointer? {
     guard let extras = extrasIfAny else { return arrival }
-    // ORDERING: acquiring; pairs with the releasing store below: an item that stood behind one that was
-    // held back in a serial target sees that.
+    // ORDERING: acquiring; pairs with the releasing store below: in a serial target, an item behind one that
+    // was held back sees that.
     guard state.snapshot.isSuspended || extras.hasHeldBack.load(ordering: .acquiring) else {
       return arrival
     }
@@ -52,22 +52,22 @@ extension DispatchQueue {
   }
 }
 
-/// Items of a concurrent queue that were on their way when it was suspended, so that they do not start, and
-/// the tickets by which they start in their order after the resume.
+/// Items of a concurrent queue that had been admitted but not started when it was suspended. They start in their
+/// order after the resume, by tickets.
 ///
-/// An item held back has lost its place in the target's list, and items admitted after it may stand there
-/// already. So a ticket is sent to the target at the resume in place of the item. While items are overdue, each
-/// arrival, of a ticket or of a later item, runs the item overdue longest, and a later item becomes overdue in its
-/// turn. There are as many arrivals as items.
+/// An item that is held back has lost its place in the target's list, and items admitted after it may already be
+/// there. So the resume sends a ticket to the target for each item. While items are overdue, each arrival, of a
+/// ticket or of a later item, runs the item that has been overdue longest, and a later item becomes overdue itself.
+/// There are as many arrivals as items.
 ///
-/// What is kept holds no reference to the queue, so that dropping a suspended queue's last reference is
-/// noticed; items and tickets that are on their way hold one each, as every admitted node does.
+/// A kept item holds no reference to the queue, so that releasing a suspended queue's last reference is noticed.
+/// Items and tickets on their way to the target hold one each, as every admitted node does.
 ///
 /// GUARDED BY the lock of `QueueExtras`.
 struct HeldBackItems {
   /// Kept until the resume.
   private var kept = NodeChain()
-  /// To be run by the next arrivals.
+  /// The next arrivals run these.
   private var overdue = NodeChain()
 
   /// A suspended queue's item or ticket has arrived.
@@ -92,7 +92,7 @@ struct HeldBackItems {
     return tickets
   }
 
-  /// What an arriving node stands for: the item overdue longest, or the node itself.
+  /// The item to run for an arriving node: the one that has been overdue longest, or the node itself.
   mutating func exchange(_ arrival: NodePointer) -> NodePointer {
     guard let oldest = overdue.takeFirst() else { return arrival }
     if !arrival.pointee.traits.contains(.ticket) { overdue.append(arrival) }

@@ -8,8 +8,8 @@ extension DispatchQueue {
   ///
   /// The closure runs on the calling thread, except that items of the main queue and of queues that
   /// end in it run on the main thread. Items keep their order: everything submitted before runs first.
-  /// The queue's QoS does not apply. Traps when the calling item already holds the queue, which
-  /// would wait for itself for ever. Matching C function: `dispatch_sync`.
+  /// The queue's QoS does not apply. Traps when the calling item already holds the queue: it would
+  /// wait for itself for ever. Matching C function: `dispatch_sync`.
   /// - Parameter work: the closure.
   /// - Returns: what the closure returns; what it throws is rethrown.
   @inlinable
@@ -26,7 +26,7 @@ extension DispatchQueue {
   ) throws(Failure) -> Result {
     let thread = CurrentThread.state
     let id = thread.pointee.id
-    // An id not yet learnt is 0 and would look like success.
+    // A thread that has not learnt its id has 0, which would look like success.
     guard id != 0, let idle, list.isEmpty, state.takeIdle(id, idle) else {
       return try syncSlowly(barrier: barrier, work)
     }
@@ -96,7 +96,7 @@ extension DispatchQueue {
   }
 }
 
-// MARK: - Taking and giving back the queues a synchronous item needs
+// MARK: - Taking and giving back the queues that a synchronous item needs
 
 extension DispatchQueue {
   /// Waits for this queue and every queue its work passes through.
@@ -113,7 +113,7 @@ extension DispatchQueue {
     return !state.snapshot.isNested || beginSyncAbove(frame)
   }
 
-  /// The same for the queues above this one only.
+  /// As `beginSync`, for the queues above this one only.
   final func beginSyncAbove(_ frame: UnsafeMutablePointer<Frame>) -> Bool {
     var link = kind.isServedByCaller ? Unmanaged.passUnretained(self) : target
     while let reference = link {
@@ -145,7 +145,7 @@ extension DispatchQueue {
   @usableFromInline
   final func endSync(exclusive: Bool) {
     guard kind.isLane else { return }
-    // From above down: while a queue is held its target stays.
+    // This queue goes last: while a queue is held, its target does not change.
     if state.snapshot.isNested {
       var link = target
       while let queue = link?.takeUnretainedValue(), queue.kind.isLane {
@@ -180,7 +180,7 @@ extension DispatchQueue {
   }
 
   /// Waits in the list until the queue is handed to this thread.
-  /// - Returns: true when the drainer has run `body` instead.
+  /// - Returns: true if the draining thread has run `body`.
   @inline(never)
   final func waitForTurn(
     exclusive: Bool, _ frame: UnsafeMutablePointer<Frame>, body: (() -> Void)?
@@ -194,7 +194,7 @@ extension DispatchQueue {
         "barrier sync on queue \"\(label)\" from inside one of its items: the barrier would wait for "
           + "that item, and the item for the barrier")
     case .shared:
-      // This thread already reads; making it queue up behind a barrier that waits for it would hang.
+      // This thread already reads. Behind a barrier that waits for it, it would hang.
       state.addReaderPlace()
       return false
     case .none:
@@ -219,13 +219,13 @@ extension DispatchQueue {
         carryOut(state.raise(to: level))
       }
       waiter.pointee.event.wait()
-      // ORDERING: relaxed; the event's acquiring load stands before it.
+      // ORDERING: relaxed; the event's acquiring load comes before it.
       return waiter.pointee.bodyHasRun.load(ordering: .relaxed)
     }
   }
 
   /// Runs `body` where the hierarchy ends, in its turn there, while this thread waits: on the main thread, or on
-  /// whichever performs the items.
+  /// the thread that performs the items of a `RunLoopQueue`.
   @usableFromInline @inline(never)
   final func runWhereServed(_ frame: UnsafeMutablePointer<Frame>, _ body: () -> Void) {
     withoutActuallyEscaping(body) { body in

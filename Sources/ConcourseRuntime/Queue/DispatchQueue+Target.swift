@@ -20,12 +20,12 @@ extension DispatchQueue {
 
   // MARK: Cycles
 
-  // All changes of targets meet at `Runtime.targetLock`: under it one looks for a cycle and makes the change, or the
-  // request that will be carried out in its turn. So of two changes that close a cycle together the second finds the
+  // Every change of a target takes `Runtime.targetLock`. Under it the caller looks for a cycle, and makes the change or
+  // the request that will be carried out in its turn. So if two changes close a cycle together, the second finds the
   // first. Two graphs are kept free of cycles: the targets that queues have, and those that they will have when all
-  // requests are carried out. The second tells the caller who asks for a cycle; the first is compared again when a
-  // request is carried out, since others may be outstanding. Links need no references: a queue keeps its target, and
-  // that of a request, until it is changed under the lock.
+  // requests are carried out. The second is checked when a change is requested, so that the caller traps. The first is
+  // checked again when a request is carried out, since others may be outstanding. Links need no references: a queue
+  // keeps its target, and that of a request, until it is changed under the lock.
 
   /// Traps if `link` leads from `chosen` back to this queue. GUARDED BY `Runtime.targetLock`, as are the links.
   private final func requireNoCycle(
@@ -70,7 +70,7 @@ extension DispatchQueue {
     if let former, Self.isCounted(former) { former.release() }
   }
 
-  /// Puts a request for a target into the list of an active queue.
+  /// Appends a request for a new target to the list of an active queue.
   private final func requestTarget(_ chosen: DispatchQueue) {
     let former = Runtime.shared.targetLock.withLock { () -> DispatchQueue? in
       requireNoCycle(through: chosen) { $0.targetToBe }
@@ -84,7 +84,8 @@ extension DispatchQueue {
 
   // MARK: References
 
-  /// A queue as the target of another, counted unless it stays for ever: else all queues would write one line.
+  /// A queue as the target of another. It gets a reference unless it is never freed: counting references to a global
+  /// queue would make all threads write one cache line.
   static func countedAsTarget(_ target: Unmanaged<DispatchQueue>) -> Unmanaged<DispatchQueue> {
     isCounted(target) ? target.retain() : target
   }
@@ -98,12 +99,12 @@ extension DispatchQueue {
 
   // MARK: Active queues
 
-  // The target of an active queue changes in its turn: what was submitted before runs where it was to run. The
-  // change needs the queue alone, since whoever holds it, or a place on it, may be inside of its target.
+  // The target of an active queue changes in its turn: what was submitted before runs on the former target. The change
+  // needs the queue alone, since a thread that holds the queue, or a place on it, may be running an item of the target.
   //
-  // A thread that holds nothing of the queue may still read its target, to put an entry there for a node that lifts the
-  // queue, while a change releases that target. So the two meet at the lock of the extras: either the reader comes first
-  // and has a reference of its own when the former target is released, or it finds the new one.
+  // A thread that holds nothing of the queue may read its target, to put an entry there that raises the queue's level,
+  // while a change releases that target. So both take the lock of the extras: either the reader comes first, and has a
+  // reference of its own when the former target is released, or it finds the new target.
 
   /// The target, for a thread that holds neither the queue nor a place on it.
   final var targetNow: DispatchQueue? {
@@ -111,7 +112,7 @@ extension DispatchQueue {
     return uncountedQueueExtras._withUnsafeGuaranteedRef { $0.lock.withLock { targetQueue } }
   }
 
-  /// Puts a node to the target, whoever may hold this queue.
+  /// Submits a node to the target, for any thread.
   final func submitToTarget(_ node: NodePointer) {
     if mayChangeTarget {
       targetNow!.submit(node)
@@ -120,7 +121,8 @@ extension DispatchQueue {
     }
   }
 
-  /// - Returns: the former target, with its reference.
+  /// Replaces the target.
+  /// - Returns: the former one, with its reference.
   private final func exchangeTarget(for counted: Unmanaged<DispatchQueue>) -> Unmanaged<DispatchQueue>? {
     func exchange() -> Unmanaged<DispatchQueue>? {
       defer { target = counted }
@@ -130,7 +132,7 @@ extension DispatchQueue {
     return uncountedQueueExtras._withUnsafeGuaranteedRef { $0.lock.withLock(exchange) }
   }
 
-  /// The owner has come to the node that asks for another target. The rest goes there.
+  /// The owner has reached the node that requests another target. The remaining entries run there.
   final func changeTarget(asSaidBy node: NodePointer) {
     guard case .retarget(let chosen) = node.takeWork() else {
       Trap.runtimeBug("an item was taken for a change of target")
@@ -140,11 +142,11 @@ extension DispatchQueue {
     carryOut(state.releaseToTarget(levelOfRest))
   }
 
-  /// What the first entry is to be served at. For the owner.
+  /// The level for the first entry. Owner only.
   final var levelOfRest: QoSLevel { list.first().map(entryLevel) ?? level }
 
-  /// Whether an entry for this queue has been reached where the queue does not belong any more. Asked by the owner:
-  /// nobody else changes the target meanwhile.
+  /// Whether an entry for this queue has been reached on a former target. For the owner: no other thread changes the
+  /// target meanwhile.
   final var lostItsWay: Bool {
     state.snapshot.isNested
       ? Frame.current?.pointee.queue.toOpaque() != target?.toOpaque() : Frame.current != nil

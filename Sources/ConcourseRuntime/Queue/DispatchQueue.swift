@@ -9,12 +9,12 @@
 ///
 /// Matching C type: `dispatch_queue_t`.
 public class DispatchQueue: DispatchObject {
-  // The large ones first: without gaps they are 88 bytes, and malloc's 96 for that.
+  // The largest fields come first: without gaps an object has 88 bytes, for which malloc takes 96.
 
   @usableFromInline final let state: QueueState
   @usableFromInline final let list = WorkList()
-  /// The queue that this one's work is put to; counted. nil only for global queues and the main queue.
-  /// Changes while the queue is inactive, or by its owner: see `DispatchQueue+Target.swift`.
+  /// The target, with a reference; nil only for global queues and the main queue. It changes while the
+  /// queue is inactive, or is changed by the queue's owner: see `DispatchQueue+Target.swift`.
   private let targetReference: SeldomChanged<Unmanaged<DispatchQueue>?>
 
   /// The label given at creation; empty if there was none. For debugging: it need not be unique.
@@ -24,14 +24,14 @@ public class DispatchQueue: DispatchObject {
   let name: QueueName
   /// The level given at creation, or that of a global target; unspecified if none. Changes with the target.
   private let servedLevel: SeldomChanged<QoSLevel>
-  /// What the level means to items that have one of their own.
+  /// What `level` means for items that have a level of their own.
   private let servingRule = SeldomChanged<ServingRule>(.exact)
-  /// What `qos` reports; it changes, with the rule, while the queue is inactive.
+  /// The class that `qos` reports. It changes, with the rule, only while the queue is inactive.
   private let ownLevel: SeldomChanged<QoSLevel>
   private let ownPriority: SeldomChanged<UInt8>
-  /// Whether its target may change while it is active: the C interface's older habit.
+  /// Whether its target may change while it is active, as queues of `dispatch_queue_create` allow.
   final let mayChangeTarget: Bool
-  /// How many ordinary items may run at once on a queue whose state is narrow.
+  /// The number of ordinary items that may run at once, if the state is narrow.
   final let width = SeldomChanged<UInt16>(1)
 
   init(
@@ -45,7 +45,7 @@ public class DispatchQueue: DispatchObject {
     ownPriority = SeldomChanged(UInt8(clamping: -qos.relativePriority))
     var nested = !kind.isLane
     if kind.isLane {
-      // Not counted on the way: a queue's life would be counting more than anything else.
+      // No references are counted here: counting would cost more than the rest of creating a queue.
       let chosen = target.map { .passUnretained($0) } ?? Runtime.uncountedGlobalQueue(.default)
       let (isGlobal, itsClass) = chosen._withUnsafeGuaranteedRef { ($0.kind == .global, $0.ownClass) }
       nested = !isGlobal
@@ -79,9 +79,9 @@ public class DispatchQueue: DispatchObject {
     }
     name.free()
     guard let target else { return }
-    // Before the target goes: this is where a finalizer runs.
+    // Before the target is released: a finalizer runs on it.
     extrasIfAny?.setLastQueue(target.takeUnretainedValue())
-    // Queue upon queue: not one release inside the other, hence no second reference here.
+    // Along a chain of queues, releases must not nest. So `target` above has no reference of its own.
     if last.isNested, Self.isCounted(target) {
       DeferredRelease.release(.queue(target))
     }
@@ -116,7 +116,7 @@ public class DispatchQueue: DispatchObject {
 
   final var ownClass: QoSLevel { ownLevel.value }
 
-  /// Makes `qos` report something else.
+  /// Sets what `qos` reports.
   final func report(_ qosClass: QoSLevel, relativePriority: Int) {
     ownLevel.value = qosClass
     ownPriority.value = UInt8(clamping: -relativePriority)
@@ -127,27 +127,27 @@ public class DispatchQueue: DispatchObject {
     set { servingRule.value = newValue }
   }
 
-  /// The level its items are served at, whatever their own.
+  /// The level at which items are served, as `rule` says.
   package final var level: QoSLevel {
     @inline(__always) get { servedLevel.value }
     set { servedLevel.value = newValue }
   }
 
-  /// The queue that this one's work is put to, not counted.
+  /// The target, without a reference.
   final var target: Unmanaged<DispatchQueue>? {
     @inline(__always) get { targetReference.value }
     set { targetReference.value = newValue }
   }
 
-  /// The queue this one's work is put to, or nil at the end of the hierarchy.
+  /// The target, or nil at the end of the hierarchy.
   final var targetQueue: DispatchQueue? {
     @inline(__always) get { target?.takeUnretainedValue() }
   }
 
-  /// Sets the queue that this one's work is put to.
+  /// Sets the queue on which this queue's work runs.
   ///
-  /// Allowed while the queue is inactive, with immediate effect; an active queue traps, since its
-  /// items may already be on their way through the old target. Ignored on global queues and the main
+  /// Allowed while the queue is inactive, with immediate effect; an active queue traps, since the old
+  /// target may already have its items. Ignored on global queues and the main
   /// queue. A target whose own targets lead back here traps. Matching C function:
   /// `dispatch_set_target_queue`.
   /// - Parameter queue: the new target; nil means the default-QoS global queue.
@@ -160,7 +160,7 @@ public class DispatchQueue: DispatchObject {
   /// function: `dispatch_suspend`.
   public override func suspend() { beginSuspension() }
 
-  /// Takes one from the suspension count; at zero the queue goes on, unless it is still inactive.
+  /// Subtracts one from the suspension count; at zero the queue goes on, unless it is still inactive.
   ///
   /// Traps when there is no suspension to resume, also on an inactive queue. Matching C function:
   /// `dispatch_resume`.
@@ -176,6 +176,6 @@ public class DispatchQueue: DispatchObject {
   }
 }
 
-// SAFETY: `state` and `list` are atomics or guarded by them, and so are the target and the level; everything
-// else is immutable.
+// SAFETY: `state`, `list`, the target and the level are atomics or guarded by them; everything else is
+// immutable.
 extension DispatchQueue: @unchecked Sendable {}

@@ -1,5 +1,5 @@
 // SAFETY: the lists are lock-free; `firsts` is OWNED BY the queue's owner.
-/// A queue that runs one item at a time, always one of the highest quality-of-service class that waits.
+/// A queue that runs one item at a time, always one of the highest quality-of-service class that has items.
 ///
 /// Items of one class keep their order, and so do the items of each serial queue that targets the workloop.
 /// `sync` directly on a workloop traps; use `asyncAndWait`. Matching C type: `dispatch_workloop_t`.
@@ -12,7 +12,7 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
     public init(rawValue: UInt64) { self.rawValue = rawValue }
   }
 
-  /// Takes the place of the list that other queues have.
+  /// Used in place of the list that other queues have.
   private let entries = EntriesByClass()
 
   /// Creates a workloop on the default global queue. Matching C function: `dispatch_workloop_create`.
@@ -26,26 +26,26 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
     super.init(kind: .workloop, label: QueueName(label), qos: .unspecified, attributes: [], target: nil)
   }
 
-  /// One that is to be configured before `activate()`, until when submitting to it traps. Matching C function:
-  /// `dispatch_workloop_create_inactive`.
+  /// Creates an inactive workloop, to be configured before `activate()`. Submitting to it traps until then. Matching C
+  /// function: `dispatch_workloop_create_inactive`.
   package init(inactive label: String) {
     super.init(
       kind: .workloop, label: QueueName(label), qos: .unspecified, attributes: .initiallyInactive, target: nil
     )
   }
 
-  /// Whether it has no entries, for callers whose own pushes must be seen, as `WorkList.isEmpty`.
+  /// Whether it has no entries, for callers that must see their own pushes only, as `WorkList.isEmpty`.
   var isEmpty: Bool { entries.isEmpty }
 
   /// Appends a node to the list of its class.
-  /// - Returns: true when that list was empty: the caller must note it in the state. If it was not, what was noted
-  ///   for its first entry is still known, or an owner looks at all lists before it gives the workloop up.
+  /// - Returns: true when that list was empty: the caller must note the work in the state. Otherwise the work of the
+  ///   list's first entry is still noted, or an owner looks at all lists before it gives the workloop up.
   func push(_ node: NodePointer, beforeLink: (_ wasEmpty: Bool) -> Void = { _ in }) -> Bool {
     entries.push(node, beforeLink: beforeLink)
   }
 
-  /// The owner's next entry, which stays in its list, or nil when there is none or the workloop is held, and it has
-  /// been given up.
+  /// The owner's next entry, which stays in its list. If there is none, or the workloop is held, gives the workloop up
+  /// and returns nil.
   private func nextEntry() -> NodePointer? {
     while true {
       let first = entries.first()
@@ -88,8 +88,8 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
     }
   }
 
-  /// Lets a waiting thread, whose node is its list's first, have its turn.
-  /// - Returns: whether the workloop is now that thread's.
+  /// Gives a waiting thread, whose node is its list's first, its turn.
+  /// - Returns: whether that thread now owns the workloop.
   private func passTurn(_ node: NodePointer) -> Bool {
     entries.remove(node)
     return passTurn(toWaiterIn: node, leftovers: !entries.isEmpty)
@@ -97,7 +97,7 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
 }
 
 extension DispatchQueue {
-  /// This queue as what it is when its kind is `.workloop`.
+  /// This queue as a workloop. Its kind must be `.workloop`.
   final var asWorkloop: DispatchWorkloop {
     // SAFETY: only DispatchWorkloop passes the kind `.workloop` to the initialiser.
     unsafeDowncast(self, to: DispatchWorkloop.self)
@@ -115,8 +115,8 @@ private struct EntriesByClass: ~Copyable {
   /// From background up; no class is served as default.
   private static let classes = Int(QoSLevel.userInteractive.rawValue)
   private let lists: UnsafeMutablePointer<WorkList>
-  /// The first entry of each list; nil where the list must be asked. OWNED BY the owner of the queue, which so writes
-  /// nothing to the lines that producers write.
+  /// The first entry of each list; nil if it must be read from the list. OWNED BY the owner of the queue, which thus
+  /// does not write the cache lines that producers write.
   private let firsts: UnsafeMutablePointer<NodePointer?>
 
   init() {
@@ -183,7 +183,7 @@ extension DispatchWorkloop {
   /// function: `dispatch_workloop_is_current`.
   package var isCurrent: Bool { Frame.hold(of: self, from: Frame.current) != .none }
 
-  /// Whether an item that could be interrupted should end, since others wait for its worker. Matching C function:
+  /// Whether an item that could be interrupted should end, since other work waits for its worker. Matching C function:
   /// `_dispatch_workloop_should_yield_4NW`.
   package static var shouldYield: Bool { currentWorkloop != nil && WorkerThread.shouldYield }
 }

@@ -1,20 +1,20 @@
 public import CConcourse
 
-/// One running item on one thread's stack: which queue it runs for, and from where it was submitted
-/// if its submitter waits for it.
+/// One running item, on a thread's stack: the queue that it runs for, and the frame of its submitter, if
+/// that waits for it.
 ///
-/// Frames answer "current queue", specifics, assertions and "does this thread already hold that
-/// queue?". They live on the stack of the thread that runs the item, or of a thread that waits for it.
+/// Frames tell the current queue, its specifics, and whether the thread already holds a queue. They live on
+/// the stack of the thread that runs the item, or of a thread that waits for it.
 @frozen
 @usableFromInline
 package struct Frame {
-  /// The queue the item was submitted to. Not counted: it is kept alive by whoever runs the item.
+  /// The queue that the item was submitted to. Not counted: the thread that runs the item keeps it alive.
   @usableFromInline let queue: Unmanaged<DispatchQueue>
   /// The frame of the synchronous submitter, or nil at the bottom of an asynchronous item.
   @usableFromInline let parent: UnsafeMutablePointer<Frame>?
-  /// Whether the item has the queue for itself.
+  /// Whether the item runs alone on the queue.
   @usableFromInline let exclusive: Bool
-  /// The level the item is served at, for what it submits in turn.
+  /// The level at which the item is served; what it submits inherits it.
   @usableFromInline var level: QoSLevel
 
   @inlinable @inline(__always)
@@ -48,7 +48,7 @@ package struct Frame {
     }
   }
 
-  /// The drain whose frame is innermost turns to an item of this level.
+  /// Sets the level in the innermost frame, for the next item of a drain.
   @inline(__always)
   static func setLevel(_ level: QoSLevel) { current!.pointee.level = level }
 
@@ -77,7 +77,7 @@ package struct Frame {
           if exclusive || held.kind.isSerial { return .exclusive }
           strongest = .shared
         }
-        // What a frame holds of the queues above its own is an ordinary place, alone on serial ones.
+        // Of a concurrent queue above its own, a frame has an ordinary place.
         exclusive = false
         link = held.targetQueue
       }
@@ -108,7 +108,7 @@ extension CurrentThread {
     return known != 0 ? known : learnID(state)
   }
 
-  /// Whether this is the thread that the process began with.
+  /// Whether the calling thread is the one that the process began with.
   static var isMain: Bool { id == Process.id }
 
   @inline(never)
@@ -121,11 +121,11 @@ extension CurrentThread {
   }
 }
 
-/// What is due when a thread exits.
+/// Checks and cleans up when a thread exits.
 ///
 /// An item that ends its thread (`pthread_exit`, `pthread_cancel`) never returns: its queue stays owned, its group never
 /// empties, and threads that wait for it hang. So does one that `longjmp` or a C++ exception leaves, which shows only
-/// here. The frames lay on a stack that has been unwound by now, so the innermost queue is kept beside the frame.
+/// here. The frames were on a stack that has been unwound by now, so the innermost queue is kept beside the frame.
 enum ThreadExit {
   /// Arms the hook on the calling thread; every thread does so when it learns its id.
   /// - Returns: false when the hook has run already, or the system refuses it.

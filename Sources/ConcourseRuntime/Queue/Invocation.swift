@@ -43,7 +43,7 @@ enum Invocation {
   /// Runs an item that a concurrent queue has admitted, then gives up its reader place.
   static func runAdmitted(_ arrival: NodePointer) {
     let queue = arrival.pointee.admittedBy!
-    // Read first: an item that is exchanged for an older one belongs to the next arrival.
+    // Read before the exchange: an item that is exchanged for an older one belongs to the next arrival.
     let isTicket = arrival.pointee.traits.contains(.ticket)
     guard let node = queue._withUnsafeGuaranteedRef({ $0.itemToRun(for: arrival) }) else {
       // Held back until the queue resumes, without a reference.

@@ -40,7 +40,7 @@ extension DispatchQueue {
 
 /// Serves the main queue on the calling thread, which must be the main thread, and never returns.
 ///
-/// The main thread stays the main queue's thread. Traps on another thread, and inside an item of the main
+/// From then on the main thread serves only the main queue. Traps on another thread, and inside an item of a
 /// queue. Matching C function: `dispatch_main`.
 public func dispatchMain() -> Never {
   guard CurrentThread.isMain else {
@@ -52,27 +52,27 @@ public func dispatchMain() -> Never {
   Runtime.shared.mainThread.serve()
 }
 
-/// The thread the process began with, as the server of the main queue, and the ways to wake it.
+/// The thread that the process began with, as the server of the main queue, and the ways to wake it.
 final class MainThread {
-  /// Whether there may be items that the main thread has not looked for: what `dispatchMain` sleeps on.
+  /// Whether there may be items for which the main thread has not looked yet. `dispatchMain` sleeps on it.
   private let signal = Atomic<UInt32>(Signal.none)
 
   private enum Signal {
     static let none: UInt32 = 0
     static let items: UInt32 = 1
-    /// None, and the main thread sleeps or is about to.
+    /// No items, and the main thread sleeps or is about to.
     static let sleeping: UInt32 = 2
   }
-  /// The descriptor for other event loops, or -1 while nobody has asked for it.
+  /// The descriptor for other event loops, or -1 until it is made.
   private let handle = Atomic<Int32>(-1)
   private let handleLock = Lock(.mainQueueHandle)
 
-  /// The main queue's list was empty and has got an entry.
+  /// Notifies the main thread that the main queue's list was empty and now has an entry.
   static func wake() { Runtime.shared.mainThread.wake() }
 
   private func wake() {
-    // ORDERING: sequentially consistent; stands after the push and before the look at the descriptor,
-    // whose maker looks at the list after publishing it.
+    // ORDERING: sequentially consistent; comes after the push and before the load of the descriptor, whose
+    // maker looks at the list after publishing the descriptor.
     let before = signal.exchange(Signal.items, ordering: .sequentiallyConsistent)
     if before == Signal.sleeping { Futex.wake(signal, count: 1) }
     // ORDERING: sequentially consistent; see above.
@@ -83,20 +83,20 @@ final class MainThread {
   /// Serves the main queue for ever.
   func serve() -> Never {
     while true {
-      // ORDERING: acquiring; pairs with `wake`: what was pushed before is found by the drain.
+      // ORDERING: acquiring; pairs with `wake`: the drain finds what was pushed before it.
       _ = signal.exchange(Signal.none, ordering: .acquiring)
       drain()
       sleepUntilItems()
     }
   }
 
-  /// Looks about for a moment first: who has just been given something by the main thread may be about to answer.
+  /// Sleeps until there are items. Spins first: a thread that the main thread has just given work may soon answer.
   private func sleepUntilItems() {
     // ORDERING: acquiring; as above.
     if Spin.wait(rounds: Spin.waitRounds, until: { signal.load(ordering: .acquiring) != Signal.none }) {
       return
     }
-    // ORDERING: acquiring, both; as above. Whoever brings items afterwards finds `sleeping`, and wakes.
+    // ORDERING: acquiring, both; as above. A thread that brings items afterwards finds `sleeping`, and wakes.
     guard
       signal.compareExchange(expected: Signal.none, desired: Signal.sleeping, ordering: .acquiring).exchanged
     else { return }
@@ -119,15 +119,15 @@ final class MainThread {
     }
   }
 
-  /// Runs what was in the main queue when the call began; what those items add is left for later.
+  /// Runs the items that were in the main queue when the call began. Items that these add stay for later.
   func drainOnce() {
     // ORDERING: acquiring; as in `descriptor`.
     let descriptor = handle.load(ordering: .acquiring)
     if descriptor >= 0 { concourse_eventfd_clear(descriptor) }
     let queue = Runtime.mainQueue
     guard !queue.list.isEmpty else { return }
-    // A marker behind what is there now. Items may drain again from inside: whichever drain comes to the
-    // marker, everything before it has been taken.
+    // A marker behind the entries that are there now. An item may call this function again. Whichever call reaches
+    // the marker, everything before it has been taken.
     var reached = false
     withUnsafeMutablePointer(to: &reached) { reached in
       _ = queue.list.push(NodeMagazine.make(.engine { reached.pointee = true }, level: .unspecified))
@@ -145,7 +145,7 @@ final class MainThread {
 }
 
 extension DispatchQueue {
-  /// Runs an entry of a queue that a thread of the program's serves, after it has left the list.
+  /// Runs an entry of a queue that a thread of the program serves. The entry has left the list.
   final func serveEntry(_ node: NodePointer) {
     if node.isWaiter, case .waiter(let waiter) = node.takeWork() {
       NodeMagazine.recycle(node)

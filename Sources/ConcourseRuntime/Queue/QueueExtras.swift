@@ -1,27 +1,27 @@
 internal import Glibc
 
-/// What few queues need: suspension count, specific values.
+/// State that few queues need: the suspension count, specific values, labels for C.
 final class QueueExtras: ObjectExtras {
   var suspensions = 0
-  /// What a suspended concurrent queue keeps until the resume, and what follows it.
+  /// Items that a suspended concurrent queue keeps until it is resumed, and those that are overdue then.
   var heldBack = HeldBackItems()
-  /// Whether `heldBack` has anything, for arrivals that do not want the lock.
+  /// Whether `heldBack` has items. Read without the lock.
   let hasHeldBack = Atomic<Bool>(false)
   /// Values by the identity of their key; the keys' objects are kept alive with them.
   var specifics: [ObjectIdentifier: (key: AnyObject, value: Any)] = [:]
   /// Values that C programs have attached, by the address of their key.
   let contextValues = ContextValues()
-  /// The target requested last, and how many requests lie in the list. GUARDED BY `Runtime.targetLock`.
+  /// The target requested last, and the number of requests in the list. GUARDED BY `Runtime.targetLock`.
   private(set) var requestedTarget: DispatchQueue?
   private var requests = 0
-  /// The label as a C string, and whether it is ours to free.
+  /// The label as a C string, and whether the extras free it.
   private var cLabel: UnsafePointer<CChar>?
   private var ownsLabel = false
 
-  /// What `cLabel` reads instead of the queue's own label, if anything.
+  /// The label that a C program has set in place of the queue's own, if any.
   var otherLabel: UnsafePointer<CChar>? { lock.withLock { ownsLabel ? nil : cLabel } }
 
-  /// The label as a C string, made when first asked for.
+  /// The label as a C string, made on first use.
   func cLabel(_ label: String) -> UnsafePointer<CChar> {
     lock.withLock {
       if let known = cLabel { return known }
@@ -31,7 +31,7 @@ final class QueueExtras: ObjectExtras {
     }
   }
 
-  /// The former label, if it was ours, stays: somebody may have asked for it.
+  /// Sets the label for C. A former label that the extras made is not freed: a caller may still use it.
   func setLabel(_ label: UnsafePointer<CChar>) { lock.withLock { (cLabel, ownsLabel) = (label, false) } }
 
   /// - Returns: the target requested before, for the caller to release after unlocking.
@@ -51,8 +51,8 @@ final class QueueExtras: ObjectExtras {
 
   deinit {
     if ownsLabel { free(UnsafeMutablePointer(mutating: cLabel)) }
-    // Values are released where their clean-up may take its time, not on the thread that happened to
-    // drop the queue.
+    // Values are released in an item of their own, since that may take long, not on the thread that
+    // dropped the queue.
     guard !specifics.isEmpty else { return }
     let specifics = specifics
     Runtime.globalQueue(.default).asyncUnsafe { withExtendedLifetime(specifics) {} }
@@ -66,32 +66,32 @@ extension DispatchQueue {
     unsafeDowncast(objectExtras, to: QueueExtras.self)
   }
 
-  /// The same for calls that do not outlast the queue.
+  /// The extras without a reference, for calls that end before the queue does.
   final var uncountedQueueExtras: Unmanaged<QueueExtras> {
     // SAFETY: as above.
     .fromOpaque(uncountedExtras.toOpaque())
   }
 
-  /// The extras if there are any.
+  /// The extras, if they have been made.
   final var extrasIfAny: QueueExtras? {
     // SAFETY: as above.
     uncountedExtrasIfAny.map { unsafeDowncast($0.takeUnretainedValue(), to: QueueExtras.self) }
   }
 }
 
-// SAFETY: every stored property is GUARDED BY `lock`, but for the atomic hint and what says otherwise.
+// SAFETY: every stored property is GUARDED BY `lock`, except the atomic hint and those that name another guard.
 extension QueueExtras: @unchecked Sendable {}
 
-/// A queue's label as it was given: as Swift's string, or as a copy of C's, each made the other only when asked for.
+/// A queue's label as it was given: a Swift string, or a copy of a C string. Each is converted only on demand.
 ///
-/// The queue owns it: `free` is to be called when it goes.
+/// The queue owns the label, and calls `free` when it ends.
 enum QueueName {
   case string(String)
   case cString(UnsafeMutablePointer<CChar>)
 
   init(_ label: String) { self = .string(label) }
 
-  /// Copies a C string; nil is the empty one.
+  /// Copies a C string; nil means the empty one.
   init(copying label: UnsafePointer<CChar>?) {
     guard let label, label.pointee != 0 else {
       self = .string("")

@@ -2,28 +2,28 @@
 ///
 /// | bits  | field      | meaning |
 /// |-------|------------|---------|
-/// | 0–23  | owner      | kernel id of the thread that may take from the list; on a serial queue, and during a barrier, its item runs alone |
+/// | 0–23  | owner      | kernel id of the thread that may take from the list; if serial, or in a barrier, it also runs alone |
 /// | 24–51 | readers    | ordinary items (async or sync) of a concurrent queue that run or are on their way |
-/// | 52    | pending    | the list may hold entries nobody has looked at: whoever lets go of the queue must look |
-/// | 53    | enqueued   | an entry for this queue lies with its target: a drain will come |
+/// | 52    | pending    | the list may have new entries: the thread that gives the queue up must look |
+/// | 53    | enqueued   | an entry for this queue is in its target: a drain will come |
 /// | 54    | suspended  | the suspension count is above zero |
 /// | 55    | inactive   | not activated yet |
 /// | 56    | special    | not a plain serial queue, so not for the path inlined into clients (constant) |
 /// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
-/// | 58    | narrow     | ordinary items are limited in number: one that ends makes room for another |
+/// | 58    | narrow     | the number of ordinary items is limited: one that ends makes room for another |
 /// | 60–62 | level      | the highest QoS level noted since the last drain began |
 ///
 /// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
 /// compare-exchange and gives it back with another.
 ///
-/// **Invariant.** When nobody owns a queue that is neither suspended nor inactive and whose list is
-/// not empty, one of these holds: `enqueued` is set; `pending` is set and the first entry waits for readers that
-/// run, of which the last will look, on a narrow queue each; or the thread that made the list non-empty is about
-/// to note that. Every transition that gives up ownership keeps it, and so does a change of the width, which
-/// decides what waits for readers: it puts the queue to its target, or makes the owner look again before it
-/// leaves the queue to readers (`setNarrow`, `releaseToReaders`). The model tests explore this.
+/// **Invariant.** If a queue has no owner, is neither suspended nor inactive, and its list is not empty, one of
+/// these holds: `enqueued` is set; `pending` is set, and the first entry waits for running readers, the last of
+/// which will look (on a narrow queue, each of them); or the thread that made the list non-empty is about to note
+/// that. Every transition that gives up ownership keeps the invariant. So does a change of the width, which
+/// decides what waits for readers: it enqueues the queue at its target, or makes the owner look again before the
+/// owner leaves the queue to readers (`setNarrow`, `releaseToReaders`). The model tests explore this.
 ///
-/// Nobody outside this file sees a bit.
+/// No other file sees the bits.
 @usableFromInline
 struct QueueState: ~Copyable {
   @usableFromInline let word: Atomic<UInt64>
@@ -42,13 +42,14 @@ struct QueueState: ~Copyable {
     @inline(__always) get { Snapshot(bits: word.load(ordering: .relaxed)) }
   }
 
-  /// Whether no ordinary item of a concurrent queue runs any more.
+  /// Whether no ordinary item of a concurrent queue runs.
   var readersAreGone: Bool {
     // ORDERING: acquiring; pairs with the readers' releases: a barrier sees what they wrote.
     !Snapshot(bits: word.load(ordering: .acquiring)).hasReaders
   }
 
-  /// Changes the word by `change` until it takes; `change` returns nil to leave it as it is.
+  /// Changes the word by `change`, and tries again if another thread changed it meanwhile.
+  /// - Returns: the decision that `change` returned for the value it replaced.
   @inline(__always)
   private func update<Decision>(
     _ change: (Snapshot) -> (Snapshot, Decision)
@@ -58,7 +59,7 @@ struct QueueState: ~Copyable {
     while true {
       let (next, decision) = change(seen)
       // ORDERING: acquiring and releasing; taking a queue acquires what its former holders wrote, giving
-      // it up releases it. Transitions are a partner of one another.
+      // it up releases it. Each transition pairs with the others.
       let (done, original) = word.weakCompareExchange(
         expected: seen.bits, desired: next.bits, successOrdering: .acquiringAndReleasing,
         failureOrdering: .relaxed)
@@ -77,12 +78,12 @@ extension QueueState {
   /// Takes a queue whose word is `idle` for one thread alone.
   @inlinable @inline(__always)
   func takeIdle(_ thread: UInt32, _ idle: UInt64 = 0) -> Bool {
-    // ORDERING: acquiring; pairs with every transition that gives the queue up, so that what its
-    // earlier items wrote is visible to the coming one.
+    // ORDERING: acquiring; pairs with every transition that gives the queue up: the next item sees what
+    // earlier items wrote.
     word.compareExchange(expected: idle, desired: idle | UInt64(thread), ordering: .acquiring).exchanged
   }
 
-  /// Gives it back if nothing has happened meanwhile; otherwise the caller must hand it on.
+  /// Gives the queue back if the word has not changed meanwhile; otherwise the caller must hand the queue on.
   @inlinable @inline(__always)
   func releaseIdle(_ thread: UInt32, _ idle: UInt64 = 0) -> Bool {
     // ORDERING: releasing; pairs with the acquiring transitions of the next holder.
@@ -104,7 +105,7 @@ extension QueueState {
     ).exchanged
   }
 
-  /// Gives back a queue taken exclusively if nothing has happened meanwhile.
+  /// Gives back a queue taken exclusively if the word has not changed meanwhile.
   func releaseExclusively(_ thread: UInt32) -> Bool {
     let free = Snapshot(bits: snapshot.bits & (Snapshot.special | Snapshot.nested | Snapshot.narrow))
     // ORDERING: releasing; pairs with the acquiring transitions of the next holder.
@@ -128,8 +129,8 @@ extension QueueState {
     return false
   }
 
-  /// Takes one more reader's place for the queue's owner to give away, or for a thread that already
-  /// reads: allowed whatever else is going on.
+  /// Takes one more reader's place, for an item that the owner admits or for a thread that already reads.
+  /// Allowed in every state.
   func addReaderPlace() {
     guard snapshot.mayAddReader else {
       Trap.clientBug("more than \(Snapshot.mostReaders) items are in flight on one concurrent queue")
@@ -141,7 +142,7 @@ extension QueueState {
   enum DrainStart {
     /// The caller owns the queue and must drain it.
     case drain
-    /// Held or owned: whoever resumes it or lets go of it will look.
+    /// The queue is held or owned: the thread that resumes it or gives it up will look.
     case leave
   }
 
@@ -160,14 +161,14 @@ extension QueueState {
 
 extension QueueState {
   enum Wake {
-    /// Somebody will look.
+    /// Another thread will look.
     case nothing
     /// The caller must put an entry for the queue to its target, at this level.
     case enqueue(QoSLevel)
   }
 
-  /// The list, or one of a workloop's lists, was empty and has got an entry. A queue that is enqueued at a lower
-  /// level is enqueued once more.
+  /// Notes that the list, or one of a workloop's lists, was empty and now has an entry. A queue that is enqueued at
+  /// a lower level is enqueued once more.
   /// - Parameter exclusive: the entry needs the queue alone, so running readers need not be disturbed.
   func noteWork(_ level: QoSLevel, exclusive: Bool) -> Wake {
     update { seen in
@@ -180,11 +181,11 @@ extension QueueState {
     }
   }
 
-  /// The list was not empty and has got an entry of a higher level than the queue is enqueued at.
+  /// Notes that a list that was not empty has a new entry of a higher level than the queue is enqueued at.
   func raise(to level: QoSLevel) -> Wake {
     guard snapshot.level < level else { return .nothing }
     return update { seen in
-      // Emptied meanwhile: there is nothing to raise, and an idle queue's word must stay as it is.
+      // If the list was emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
       let busy = seen.isOwned || seen.isHeld || seen.isEnqueued || seen.isPending
       guard busy && seen.level < level else { return (seen, .nothing) }
       let raised = seen.raised(to: level)
@@ -193,13 +194,13 @@ extension QueueState {
   }
 
   enum WaiterNote {
-    /// Somebody will hand the queue over.
+    /// Another thread will hand the queue over.
     case wait
-    /// Nobody holds the queue: the caller now owns it and must hand it to the first in the list.
+    /// The queue was free: the caller now owns it and must hand it to the first in the list.
     case own
   }
 
-  /// The list was empty and has got a waiting thread.
+  /// Notes that the list was empty and now has a waiting thread.
   func noteWaiter(_ thread: UInt32) -> WaiterNote {
     update { seen in
       if seen.isOwned || seen.isHeld || seen.isEnqueued { return (seen.setting(Snapshot.pending), .wait) }
@@ -214,7 +215,7 @@ extension QueueState {
   enum Release {
     /// The queue is no longer the caller's.
     case released
-    /// Something has happened: look at the list again.
+    /// The word has changed: look at the list again.
     case lookAgain
   }
 
@@ -227,7 +228,7 @@ extension QueueState {
   }
 
   /// The owner found the queue suspended; entries may be left.
-  /// - Parameter level: what the first of them is to be served at after the resume.
+  /// - Parameter level: the level for the first of them after the resume.
   func releaseHeld(_ level: QoSLevel) -> Release {
     update { seen in
       seen.isHeld ? (seen.unowned().noting(level), .released) : (seen, .lookAgain)
@@ -236,7 +237,7 @@ extension QueueState {
 
   /// The owner found an entry that must wait until no more than `most` readers are left. If `pending` has been set
   /// since the owner last cleared it, the width may have changed, and `most` with it.
-  /// - Parameter level: what the entry is to be served at.
+  /// - Parameter level: the level for the entry.
   func releaseToReaders(most: UInt64 = 0, _ level: QoSLevel) -> Release {
     update { seen in
       seen.readers > most && !seen.isPending
@@ -286,14 +287,14 @@ extension QueueState {
 extension QueueState {
   /// The suspension count has left zero.
   func suspend() {
-    // ORDERING: acquiring and releasing; an item that starts later was admitted before, or sees this.
+    // ORDERING: acquiring and releasing; an item that starts later was admitted before this, or sees it.
     word.bitwiseOr(Snapshot.suspended, ordering: .acquiringAndReleasing)
   }
 
   /// The suspension count is zero again.
   func resume() -> Wake { unhold(Snapshot.suspended) }
 
-  /// - Returns: nil when the queue was active already.
+  /// - Returns: nil if the queue was already active.
   func activate() -> Wake? {
     snapshot.isInactive ? unhold(Snapshot.inactive) : nil
   }
@@ -308,8 +309,8 @@ extension QueueState {
     }
   }
 
-  /// The limit on ordinary items has changed: what waited for a place may have one now. An owner that has compared
-  /// the readers with the former limit looks again.
+  /// The limit on ordinary items has changed: an entry that waited for a place may have one now. An owner that has
+  /// compared the readers with the former limit looks again.
   func setNarrow(_ narrow: Bool) -> Wake {
     update { seen in
       let changed = narrow ? seen.setting(Snapshot.narrow) : seen.clearing(Snapshot.narrow)
@@ -346,7 +347,7 @@ extension QueueState {
     fileprivate static let narrow: UInt64 = 1 << 58
     fileprivate static let levelShift: UInt64 = 60
     fileprivate static let levelMask: UInt64 = 7 << 60
-    /// Far beyond what memory holds; leaves room for racing additions below the next field.
+    /// Far more than fit into memory. Racing additions do not reach the next field.
     fileprivate static let mostReaders: UInt64 = (1 << 28) - (1 << 16)
 
     var owner: UInt32 { UInt32(truncatingIfNeeded: bits & Self.ownerMask) }
@@ -363,7 +364,7 @@ extension QueueState {
     var isNested: Bool { bits & Self.nested != 0 }
     var level: QoSLevel { QoSLevel(rawValue: UInt8((bits & Self.levelMask) >> Self.levelShift))! }
 
-    /// Nobody owns it, nothing waits in it, nothing forbids starting. Readers may run.
+    /// The queue has no owner, no entry is noted, and it is not held. Readers may run.
     fileprivate var isFree: Bool {
       bits & ~(Self.special | Self.nested | Self.narrow | Self.readerMask) == 0
     }

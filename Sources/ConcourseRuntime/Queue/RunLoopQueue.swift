@@ -1,11 +1,11 @@
-/// A serial queue without a thread: its items run when somebody performs them, one for each call.
+/// A serial queue without a thread: each call of `perform` runs one item on the calling thread.
 ///
-/// As the main queue it is an end of hierarchies: a thread that waits for an item of it, or of a queue that
-/// targets it, waits until that has been performed. Matching C function:
+/// Like the main queue it ends a hierarchy: a thread that waits for an item of it, or of a queue that targets
+/// it, waits until the item has been performed. Matching C function:
 /// `_dispatch_runloop_root_queue_create_4CF`.
 package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFETY: see the guards below.
   private let serving = Lock(.runLoopQueue)
-  /// The thread that performs an item now, or 0. GUARDED BY `serving`, as is the right to take from the list.
+  /// The thread that is performing an item, or 0. GUARDED BY `serving`, as is the right to take from the list.
   private var performer: UInt32 = 0
   /// GUARDED BY `serving`.
   private var suspensions = 0
@@ -20,10 +20,10 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
         "the last reference to queue \"\(label)\" was released while it was suspended; resume it first")
     }
     guard !list.isEmpty else { return }
-    // Nobody can perform them any more, and items are not dropped: a worker runs them.
+    // No thread can perform the items any more, and items are never dropped: a worker runs them.
     let heir = DispatchQueue(label: label)
     while let node = list.popFirst() {
-      // In C `sync` borrows its caller's reference. That thread would go on with a queue that is no more.
+      // In C `sync` borrows its caller's reference. That thread would continue with a freed queue.
       if node.isWaiter {
         Trap.clientBug(
           "the last reference to queue \"\(label)\" was released while a thread waits in sync on it; who calls "
@@ -48,7 +48,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
     }
   }
 
-  /// Runs the oldest item on the calling thread. An item may call this in its turn. Matching C function:
+  /// Runs the oldest item on the calling thread. An item may call this, too. Matching C function:
   /// `_dispatch_runloop_root_queue_perform_4CF`.
   /// - Returns: whether more items wait.
   package func perform() -> Bool {
@@ -75,7 +75,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
 }
 
 extension DispatchQueue {
-  /// This queue as what it is when its kind is `.runLoop`.
+  /// This queue as a run-loop queue, if its kind is `.runLoop`.
   package final var asRunLoopQueue: RunLoopQueue? {
     // SAFETY: only RunLoopQueue passes the kind `.runLoop` to the initialiser.
     kind == .runLoop ? unsafeDowncast(self, to: RunLoopQueue.self) : nil
