@@ -1,12 +1,12 @@
 extension Band {
   /// Starts a worker that has been counted as active and searching.
   ///
-  /// A new thread inherits the nice value of the thread that makes it, and a lowered thread's child
-  /// could never climb: a worker of a lower band leaves the making to the monitor.
+  /// A new thread inherits the nice value of the thread that makes it, and can never raise itself. So a worker of
+  /// a lower band asks the monitor to make the thread.
   func spawn() {
     if CurrentThread.state.pointee.nice > difference {
-      // ORDERING: sequentially consistent; stands before the look at whether the monitor is awake, whose
-      // last look before it sleeps comes after its announcement (Park/README.md).
+      // ORDERING: sequentially consistent; comes before the look at whether the monitor is awake, whose last
+      // look before it sleeps comes after its announcement (Pool/MONITOR.md).
       wantedThreads.wrappingAdd(1, ordering: .sequentiallyConsistent)
       Runtime.shared.monitor.watch()
     } else {
@@ -22,8 +22,8 @@ extension Band {
 
   private func startThread() {
     let worker = takeRecord()
-    // The monitor second: where the system grants one thread, it must be one that works. A band's only worker needs none:
-    // what comes to wait behind it starts the monitor. But a lowered worker must not be the one to make it.
+    // The monitor comes second: if the system grants only one thread, that must be a worker. A band's only worker needs
+    // no monitor: work that waits behind it starts one. But a lowered worker must not make the monitor's thread.
     let needsMonitor = difference > 0 || counters.snapshot.threads > 1
     defer { if needsMonitor { monitor._withUnsafeGuaranteedRef { $0.ensureStarted() } } }
     let failure = Runtime.startThread(
@@ -32,14 +32,14 @@ extension Band {
         let band = worker.pointee.band.takeUnretainedValue()
         SystemThread.setName(band.name)
         band.adoptPriority(worker)
-        // ORDERING: relaxed; read by the monitor, which copes with a stale id.
+        // ORDERING: relaxed; read by the monitor, which tolerates a stale id.
         worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)
         band.runWorker(worker)
         return nil
       }, worker)
     guard failure != 0 else { return }
-    // The work stays where it is. The monitor looks every millisecond and asks for a thread again.
-    // ORDERING: acquiring and releasing; the monitor may have given up a thread that never came.
+    // The work stays in its root. The monitor looks every millisecond and asks for a thread again.
+    // ORDERING: acquiring and releasing; the monitor may have given up the record whose thread was refused.
     let before = worker.pointee.status.exchange(WorkerRecord.Status.absent, ordering: .acquiringAndReleasing)
     idleLock.withLock {
       counters.apply(
@@ -69,25 +69,25 @@ extension Band {
         worker = .allocate(capacity: 1)
         // ORDERING: relaxed; only this lock's holders write the word.
         worker.initialize(to: WorkerRecord(band: self, older: newestRecord.load(ordering: .relaxed)))
-        // ORDERING: sequentially consistent; publishes the record to searchers and the monitor, and stands before
-        // what its thread will keep (`workers`).
+        // ORDERING: sequentially consistent; publishes the record to searchers and the monitor, before its thread
+        // keeps a queue (`workers`).
         newestRecord.store(worker, ordering: .sequentiallyConsistent)
       }
       worker.pointee.event.reset()
       // ORDERING: relaxed; the thread made next is the only reader.
       worker.pointee.cameBack.store(false, ordering: .relaxed)
-      // An earlier thread's id may by now be that of somebody else.
+      // The kernel may have given an earlier thread's id to another thread.
       worker.pointee.thread.store(0, ordering: .relaxed)
       worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
-      // ORDERING: releasing; the monitor that sees `active` sees a record in order.
+      // ORDERING: releasing; when the monitor sees `active`, it also sees the fields set above.
       worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
       return worker
     }
   }
 
-  /// Puts a record back whose thread has ended or was never started. Call under `idleLock`.
+  /// Puts back a record whose thread has ended or was never started. Call under `idleLock`.
   func retireRecord(_ worker: WorkerPointer) {
-    // ORDERING: relaxed; under the lock, and the monitor copes with a stale status.
+    // ORDERING: relaxed; under the lock, and the monitor tolerates a stale status.
     worker.pointee.status.store(WorkerRecord.Status.absent, ordering: .relaxed)
     freeRecords.append(worker)
     PoolSize.threadEnded()

@@ -1,21 +1,22 @@
-/// How often a worker departs from its usual order, in entries that it begins. DESIGN.md states what follows for
-/// each class; the model has smaller numbers, so that short floods show a starved class.
+/// How often a worker departs from its usual order, in entries that it begins. ROOTS.md states the bounds that follow
+/// for each class. The model has smaller numbers, so that short floods show a starved class.
 ///
 /// The usual order is: the queue that the worker keeps, then the most urgent root. Without a departure, two queues
-/// that hand an item to and fro keep every root out, and a root that never runs dry keeps out those below it.
+/// that hand an item back and forth keep every root waiting, and a root that never runs dry keeps those below it
+/// waiting.
 enum Fairness {
-  /// Every so many entries a root goes first, another one each time.
+  /// After this many entries a root goes first, another one each time.
   static var rootPeriod: UInt32 {
     @inline(__always) get { Processor.number(61, inModel: 3) }
   }
-  /// Every so many entries a root that is more urgent than the kept queue goes before it.
+  /// After this many entries a root that is more urgent than the kept queue goes before it.
   static var slotPeriod: UInt32 {
     @inline(__always) get { Processor.number(8, inModel: 2) }
   }
 }
 
 extension Band {
-  /// The life of a worker: take, run, search, park. It begins counted as active and searching.
+  /// The life of a worker: take, run, search, park. At the start it is counted as active and searching.
   func runWorker(_ worker: WorkerPointer) {
     CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
     var searching = true
@@ -41,7 +42,8 @@ extension Band {
 
   // MARK: Take
 
-  /// Something to do: what was kept, else the most urgent root's oldest. `Fairness` says how often a root goes first.
+  /// The next entry: the kept queue, else the oldest entry of the most urgent root. `Fairness` says how often a root
+  /// goes first.
   @inline(__always)
   private func take(_ worker: WorkerPointer) -> Found? {
     // ORDERING: relaxed; this thread is the only writer.
@@ -50,9 +52,9 @@ extension Band {
       SystemThread.adoptSignals()
       if let found = takeInRotation(turn / Fairness.rootPeriod) { return found }
     }
-    // ORDERING: relaxed; only a look, so that an empty slot is not written.
+    // ORDERING: relaxed; only a look, so that the worker does not write an empty slot.
     if worker.pointee.kept.load(ordering: .relaxed) != nil {
-      // ORDERING: acquiring; the monitor or a searcher may have taken it: whoever gets the node runs it.
+      // ORDERING: acquiring; the monitor or a searcher may have taken it: the thread that gets the node runs it.
       if let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) {
         if turn % Fairness.slotPeriod == 0, let urgent = takeMoreUrgent(than: node, worker) { return urgent }
         return Found(node: node, root: nil)
@@ -117,7 +119,7 @@ extension Band {
     if worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
   }
 
-  /// The monitor had given this worker up; it is back.
+  /// Counts this worker as active again: the monitor had given it up.
   @inline(never)
   private func rejoin(_ worker: WorkerPointer) {
     workerDidWait(worker)
@@ -125,14 +127,14 @@ extension Band {
 
   // MARK: Search
 
-  /// Entries below this many nanoseconds are done one after the other before another worker has woken up.
+  /// A worker has finished a few entries of less than this many nanoseconds before another worker wakes up.
   private static let shortEvent: UInt32 = 50_000
 
-  /// The worker has found something while searching; if it was the last to search and there is more,
-  /// another must search in its place.
+  /// Ends the worker's search when it has found something. If it was the last to search and there is more,
+  /// another worker must search in its place.
   ///
-  /// A handful of events with short handlers is done before another worker has woken up, and the next
-  /// handful comes all the larger: there the monitor posts what is left after a tick.
+  /// A worker that serves events with short handlers has finished a handful of them before another worker wakes
+  /// up, and its next handful becomes larger. So it wakes no worker: the monitor posts what is left after a tick.
   private func stopSearching(_ worker: WorkerPointer) {
     let now = counters.apply(.init(searching: -1))
     guard now.searching == 0 && hasWorkInTotalOrder else { return }
@@ -146,19 +148,19 @@ extension Band {
     }
   }
 
-  /// Looks around for a moment before the worker parks.
+  /// Searches for a moment before the worker parks.
   /// - Returns: whether there is something to take.
   private func search(_ worker: WorkerPointer, searching: inout Bool) -> Bool {
     // ORDERING: relaxed; the worker's own.
     if !searching {
       worker.pointee.deferral.runDry(progress: worker.pointee.progress.load(ordering: .relaxed))
     }
-    // The next event wakes a thread that waits for it; looking around would only keep it waiting.
+    // The next event wakes the thread that waits for it; a search here would only delay it.
     // ORDERING: relaxed; the worker's own.
     if worker.pointee.servesEvents.load(ordering: .relaxed) { return false }
     if leavesWork(worker) { return false }
     if !searching {
-      // One searcher for every two active workers is enough to find work and does not crowd them.
+      // One searcher for two active workers is enough to find work, and does not disturb them.
       let now = counters.snapshot
       if now.searching > 0 && now.searching * 2 >= now.active { return false }
       counters.apply(.init(searching: 1))
@@ -177,14 +179,15 @@ extension Band {
     }
   }
 
-  /// Whether this worker leaves what is runnable to another, active one. Both have lately made one short entry runnable
-  /// after the other; taking turns would cost more than the entries.
+  /// Whether this worker leaves runnable entries to another, active worker. Both have lately made short entries
+  /// runnable, one after the other; taking turns would cost more than the entries.
   private func leavesWork(_ worker: WorkerPointer) -> Bool {
     guard isDeferring(worker) else { return false }
     // ORDERING: acquiring, here and below; pairs with `beginsDeferring`, publishes the record.
     var candidate = lastDeferring.load(ordering: .acquiring)
     for _ in 0..<2 {
-      // ORDERING: sequentially consistent; the other looks at the lists after it has changed its status (Park/README.md).
+      // ORDERING: sequentially consistent; the other looks at the lists after it has changed its status
+      // (Pool/MONITOR.md).
       if let other = candidate, other != worker,
         other.pointee.status.load(ordering: .sequentiallyConsistent) == WorkerRecord.Status.active,
         isDeferring(other)
@@ -202,7 +205,7 @@ extension Band {
     worker.pointee.deferral.isRecent(progress: worker.pointee.progress.load(ordering: .relaxed))
   }
 
-  /// A queue that another worker keeps, seen at a moment of its progress.
+  /// A queue that another worker keeps, and that worker's progress when it was seen.
   struct Overdue {
     let owner: WorkerPointer
     let progress: UInt32
@@ -218,45 +221,45 @@ extension Band {
     return nil
   }
 
-  /// Takes over what a worker keeps if it has not moved on since.
+  /// Takes over the queue that a worker keeps, if the worker has begun no entry since.
   func steal(_ overdue: Overdue, for worker: WorkerPointer) -> Bool {
     // ORDERING: relaxed; a hint, as above.
     guard overdue.owner.pointee.progress.load(ordering: .relaxed) == overdue.progress else { return false }
     // ORDERING: acquiring; pairs with the exchange in `keep`.
     guard let node = overdue.owner.pointee.kept.exchange(nil, ordering: .acquiring) else { return false }
-    // This worker's own slot is empty: it is searching. The monitor may have gone to sleep between the two exchanges,
-    // when neither slot held the queue, and this worker may come to something else first: `keep` wakes it.
+    // This worker's own slot is empty: it is searching. Between the two exchanges neither slot has the queue, so the
+    // monitor may have gone to sleep, and this worker may run something else first. `keep` wakes the monitor.
     keep(node, on: worker)
     return true
   }
 
   // MARK: Park
 
-  /// Whether more workers are active than there are processors, because this one came back from a wait
-  /// in which it was replaced: it then parks, leaving what it kept to the others.
+  /// Whether more workers are active than the limit allows, because this one came back from a wait in which it
+  /// was replaced. It then parks, and leaves its kept queue to the others.
   private func isOneTooMany(_ worker: WorkerPointer) -> Bool {
     guard counters.snapshot.active > activeLimit else {
       // ORDERING: relaxed; the worker's own.
       worker.pointee.cameBack.store(false, ordering: .relaxed)
       return false
     }
-    // As in `search`, which it skips.
+    // As in `search`, which this worker skips.
     // ORDERING: relaxed; the worker's own.
     worker.pointee.deferral.runDry(progress: worker.pointee.progress.load(ordering: .relaxed))
     release(kept: worker)
     return true
   }
 
-  /// Sleeps until there is work, or for good after a while. See Park/README.md for why no work is
-  /// left lying.
-  /// - Returns: false when the thread shall end.
+  /// Sleeps until there is work; ends the worker if none comes for long. Pool/README.md shows that no work is left
+  /// behind.
+  /// - Returns: false when the thread must end.
   private func park(_ worker: WorkerPointer, searching: Bool) -> Bool {
-    // ORDERING: sequentially consistent; stands before the look at the lists, for workers that leave work to this one
+    // ORDERING: sequentially consistent; comes before the look at the lists, for workers that leave work to this one
     // (`leavesWork`). The other partner is the monitor's compare-exchange: if it has just given this worker up, it has
     // already taken it out of `active`.
     let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .sequentiallyConsistent)
     if before == WorkerRecord.Status.stuck { counters.apply(.init(active: 1)) }
-    // Events are for workers of normal priority. One of them waits there, and is woken last for other work.
+    // Events are for workers of normal priority. One of them waits for events, and is woken last for other work.
     var seat = isLowered ? nil : Runtime.eventDriver
     if seat?.takeSeat() != true { seat = nil }
     let polls = seat != nil
@@ -266,8 +269,8 @@ extension Band {
       idle.insert(worker, at: polls ? 0 : idle.count)
       counters.apply(.init(active: -1, searching: searching ? -1 : 0, parked: 1))
     }
-    // Announced; now look once more. Work put in before the announcement is seen here, and whoever puts
-    // work in after it sees the announcement.
+    // After the announcement, look once more. Work that was put in before the announcement is seen here; a
+    // producer that puts work in after it sees the announcement.
     if hasWorkInTotalOrder {
       if !leavesWork(worker) && counters.snapshot.active < activeLimit {
         if leaveIdle(worker, retire: false) {
@@ -275,8 +278,8 @@ extension Band {
           return resume(worker)
         }
       } else {
-        // No room, or another worker's: the producer may have relied on this worker's search, so the monitor must
-        // see to it that the active ones get on.
+        // The limit is reached, or the work is left to another worker. The producer may have relied on this worker's
+        // search, so the monitor must watch whether the active workers make progress.
         monitor._withUnsafeGuaranteedRef { $0.watch() }
       }
     }
@@ -287,7 +290,7 @@ extension Band {
   private func waitToBeWoken(_ worker: WorkerPointer) -> Bool {
     if !worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {
       if leaveIdle(worker, retire: true) { return false }
-      // Somebody has just taken this worker off the idle list: the signal is on its way.
+      // A waker has just taken this worker off the idle list: its signal is on its way.
       _ = worker.pointee.event.park(until: .never)
     }
     worker.pointee.event.reset()
@@ -296,15 +299,15 @@ extension Band {
     return resume(worker)
   }
 
-  /// The worker is counted as active again, and says so.
+  /// Sets the status of a worker that is counted as active again.
   private func resume(_ worker: WorkerPointer) -> Bool {
     // ORDERING: releasing; pairs with the monitor's acquiring look.
     worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
     return true
   }
 
-  /// Waits in the kernel for events, and deals with them as an active worker: what they make runnable is
-  /// what this worker does next.
+  /// Waits in the kernel for events, and handles them as an active worker, which next runs what they make
+  /// runnable.
   private func waitForEvents(_ worker: WorkerPointer, on driver: any EventDriver) -> Bool {
     var stays = true
     // ORDERING: relaxed, both; the worker's own.
@@ -313,18 +316,18 @@ extension Band {
       worker.pointee.eventCost.end(progress: progress)
     }
     driver.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
-      // Before a record that is retired becomes another's.
+      // Before a retired record can get another thread.
       // ORDERING: relaxed; the worker's own.
       worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
       let retires = !hasEvents && driver.hasThread
       if leaveIdle(worker, retire: retires) {
         stays = !retires
         if stays { worker.pointee.eventCost.begin(progress: progress) }
-        // Nobody has asked whether there is room for one more.
+        // The worker has become active without a check of the limit.
         // ORDERING: relaxed; the worker's own.
         if stays { worker.pointee.cameBack.store(true, ordering: .relaxed) }
       } else {
-        // Somebody has taken this worker off the idle list.
+        // A waker has taken this worker off the idle list.
         _ = worker.pointee.event.park(until: .never)
         worker.pointee.event.reset()
         // ORDERING: relaxed; the worker's own.
@@ -337,7 +340,8 @@ extension Band {
     return stays
   }
 
-  /// Takes a worker off the idle list, unless somebody who wakes it has done so.
+  /// Takes a worker off the idle list.
+  /// - Returns: false if a waker has done so.
   private func leaveIdle(_ worker: WorkerPointer, retire: Bool) -> Bool {
     idleLock.withLock {
       guard let place = idle.lastIndex(of: worker) else { return false }

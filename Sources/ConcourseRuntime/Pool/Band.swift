@@ -1,22 +1,22 @@
-/// Workers of one kernel priority, and the root queues they serve.
+/// The workers of one kernel priority, and the root queues that they serve.
 ///
 /// A thread without privilege can lower its nice value but never raise it again, so threads never
 /// change bands, and a lowered thread never spawns a worker of a higher band (Band+Threads.swift).
-/// What priority that is, and what more the privileged can do: Priority.swift.
+/// Priority.swift has the priorities, and what a privileged process can do.
 package final class Band {
   let name: StaticString
-  /// The level whose priority its threads have.
+  /// The level that sets the priority of its threads.
   let level: QoSLevel
   package let priority: Priority
-  /// By how much the nice value of its threads lies above the process's.
+  /// The nice value of its threads, relative to that of the process.
   let difference: Int32
   let counters = BandCounters()
-  /// The most urgent first. Never released, see `Runtime.roots`.
+  /// The root queues, the most urgent first. Never released, see `Runtime.roots`.
   private(set) var roots = UnsafeMutableBufferPointer<Unmanaged<RootQueue>>(start: nil, count: 0)
-  /// The process's watchman.
+  /// The monitor of the process.
   let monitor: Unmanaged<Monitor>
 
-  /// Guards who is idle: a thread is in `idle` exactly while it may be woken.
+  /// Guards the idle list: a worker is in `idle` exactly while it may be woken.
   let idleLock = Lock(.idleWorkers)
   @exclusivity(unchecked) var idle: [WorkerPointer] = []
   var freeRecords: [WorkerPointer] = []
@@ -25,7 +25,7 @@ package final class Band {
   /// The worker that was the last to begin deferring entries, and the one before it. Hints.
   let lastDeferring = Atomic<WorkerPointer?>(nil)
   let deferringBefore = Atomic<WorkerPointer?>(nil)
-  /// Workers that a lowered thread wanted: the monitor spawns them.
+  /// The number of workers that lowered threads have asked for: the monitor spawns them.
   let wantedThreads = Atomic<Int>(0)
 
   init(name: StaticString, level: QoSLevel, _ priority: Priority, _ monitor: Monitor) {
@@ -36,7 +36,7 @@ package final class Band {
     self.monitor = .passRetained(monitor)
   }
 
-  /// Serves one root more, the most urgent first.
+  /// Adds a root to those that the band serves. Call with the most urgent first.
   func serve(_ root: Unmanaged<RootQueue>) {
     let more = UnsafeMutableBufferPointer<Unmanaged<RootQueue>>.allocate(capacity: roots.count + 1)
     _ = more.initialize(fromContentsOf: roots)
@@ -45,14 +45,14 @@ package final class Band {
     roots = more
   }
 
-  /// Active workers allowed beyond the width, because those that were active before have turned out to
-  /// sleep in foreign calls. Written by the monitor alone (Monitor+Replacement.swift).
+  /// The number of active workers allowed beyond the width, because as many others sleep in calls unknown to the
+  /// engine. Written by the monitor alone (Monitor+Replacement.swift).
   let allowance = Atomic<Int>(0)
 
   /// Looks in a row without a newly stuck worker. OWNED BY the monitor.
   let calmLooks = Atomic<Int>(0)
 
-  /// Looks since all workers began to compute without completing anything, and how many are too many.
+  /// The number of looks since all workers began to compute without completing anything, and its limit.
   /// OWNED BY the monitor.
   let overrunLooks = Atomic<Int>(0)
   let overrunLimit = Atomic<Int>(100)
@@ -60,22 +60,23 @@ package final class Band {
   /// OWNED BY the monitor.
   var starvation = Starvation()
 
-  /// How many threads the band may have whatever the cap, because it starves. Written by the monitor alone.
+  /// The number of threads that the band may have regardless of the cap, because it starves. Written by the monitor
+  /// alone.
   let starvationLimit = Atomic<Int>(0)
 
-  /// Whether it serves less than default, and no events.
+  /// Whether the band serves levels below default, and no events.
   var isLowered: Bool { level < .default }
 
   /// How many workers may be active at once.
   var activeLimit: Int {
-    // ORDERING: relaxed; a number to steer by.
+    // ORDERING: relaxed; a hint for decisions.
     @inline(__always) get { PoolSize.width &+ allowance.load(ordering: .relaxed) }
   }
 
   /// All records ever made, the newest first.
   var workers: WorkerRecords {
     // ORDERING: sequentially consistent; pairs with the store in `takeRecord`, publishes the record. A queue that a
-    // new worker keeps is seen by the monitor's last look before it sleeps (Park/README.md).
+    // new worker keeps is seen by the monitor's last look before it sleeps (Pool/MONITOR.md).
     WorkerRecords(rest: newestRecord.load(ordering: .sequentiallyConsistent))
   }
 
@@ -85,7 +86,7 @@ package final class Band {
     return false
   }
 
-  /// The same, ordered against the announcements of the park protocol.
+  /// As `hasWork`, ordered against the announcements of workers and the monitor (Pool/README.md).
   var hasWorkInTotalOrder: Bool {
     for root in roots where root._withUnsafeGuaranteedRef({ $0.hasWorkInTotalOrder }) { return true }
     return false
@@ -93,7 +94,7 @@ package final class Band {
 
   // MARK: Work has come
 
-  /// Work has been put into a root: sees to it that a worker will find it.
+  /// Makes sure that a worker finds work that has been put into a root.
   @inline(__always)
   func noteWork() {
     let now = counters.snapshot
@@ -102,7 +103,7 @@ package final class Band {
     if now.active < activeLimit { wakeOne() } else { monitor._withUnsafeGuaranteedRef { $0.watch() } }
   }
 
-  /// An item has been put into a root: as `noteWork`, unless the caller is a worker that defers it.
+  /// As `noteWork`, for an item that has been put into a root; the calling worker may defer it.
   @inline(__always)
   func noteItem() {
     if let worker = WorkerThread.current,
@@ -135,7 +136,7 @@ package final class Band {
     let now = counters.snapshot
     guard now.searching == 0 && now.active < activeLimit else {
       idleLock.unlock()
-      // Nobody may look for this work soon if all active workers keep at what they do: the monitor will.
+      // If all active workers stay busy, none looks for this work soon. The monitor does.
       monitor._withUnsafeGuaranteedRef { $0.watch() }
       return
     }
@@ -149,17 +150,17 @@ package final class Band {
       return
     }
     if now.threads > 0 && !PoolSize.widthIsSettled {
-      // A second worker is the first that the CPU quota may forbid.
+      // The CPU quota matters from the second worker on.
       idleLock.unlock()
       PoolSize.settleWidth()
       return wakeOne()
     }
-    // ORDERING: relaxed; a number to steer by.
+    // ORDERING: relaxed; a hint for decisions.
     let limit = starvationLimit.load(ordering: .relaxed)
     guard PoolSize.mayGrow(band: now.threads, starvationLimit: limit) else {
       idleLock.unlock()
-      // At the cap, all threads wait or are stuck: the first to come back will look. A thread that was
-      // refused is asked for again.
+      // At the cap, all threads wait or are stuck: the first to come back looks. The monitor asks again for a
+      // thread that was refused.
       monitor._withUnsafeGuaranteedRef { $0.watch() }
       return
     }
@@ -168,24 +169,24 @@ package final class Band {
     spawn()
   }
 
-  /// A worker has made a queue runnable: keeps it for that worker to do next.
+  /// Keeps a queue that a worker has made runnable, for that worker to run next.
   func keep(_ node: NodePointer, on worker: WorkerPointer) {
-    // ORDERING: sequentially consistent; publishes the node to a thief's exchange, and stands before the
-    // look at whether the monitor is awake (Park/README.md).
+    // ORDERING: sequentially consistent; publishes the node to a searcher's exchange, and comes before the look
+    // at whether the monitor is awake (Pool/MONITOR.md).
     if let displaced = worker.pointee.kept.exchange(node, ordering: .sequentiallyConsistent) {
-      // Two runnable queues are more than one worker's next step: let others share.
+      // Two runnable queues are work for two workers.
       Runtime.root(at: displaced.pointee.level)._withUnsafeGuaranteedRef { $0.push(displaced) }
     }
-    // No other worker is woken for it. Should this one not come to it soon, the monitor moves it.
+    // No other worker is woken. If this one does not run the queue soon, the monitor moves it.
     monitor._withUnsafeGuaranteedRef { $0.watch() }
   }
 
   // MARK: A worker waits
 
-  /// A worker is about to sleep in one of our waits.
+  /// Notes that a worker is about to sleep in one of the engine's waits.
   func workerWillWait(_ worker: WorkerPointer) {
     // ORDERING: sequentially consistent, as in `park`; the other partner is the monitor's compare-exchange, so that
-    // the worker is taken out of `active` exactly once.
+    // the worker is subtracted from `active` exactly once.
     let before = worker.pointee.status.exchange(
       WorkerRecord.Status.waiting, ordering: .sequentiallyConsistent)
     if before == WorkerRecord.Status.active { counters.apply(.init(active: -1)) }
@@ -193,10 +194,10 @@ package final class Band {
     if hasWorkInTotalOrder { noteWork() }
   }
 
-  /// The wait is over. There may now be more active workers than `width` for a moment: the next to
-  /// finish an entry steps back.
+  /// Notes that the wait is over. For a moment more workers than the limit may be active: this one parks after its
+  /// entry if they still are.
   func workerDidWait(_ worker: WorkerPointer) {
-    // Counted first: the monitor may take it out again as soon as the status says active.
+    // Count the worker first: as soon as the status is active, the monitor may subtract it again.
     counters.apply(.init(active: 1))
     // ORDERING: releasing; pairs with the monitor's acquiring look.
     worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
@@ -204,7 +205,7 @@ package final class Band {
     worker.pointee.cameBack.store(true, ordering: .relaxed)
   }
 
-  /// Puts what a worker kept for itself where others find it.
+  /// Moves the queue that a worker keeps to its root, where other workers find it.
   /// - Returns: whether there was anything.
   @discardableResult
   func release(kept worker: WorkerPointer) -> Bool {

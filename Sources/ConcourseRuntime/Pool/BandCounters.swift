@@ -1,15 +1,15 @@
-/// How many workers of a band do what, in one word so that a producer learns in one load whether it
-/// must wake somebody.
+/// How many workers of a band are in each state, in one word, so that a producer learns by one load whether it
+/// must wake a worker.
 ///
 /// | bits  | field     | meaning |
 /// |-------|-----------|---------|
-/// | 0–15  | active    | workers with a right to a processor: running or searching |
-/// | 16–31 | searching | active workers that look for work and will find what is put in now |
+/// | 0–15  | active    | workers that run an entry or search |
+/// | 16–31 | searching | active workers that search, and will find what is put in now |
 /// | 32–47 | parked    | idle workers that can be woken |
-/// | 48–63 | threads   | all workers there are, the waiting and the stuck included |
+/// | 48–63 | threads   | all workers, including those that wait or are stuck |
 struct BandCounters: ~Copyable {
-  /// The most threads of a band. Less than 16 bits hold: a worker that the monitor gives up while it comes back is
-  /// counted twice for a moment.
+  /// The most threads of a band. It is less than 16 bits hold, since a worker that comes back while the monitor gives
+  /// it up is counted twice for a moment.
   static let mostThreads = 65_000
 
   private let word = Atomic<UInt64>(0)
@@ -35,12 +35,12 @@ struct BandCounters: ~Copyable {
   /// The counts, ordered after the caller's push.
   var snapshot: Snapshot {
     // ORDERING: sequentially consistent; closes the store→load race between a producer (push, then look
-    // at the counts) and a worker (change the counts, then look at the lists). Park/README.md.
+    // at the counts) and a worker (change the counts, then look at the lists). Pool/README.md.
     @inline(__always) get { Snapshot(bits: word.load(ordering: .sequentiallyConsistent)) }
   }
 
   /// Changes the counts.
-  /// - Returns: what they are after the change.
+  /// - Returns: the counts after the change.
   @discardableResult
   func apply(_ change: Change) -> Snapshot {
     // ORDERING: sequentially consistent; as above.

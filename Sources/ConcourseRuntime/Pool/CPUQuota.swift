@@ -1,4 +1,4 @@
-/// How much processor time the control groups of this process grant it.
+/// The processor time that the control groups of this process grant it.
 ///
 /// A container with a quota still sees all processors of its machine. A pool as wide as the machine then
 /// spends its quota early in each period and is stopped, with all its threads, for the rest of it: the
@@ -7,8 +7,8 @@
 /// A group cannot use more than the groups around it may, and orchestrators like to set the limit one or
 /// two levels up, so all ancestors that can be seen count.
 enum CPUQuota {
-  /// The number of processors that the quota is worth, nil without a limit. Whatever cannot be read or
-  /// understood counts as no limit: too wide a pool is slow for a while, too narrow a one for ever.
+  /// The quota as a number of processors; nil without a limit. A file that cannot be read or understood counts as
+  /// no limit: a pool that is too wide is slow for a while, one that is too narrow for ever.
   ///
   /// The tree is looked up afresh each time, because a process can be moved to another group. That costs
   /// two files of /proc and one or two small files per level.
@@ -67,7 +67,7 @@ enum CPUQuota {
     CgroupTree.contents(of: file).flatMap { positive($0[...]) }
   }
 
-  /// The number that the whole text is, nil if it is none or not above zero.
+  /// The number in the text; nil if the text is not a number above zero.
   private static func positive(_ text: ArraySlice<UInt8>) -> Double? {
     guard let value = Int64(String(decoding: text, as: UTF8.self)), value > 0 else { return nil }
     return Double(value)

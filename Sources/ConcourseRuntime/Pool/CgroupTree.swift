@@ -1,11 +1,11 @@
 internal import Glibc
 
-/// Where the control group of this process is to be found in the file system, as far as one controller is
-/// concerned: the processor's or the memory's.
+/// Where the control group of this process is in the file system, for one controller: the processor's or the
+/// memory's.
 ///
 /// There are two kinds of trees. In version 2 all controllers share one tree. In version 1 each controller
-/// may have its own. A machine can have both (a hybrid), and then a controller belongs to one of them; the
-/// one that names it is the version 1 tree. Two files tell the rest:
+/// may have its own. A machine can have both (a hybrid); then a controller belongs to one of them, to the version 1
+/// tree if that names it. Two files have the rest:
 ///
 /// - `cgroup`, one line per tree: number, controllers (none in version 2), the path of our group;
 /// - `mountinfo`, one line per mount: which part of the tree can be seen, and where.
@@ -151,7 +151,7 @@ extension ArraySlice<UInt8> {
 }
 
 /// Reading the kernel's text files in small pieces. They have no size in advance, and they can be
-/// shorter or longer than expected; a file that cannot be read is as good as an empty one here.
+/// shorter or longer than expected; a file that cannot be read counts as empty.
 extension CgroupTree {
   /// Calls `body` with each line, without its newline, until it returns false.
   package static func forEachLine(of path: [UInt8], _ body: (_ line: [UInt8]) -> Bool) {
@@ -182,7 +182,7 @@ extension CgroupTree {
     // SAFETY: the buffer stays inside of the closure, which returns a copy.
     return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
       let text = read(file, into: buffer)
-      // Nothing, or more than two numbers can be.
+      // The file is empty, or longer than two numbers can be.
       if text.isEmpty || text.count == buffer.count { return nil }
       return Array(text.last == UInt8(ascii: "\n") ? text.dropLast() : text)
     }

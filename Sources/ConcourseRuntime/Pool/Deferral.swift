@@ -1,19 +1,19 @@
-/// What an entry has cost a worker lately. Follows a rise at once and a fall slowly.
+/// How long an entry of a worker has taken lately. The average follows a rise at once and a fall slowly.
 struct EntryCost: ~Copyable {
-  // ORDERING: relaxed throughout; OWNED BY the worker, and atomic so that a field can be written without claiming the
-  // whole record, and because other workers read the average as a hint.
+  // ORDERING: relaxed throughout; OWNED BY the worker. Atomic so that a field can be written without exclusive access
+  // to the record, and because other workers read the average as a hint.
   private let average = Atomic<UInt32>(.max)
   private let beginning = Atomic<UInt64>(0)
   private let progress = Atomic<UInt32>(0)
 
-  /// What the worker does from here on counts.
+  /// Begins a measurement.
   func begin(progress: UInt32, now: UInt64 = Clock.uptime()) {
     // ORDERING: relaxed; see above.
     beginning.store(now, ordering: .relaxed)
     self.progress.store(progress, ordering: .relaxed)
   }
 
-  /// The entries since the beginning are done.
+  /// Ends the measurement of the entries since the beginning.
   func end(progress: UInt32, now: UInt64 = Clock.uptime()) {
     let entries = entries(at: progress)
     guard entries > 0 else { return }
@@ -26,13 +26,13 @@ struct EntryCost: ~Copyable {
     average.store(falls ? before - (before - cost) / 8 : cost, ordering: .relaxed)
   }
 
-  /// How many entries the worker has run since the beginning.
+  /// The number of entries that the worker has run since the beginning.
   func entries(at progress: UInt32) -> UInt32 {
     // ORDERING: relaxed; see above.
     progress &- self.progress.load(ordering: .relaxed)
   }
 
-  /// Whether an entry has taken less than so many nanoseconds.
+  /// Whether the average is below this many nanoseconds.
   func isBelow(_ nanoseconds: UInt32) -> Bool {
     // ORDERING: relaxed; see above.
     average.load(ordering: .relaxed) < nanoseconds
@@ -40,27 +40,27 @@ struct EntryCost: ~Copyable {
 }
 
 /// Entries that a worker pushes to a root without waking another worker, because it will take them itself before
-/// another could: its entries are short, and it has taken what it pushed before.
+/// another worker could: its entries are short, and it has taken what it pushed before.
 ///
-/// The entry lies in the root's list like any other, in its order, where every worker may take it. If the worker does
-/// not come to it within a tick, the monitor posts it (Park/README.md).
+/// Such an entry is in the root's list like any other, in its order, and any worker may take it. If the worker does not
+/// take it within a tick, the monitor posts it (Pool/MONITOR.md).
 struct Deferral: ~Copyable {
-  /// Entries below this many nanoseconds are run sooner than another worker wakes up, and cost more when their data
-  /// move to another processor.
+  /// The worker runs entries of less than this many nanoseconds before another worker wakes up, and they take longer
+  /// when their data move to another processor.
   private static let short: UInt32 = 4_000
-  /// A worker that has deferred an entry within so many entries is likely to do so again.
+  /// A worker that has deferred an entry within this many entries is likely to do so again.
   private static let memory: UInt32 = 8
 
   private let cost = EntryCost()
   // ORDERING: relaxed throughout; OWNED BY the worker, and atomic as in `EntryCost`.
-  /// Whether the clock runs: from the first push after a search to the next search, or until the worker parks.
+  /// Whether a measurement runs: from the first push after a search to the next search, or until the worker parks.
   let isMeasuring = Atomic<Bool>(false)
-  /// Whether the worker has deferred an entry and taken none from a root since.
+  /// Whether the worker has deferred an entry, and taken none from a root since.
   private let hasDeferred = Atomic<Bool>(false)
-  /// The worker's progress when it last deferred an entry. At first, long ago.
+  /// The worker's progress when it last deferred an entry. Initially far in the past.
   private let last = Atomic<UInt32>(0 &- memory &- 1)
 
-  /// The worker has pushed an entry.
+  /// Decides about an entry that the worker has pushed.
   /// - Returns: whether the worker will take the entry itself, so that no other needs to be woken.
   @inline(__always)
   func defers(progress: UInt32, now: @autoclosure () -> UInt64 = Clock.uptime()) -> Bool {
@@ -85,7 +85,7 @@ struct Deferral: ~Copyable {
     cost.begin(progress: progress, now: now)
   }
 
-  /// The worker has found nothing to do, or parks: neither searching nor sleeping counts.
+  /// Ends a measurement when the worker has found no entry, or parks: searching and sleeping do not count.
   func runDry(progress: UInt32, now: @autoclosure () -> UInt64 = Clock.uptime()) {
     settle()
     // ORDERING: relaxed; see above.
@@ -94,14 +94,14 @@ struct Deferral: ~Copyable {
     cost.end(progress: progress, now: now())
   }
 
-  /// The worker has taken an entry from a root, or has found the roots empty.
+  /// Notes that the worker has taken an entry from a root, or has found the roots empty.
   @inline(__always)
   func settle() {
     // ORDERING: relaxed; see above.
     if hasDeferred.load(ordering: .relaxed) { hasDeferred.store(false, ordering: .relaxed) }
   }
 
-  /// Whether the worker has deferred entries lately, and its entries are short still. A hint for other workers.
+  /// Whether the worker has deferred entries lately, and its entries are still short. A hint for other workers.
   @inline(__always)
   func isRecent(progress: UInt32) -> Bool {
     // ORDERING: relaxed; see above.

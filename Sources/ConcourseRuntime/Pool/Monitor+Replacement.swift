@@ -1,15 +1,15 @@
 extension Monitor {
-  /// Looks without any completion in a band that is full of computing workers, after which one more is
-  /// added; doubled each time until something completes. What they wait for may be what waits here.
+  /// The number of looks without any completion after which a band full of computing workers gets one more;
+  /// doubled each time until an entry ends. The computing workers may wait for the work that waits here.
   private static let overrun = 100
-  /// Looks without a newly stuck worker after which the allowance shrinks.
+  /// The number of looks without a newly stuck worker after which the allowance shrinks.
   private static let calm = 4
 
-  /// One look at a band: moves on what busy workers keep, and replaces those that are stuck.
+  /// One look at a band: moves queues that busy workers keep, and replaces workers that are stuck.
   ///
-  /// The workers found stuck at one look are followed by as many more than before, so a flood of
-  /// sleeping items reaches the cap in some ten looks; when no more get stuck, the allowance shrinks as
-  /// fast, so that computing items are not crowded for long.
+  /// Each worker found stuck raises the limit by one, so a flood of sleeping items doubles the workers from look to
+  /// look and reaches the cap in some ten looks. When no more workers get stuck, the allowance shrinks as fast, so
+  /// that computing items do not share the processors for long.
   /// - Returns: whether anything waited.
   func look(at band: Band) -> Bool {
     var waiting = band.hasWork
@@ -24,8 +24,8 @@ extension Monitor {
         progress = progress || isActive(worker)
         continue
       }
-      // It has been busy for a whole tick: what it keeps is for others to do. That goes for a worker given
-      // up before, too: it may have come back to life, made a queue runnable, and blocked again.
+      // It has been busy for a whole tick: another worker gets its kept queue. This includes a worker that was given
+      // up before: it may have continued, made a queue runnable, and blocked again.
       if band.release(kept: worker) { waiting = true }
       guard waiting && isActive(worker) else { continue }
       if isAsleep(worker) {
@@ -51,7 +51,7 @@ extension Monitor {
     let now = band.counters.snapshot
     let isBlocked = waiting && now.active == 0
     let limit = band.starvation.look(isBlocked: isBlocked, threads: now.threads, begun: begun)
-    // ORDERING: relaxed, both; a number to steer by.
+    // ORDERING: relaxed, both; a hint for decisions.
     if let limit { band.starvationLimit.store(limit, ordering: .relaxed) }
     if !waiting { band.starvationLimit.store(0, ordering: .relaxed) }
   }
@@ -79,14 +79,14 @@ extension Monitor {
   private func isAsleep(_ worker: WorkerPointer) -> Bool {
     // ORDERING: relaxed; the monitor's own.
     let looks = worker.pointee.looksWithoutProgress.load(ordering: .relaxed)
-    // Reading a thread's state costs a few system calls: look often at first, then every few ticks.
+    // Reading a thread's state costs a few system calls: at first at each look, then at every eighth.
     guard looks <= 2 || looks % 8 == 0 else { return false }
-    // ORDERING: relaxed; 0 until the thread has come to life.
+    // ORDERING: relaxed; 0 until the thread has started.
     let thread = worker.pointee.thread.load(ordering: .relaxed)
     return thread != 0 && SystemThread.isAsleep(thread) ?? (looks % 16 == 0)
   }
 
-  /// All active workers compute and none has completed anything: after a while, one is taken for stuck.
+  /// Gives up one of the active workers if all of them compute and none has completed an entry for long.
   private func replaceComputing(_ worker: WorkerPointer, of band: Band) {
     // ORDERING: relaxed throughout; the monitor's own.
     let looks = band.overrunLooks.wrappingAdd(1, ordering: .relaxed).newValue
@@ -97,8 +97,8 @@ extension Monitor {
     band.overrunLimit.store(min(limit * 2, 1 << 20), ordering: .relaxed)
   }
 
-  /// Takes a worker out of the active ones.
-  /// - Returns: false when it has begun to wait or to park meanwhile.
+  /// Subtracts a worker from the active ones.
+  /// - Returns: false if it has begun to wait or to park meanwhile.
   private func giveUp(_ worker: WorkerPointer, of band: Band) -> Bool {
     // ORDERING: acquiring and releasing; the partner is the worker's own exchange before a wait.
     let found = worker.pointee.status.compareExchange(

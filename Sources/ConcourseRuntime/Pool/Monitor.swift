@@ -1,52 +1,54 @@
-/// The pool's watchman: a thread that looks in every millisecond while somebody has asked it to, and
-/// sleeps for good otherwise.
+/// A thread that looks at the pool every millisecond while work waits, and otherwise sleeps until `watch` wakes
+/// it. The protocol is in MONITOR.md.
 ///
-/// It moves queues that a busy worker keeps for itself, replaces workers that sleep in calls we do not
-/// know of while work waits, adds a worker now and then when all of them compute without end, spawns
-/// on behalf of lowered threads, retries refused threads, and follows changes of the CPU quota.
+/// It moves queues that a busy worker keeps, replaces workers that sleep in calls unknown to the engine while
+/// work waits, adds a worker at times when all of them compute without end, makes threads for lowered threads,
+/// retries refused threads, and follows changes of the CPU quota.
 package final class Monitor {
   private enum State {
     static let absent: UInt32 = 0
     static let dormant: UInt32 = 1
     static let awake: UInt32 = 2
-    /// Not there yet, and asked for by a lowered thread, which must not be the one to make it.
+    /// The thread does not exist yet. A lowered thread, which must not make it, has asked for it.
     static let wanted: UInt32 = 3
   }
 
   /// Nanoseconds between two looks.
   private static let tick: UInt64 = 1_000_000
-  /// Looks in a row with nothing waiting after which it goes to sleep.
+  /// The monitor sleeps after this many looks in a row that find nothing waiting.
   private static let patience = 16
-  /// Looks between two readings of the CPU quota.
+  /// The number of looks between two readings of the CPU quota.
   private static let quotaInterval = 1000
 
   private let state = Atomic<UInt32>(State.absent)
   private let tickWord = Atomic<UInt32>(0)
-  /// A lowered thread has needed the event loop for the first time.
+  /// Whether a lowered thread has asked for the event loop's thread.
   private let wantsEventLoop = Atomic<Bool>(false)
-  /// When the system last refused the thread, 0 if it never has. Then even a lowered thread's is better than none.
+  /// When the system last refused the thread; 0 if it never has. After a refusal even a lowered thread may make it:
+  /// a lowered monitor is better than none.
   private let refusal = Atomic<UInt64>(0)
   private let runs = Atomic<Bool>(false)
   private var looks = 0
 
-  /// Whether its thread has yet to be made. A hint.
+  /// Whether its thread has not been made. A hint.
   var isAbsent: Bool {
     // ORDERING: relaxed; a hint.
     state.load(ordering: .relaxed) == State.absent
   }
 
-  /// Whether its thread runs, as it then always will. The system may have refused the thread, and then what is left to
-  /// the monitor stays where it is.
+  /// Whether its thread runs; it never ends. While the system refuses the thread, what is left to the monitor is not
+  /// done.
   var hasThread: Bool {
     // ORDERING: relaxed; a thread that reads false wakes a worker instead.
     runs.load(ordering: .relaxed)
   }
 
-  /// Asks for a look soon. One load when the monitor is awake already.
+  /// Asks for a look soon. Costs one load if the monitor is already awake.
   @inline(__always)
   func watch() {
-    // ORDERING: sequentially consistent; the caller has put something where the monitor will look. It
-    // sees this state, or the monitor's last look before sleep sees what was put (Park/README.md).
+    // ORDERING: sequentially consistent; the caller has put something where the monitor looks. Either the
+    // caller sees that the monitor sleeps, or the monitor's last look before it sleeps sees what was put there
+    // (Pool/MONITOR.md).
     if state.load(ordering: .sequentiallyConsistent) != State.awake { wake() }
   }
 
@@ -57,7 +59,7 @@ package final class Monitor {
     watch()
   }
 
-  /// Makes the thread, while its maker is still a thread of normal priority.
+  /// Makes the thread now, since the caller still has normal priority.
   func ensureStarted() {
     // ORDERING: relaxed; decided by the compare-exchange in `start`.
     let seen = state.load(ordering: .relaxed)
@@ -74,8 +76,8 @@ package final class Monitor {
     if woken {
       Futex.wake(state, count: 1)
     } else if before == State.absent || before == State.wanted {
-      // ORDERING: relaxed, and for the exchange releasing; whoever starts this thread's band starts the monitor too,
-      // as soon as it goes on, and finds what was asked for.
+      // ORDERING: relaxed, and for the exchange releasing; the thread that makes the first worker of this band makes
+      // the monitor next, and finds the request.
       if CurrentThread.state.pointee.nice > 0 && refusal.load(ordering: .relaxed) == 0 {
         _ = state.compareExchange(expected: State.absent, desired: State.wanted, ordering: .releasing)
         return watchAgain(after: before)
@@ -84,7 +86,7 @@ package final class Monitor {
     }
   }
 
-  /// The state may have left `absent` just before a lowered thread asked for the monitor.
+  /// Calls `watch` again if the state left `absent` just before a lowered thread asked for the monitor.
   private func watchAgain(after before: UInt32) {
     // ORDERING: sequentially consistent; as in `watch`.
     let now = state.load(ordering: .sequentiallyConsistent)
@@ -92,7 +94,7 @@ package final class Monitor {
   }
 
   /// Makes the thread, unless the system has refused it within the last tick.
-  /// - Returns: false when the state was another.
+  /// - Returns: false if the state was not `former`.
   @discardableResult
   private func start(as first: UInt32, insteadOf former: UInt32) -> Bool {
     // ORDERING: relaxed; a time to compare with.
@@ -113,8 +115,8 @@ package final class Monitor {
         Unmanaged<Monitor>.fromOpaque(argument!).takeUnretainedValue().run()
         return nil
       }, Unmanaged.passUnretained(self).toOpaque())
-    // ORDERING: releasing; refused: a later call tries again. The pool works without, only it cannot
-    // see workers blocked in foreign calls.
+    // ORDERING: releasing; a later call tries again. Without the monitor the pool does not see workers that are
+    // blocked in calls unknown to the engine.
     if failure != 0 {
       refusal.store(Clock.uptime(), ordering: .relaxed)
       state.store(State.absent, ordering: .releasing)
@@ -123,8 +125,8 @@ package final class Monitor {
     return true
   }
 
-  /// Makes the threads that lowered threads have asked for. Without a monitor's thread, the calling thread makes them:
-  /// even a lowered thread's is better than none.
+  /// Makes the threads that lowered threads have asked for. If the monitor has no thread, the calling thread makes
+  /// them: a lowered thread is better than none.
   private func serveRequests() {
     // ORDERING: acquiring; pairs with the store in `startEventLoop`.
     if wantsEventLoop.exchange(false, ordering: .acquiring) { Runtime.eventDriver?.startThread() }
@@ -146,9 +148,9 @@ package final class Monitor {
         _ = Futex.wait(tickWord, expected: 0, deadline: .uptime(Clock.uptime() &+ Self.tick))
         quiet = look() ? 0 : quiet + 1
       }
-      // ORDERING: relaxed; what was learnt about the last burst says nothing about the next.
+      // ORDERING: relaxed; the allowance of one burst says nothing about the next.
       for band in Runtime.shared.bands { band.allowance.store(0, ordering: .relaxed) }
-      // ORDERING: sequentially consistent; announced before the last look, see `watch`.
+      // ORDERING: sequentially consistent; the announcement comes before the last look, see `watch`.
       state.store(State.dormant, ordering: .sequentiallyConsistent)
       if somethingWaits() {
         // ORDERING: sequentially consistent; as above.
@@ -168,10 +170,10 @@ package final class Monitor {
     return waiting
   }
 
-  /// There are fewer processors than before: every worker looks whether it is one too many.
+  /// After the number of processors has become smaller, makes every worker check whether it is one too many.
   private func stepBackEverywhere() {
     for band in Runtime.shared.bands {
-      // ORDERING: relaxed; seen some time soon is soon enough.
+      // ORDERING: relaxed; a worker may see it late.
       for worker in band.workers { worker.pointee.cameBack.store(true, ordering: .relaxed) }
     }
   }
@@ -184,7 +186,7 @@ package final class Monitor {
       // ORDERING: sequentially consistent; pairs with the request in `Band.spawn`.
       if band.wantedThreads.load(ordering: .sequentiallyConsistent) > 0 { return true }
       for worker in band.workers {
-        // ORDERING: sequentially consistent; pairs with what puts a queue into the slot, see `watch`.
+        // ORDERING: sequentially consistent; pairs with the exchange in `keep`, see `watch`.
         if worker.pointee.kept.load(ordering: .sequentiallyConsistent) != nil { return true }
       }
     }

@@ -4,10 +4,10 @@
 /// the classes above default share the default band. Where the process may raise threads, found out once, a
 /// worker takes the nice value of each entry that it begins: a system call, but only when the value changes.
 ///
-/// A nice value decides which share of a busy processor a thread gets. How soon it gets it is decided by its
-/// slice: the kernel (6.12 and later) lets the thread run whose slice would end first, a lowered thread's
-/// counting many times over. With the kernel's own slice, a background thread would wait after each wake-up
-/// until all ordinary threads have had theirs.
+/// The nice value decides which share of a busy processor a thread gets. The slice decides how soon: the kernel
+/// (6.12 and later) runs the thread whose slice would end first, and a lowered thread's slice counts many times
+/// over. With the kernel's own slice, a background thread would wait after each wake-up until all ordinary threads
+/// have had theirs.
 package struct Priority {
   /// What is added to the process's nice value, by class. No array: making its type would slow down every start.
   struct Differences: Equatable {
@@ -39,7 +39,7 @@ package struct Priority {
     mayRaise = granted.userInteractive < 0 || granted.userInitiated < 0 || mayTake(base - 1)
   }
 
-  /// The setting. Nil when the variable is not set, or is invalid; that is reported.
+  /// The setting; nil if the variable is not set. Also nil if it is invalid, which is reported.
   static func parse(_ text: String?) -> Differences? {
     guard let text else { return nil }
     // 20 is out of range.
@@ -70,9 +70,9 @@ package struct Priority {
     }
   }
 
-  /// The nanoseconds of a slice at a level. Those of background end, counted by the kernel, when an ordinary
-  /// thread's would. Where there is one processor, a worker that runs at once when it is woken would only
-  /// interrupt the thread that is about to submit more.
+  /// The slice at a level, in nanoseconds. As the kernel counts, background's ends when an ordinary thread's would.
+  /// With one processor, a worker that runs as soon as it is woken would only interrupt the thread that is about to
+  /// submit more.
   static func slice(at level: QoSLevel) -> UInt64? {
     switch level.served {
     case .background: 150_000
@@ -83,7 +83,7 @@ package struct Priority {
 }
 
 extension Runtime {
-  /// The calling thread, which is the engine's own and never computes, is as urgent as it may be.
+  /// Gives the calling thread, one of the engine's that never computes, the highest priority allowed.
   package static func adoptHighestPriority() {
     let priority = shared.bands[0].priority
     if priority.mayRaise { SystemThread.setNice(priority.nice(at: .userInteractive)) }
@@ -92,18 +92,18 @@ extension Runtime {
 }
 
 extension Band {
-  /// The calling thread becomes one of this band's.
+  /// Gives the calling thread, a new worker, the priority of this band.
   func adoptPriority(_ worker: WorkerPointer) {
     let nice = priority.nice(at: level)
     CurrentThread.state.pointee.nice = difference
-    // Elsewhere the maker of the thread has the right value, and so has the thread.
+    // Otherwise the thread has inherited the right value.
     if isLowered || priority.mayRaise { SystemThread.setNice(nice) }
     // ORDERING: relaxed; see `follow`.
     worker.pointee.nice.store(nice, ordering: .relaxed)
     if let slice = Priority.slice(at: level) { SystemThread.setSlice(slice) }
   }
 
-  /// The calling worker takes the nice value at which it serves an entry.
+  /// Gives the calling worker the nice value for an entry.
   @inline(__always)
   func follow(_ entry: QoSLevel, _ worker: WorkerPointer) {
     guard priority.mayRaise else { return }

@@ -1,7 +1,7 @@
-/// The end of every hierarchy: what is ready to run at one QoS level, first in first out.
+/// The end of every hierarchy: the runnable entries of one QoS level, first in, first out.
 ///
-/// Any thread puts work in; the workers of one band take it out, one entry at a time so that the start
-/// order users are promised on global queues is kept however long each item takes.
+/// Any thread puts entries in. The workers of one band take them out one at a time, so that items of global
+/// queues start in the promised order, however long each takes.
 final class RootQueue {
   let level: QoSLevel
   let band: Unmanaged<Band>
@@ -14,13 +14,13 @@ final class RootQueue {
     self.band = .passUnretained(band)
   }
 
-  /// Links the global queue whose items these are. It is never freed.
+  /// Links the global queue of this root. It is never freed.
   func adopt(_ queue: DispatchQueue) { self.queue = .passRetained(queue) }
 
   /// Puts in a queue that has become runnable.
   ///
-  /// A queue that a worker of this band has just made runnable stays with that worker, which will come
-  /// to it next: a hop between two queues then needs neither another thread nor the kernel.
+  /// A queue that a worker of this band has just made runnable stays with that worker, which runs it next: a hop
+  /// between two queues then needs neither another thread nor the kernel.
   func submitQueue(_ node: NodePointer) {
     if let worker = WorkerThread.current, worker.pointee.band.toOpaque() == band.toOpaque() {
       band._withUnsafeGuaranteedRef { $0.keep(node, on: worker) }
@@ -29,14 +29,14 @@ final class RootQueue {
     }
   }
 
-  /// Puts in an item: as `push`, unless a worker of this band submits it that will run it before another has woken up.
+  /// Puts in an item. As `push`, unless the calling worker will run it before another worker wakes up.
   @inline(__always)
   func submitItem(_ node: NodePointer) {
     _ = list.push(node)
     band._withUnsafeGuaranteedRef { $0.noteItem() }
   }
 
-  /// Puts an entry at the end and sees to it that a worker comes.
+  /// Appends an entry, and makes sure that a worker takes it.
   func push(_ node: NodePointer) {
     _ = list.push(node)
     band._withUnsafeGuaranteedRef { $0.noteWork() }
@@ -51,12 +51,12 @@ final class RootQueue {
 
   /// Whether entries wait.
   var hasWork: Bool { !list.isEmpty }
-  /// The same, ordered against the announcements of the park protocol.
+  /// As `hasWork`, ordered against the announcements of workers and the monitor (Pool/README.md).
   var hasWorkInTotalOrder: Bool { !list.isEmptyInTotalOrder }
 }
 
-// SAFETY: `list` takes from many threads, its consumer's right is GUARDED BY `consumer`; `queue` is set
-// once while the runtime is made; the rest is constant.
+// SAFETY: many threads push to `list`, and taking from it is GUARDED BY `consumer`; `queue` is set once while the
+// runtime is made; the rest is constant.
 extension RootQueue: @unchecked Sendable {}
 
 extension DispatchQueue {
@@ -68,7 +68,7 @@ extension DispatchQueue {
     Runtime.globalQueue(QoSLevel(qos))
   }
 
-  /// As `global(qos:)`, under another name: the C interface's flag asks for a thread, which the pool provides anyway.
+  /// As `global(qos:)`, with another label. The flag of the C interface asks for a thread, which the pool provides anyway.
   package static func overcommit(qos: DispatchQoS.QoSClass) -> DispatchQueue {
     overcommitting[Int(QoSLevel(qos).rawValue)]
   }

@@ -5,15 +5,14 @@ extension Runtime {
   /// The process's one runtime. The model build replaces this file, to begin each execution afresh.
   package static let shared = Runtime()
 
-  /// The root queues by level, without the look at whether the runtime has been made: no queue exists
-  /// before it has.
+  /// The root queues by level, without a check whether the runtime has been made: no queue exists before that.
   @inline(__always)
   static var rootTable: UnsafeMutablePointer<Unmanaged<RootQueue>> {
     // SAFETY: `publish` stored exactly this type, before the first queue was made.
     concourse_roots()!.assumingMemoryBound(to: Unmanaged<RootQueue>.self)
   }
 
-  /// Makes the tables of a new runtime reachable without it.
+  /// Publishes the tables of a new runtime, so that they are found without it.
   static func publish(_ runtime: Runtime) {
     concourse_set_roots(UnsafeMutableRawPointer(runtime.roots))
   }
@@ -25,17 +24,17 @@ extension Runtime {
     _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
     _ argument: UnsafeMutableRawPointer?
   ) -> Int32 {
-    // First, since the child's fork handler uses the stock.
+    // First, since the child's fork handler uses the depot.
     settleLazies()
     _ = watchesForks
     Process.noteThread()
     return SystemThread.spawn(entry, argument)
   }
 
-  /// Makes what is made on first use, while there is one thread.
+  /// Makes everything that is made on first use, while there is one thread.
   ///
-  /// In a child forked by a program that had not used the runtime yet (a daemon, say), two threads that come to such a
-  /// place at once may wait for ever: Swift's runtime remembers the id that the forking thread had before.
+  /// In a child forked by a program that had not used the runtime yet (a daemon, say), two threads that reach such a
+  /// value at once may wait for ever: Swift's runtime remembers the id that the forking thread had before.
   private static func settleLazies() {
     if concourse_is_forked() { PoolSize.settleWidth() } else { _ = PoolSize.width }
     _ = PoolSize.cap
@@ -45,7 +44,7 @@ extension Runtime {
     _ = NodeMagazine.stock
   }
 
-  /// The driver that ConcourseEvents has; nil in a program without that module.
+  /// The driver of ConcourseEvents; nil in a program without that module.
   static let eventDriver: (any EventDriver)? = {
     var driver: (any EventDriver)?
     // SAFETY: the other side stores exactly this type.
@@ -53,7 +52,7 @@ extension Runtime {
     return driver
   }()
 
-  /// Notices forks from the first use on: before the process makes its first thread.
+  /// Watches for forks from the first use on, before the process makes its first thread.
   private static let watchesForks: Void = Process.watchForks { Runtime.becomeForkedChild() }
 
   fileprivate static func becomeForkedChild() {
@@ -63,11 +62,11 @@ extension Runtime {
   }
 }
 
-/// What the C interface asks and says about the process.
+/// Facts and settings of the process, for the C interface.
 package enum ProcessFacts {
-  /// Lets the pool's threads take a signal that is sent to them: new ones at once, others before one of their next items.
+  /// Unblocks a signal in the pool's threads: in new ones at once, in others before one of their next items.
   /// Matching C function: `dispatch_allow_send_signals`.
-  /// - Returns: 0, or EINVAL for what is no signal or cannot be caught.
+  /// - Returns: 0, or EINVAL for a number that is not a signal or cannot be caught.
   package static func allowSignal(_ signal: Int32) -> Int32 { concourse_signal_allow(signal) }
 
   /// Whether the runtime has made threads. Matching C function: `_dispatch_is_multithreaded`.
@@ -76,11 +75,11 @@ package enum ProcessFacts {
     Process.threadsWereMade.load(ordering: .relaxed)
   }
 
-  /// Whether this is a child that was forked from a process with threads of the runtime's, and so has none.
+  /// Whether this is a forked child of a process that had threads of the runtime; the child has none.
   /// Matching C function: `_dispatch_is_fork_of_multithreaded_parent`.
   package static var isForkOfMultithreadedParent: Bool { Process.isForkedChild && isMultithreaded }
 
-  /// From now on needing a thread traps, or does no longer. Traps if there are threads already. Matching C
+  /// Sets whether needing a thread traps from now on. Traps if the runtime has already made threads. Matching C
   /// function: `_dispatch_prohibit_transition_to_multithreaded`.
   package static func forbidThreads(_ forbid: Bool) {
     if forbid && isMultithreaded {
@@ -90,7 +89,7 @@ package enum ProcessFacts {
     Process.threadsAreForbidden.store(forbid, ordering: .relaxed)
   }
 
-  /// For a child made without the C library's `fork`, which would have told us. Elsewhere nothing happens.
+  /// Notes a fork that was made without the C library's `fork`, which calls the fork handler. Otherwise no effect.
   /// Matching C function: `dispatch_atfork_child`.
   package static func noteFork() {
     if isMultithreaded && Process.id != UInt32(getpid()) { Runtime.becomeForkedChild() }

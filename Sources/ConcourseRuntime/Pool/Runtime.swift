@@ -1,19 +1,19 @@
-/// What a process has one of: the bands of workers, the global queues on them, the main queue.
+/// The one runtime of a process: the bands of workers, the global queues on them, the main queue.
 ///
-/// Its tables are plain memory: an array would have Swift's runtime make the array's type first, which takes 40 µs of the
-/// start of a program.
+/// Its tables are plain memory: for an array, Swift's runtime would first make the array's type, which takes 40 µs of
+/// the start of a program.
 package final class Runtime {
   /// The bands, from the most to the least urgent. Never freed.
   package let bands: UnsafeBufferPointer<Band>
-  /// Indexed by `QoSLevel.rawValue`, the first standing for default. Never released: counting references
-  /// to them on every submission would make all threads write one line.
+  /// Indexed by `QoSLevel.rawValue`; the first is default's. Never released: counting references on each submission
+  /// would make all threads write one cache line.
   let roots: UnsafeMutablePointer<Unmanaged<RootQueue>>
   private let mainQueue: DispatchQueue
   /// Watches over workers that make no progress.
   package let monitor = Monitor()
   /// Orders changes of queues' targets (Queue/DispatchQueue+Target.swift).
   let targetLock = Lock(.target)
-  /// What the main thread drains, and how it is woken.
+  /// The server of the main queue.
   let mainThread: MainThread
 
   init() {
@@ -56,7 +56,7 @@ package final class Runtime {
     uncountedGlobalQueue(level).takeUnretainedValue()
   }
 
-  /// The same, for those who would count it for nothing: it stays for ever.
+  /// As `globalQueue`, without counting a reference: global queues are never freed.
   static func uncountedGlobalQueue(_ level: QoSLevel) -> Unmanaged<DispatchQueue> {
     shared.roots[Int(level.rawValue)]._withUnsafeGuaranteedRef { $0.queue }
   }
@@ -67,8 +67,8 @@ package final class Runtime {
   /// Whether workers of normal priority run something, or look for it.
   package var hasActiveWorkers: Bool { bands[0].counters.snapshot.active > 0 }
 
-  /// In a forked child: no thread but the caller exists any more, so that whoever submits work must ask
-  /// for one, and is told that there are none.
+  /// Resets the counts in a forked child, where only the calling thread exists. A submission then asks for a
+  /// worker, and traps.
   static func forgetThreads() {
     for band in shared.bands { band.counters.reset() }
   }
@@ -84,7 +84,7 @@ package final class Runtime {
 }
 
 // SAFETY: restates the conformance of DispatchQueue; `root` is constant and never freed.
-/// One of the queues that every hierarchy ends in: hands its items straight to the pool.
+/// One of the queues in which every hierarchy ends: hands its items directly to the pool.
 final class GlobalQueue: DispatchQueue, @unchecked Sendable {
   let root: Unmanaged<RootQueue>
 
@@ -97,7 +97,7 @@ final class GlobalQueue: DispatchQueue, @unchecked Sendable {
 }
 
 extension DispatchQueue {
-  /// This queue as what it is when its kind is `.global`.
+  /// This queue as a global queue. Its kind must be `.global`.
   final var asGlobal: GlobalQueue {
     // SAFETY: only GlobalQueue passes the kind `.global` to the initialiser.
     @inline(__always) get { unsafeDowncast(self, to: GlobalQueue.self) }
@@ -105,7 +105,7 @@ extension DispatchQueue {
 }
 
 extension DispatchQueue {
-  /// Whether both are names of one global queue.
+  /// Whether both stand for the same global queue.
   final func isSameGlobalQueue(as other: DispatchQueue) -> Bool {
     kind == .global && other.kind == .global && asGlobal.root.toOpaque() == other.asGlobal.root.toOpaque()
   }

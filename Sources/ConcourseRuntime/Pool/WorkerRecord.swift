@@ -1,13 +1,13 @@
-/// What the band and the monitor know about one worker thread. Records live as long as the band and
-/// are used again by later threads.
+/// What the band and the monitor know about one worker thread. Records live as long as the band; later threads
+/// use them again.
 struct WorkerRecord: ~Copyable {
-  /// What a worker is doing, as far as its right to a processor goes.
+  /// What a worker is doing, and whether it is counted as active.
   enum Status {
     /// No thread uses the record.
     static let absent: UInt32 = 0
-    /// Counted as active: runs items or looks for some.
+    /// Counted as active: runs entries or looks for some.
     static let active: UInt32 = 1
-    /// Sleeps in one of our own waits; not counted.
+    /// Sleeps in one of the engine's waits; not counted.
     static let waiting: UInt32 = 2
     /// Found by the monitor to make no progress; not counted.
     static let stuck: UInt32 = 3
@@ -19,37 +19,37 @@ struct WorkerRecord: ~Copyable {
   /// The band's record made before this one.
   let older: WorkerPointer?
 
-  /// The queue this worker made runnable last: the next thing it will do unless another takes it.
+  /// The queue that this worker made runnable last. The worker runs it next, unless another thread takes it.
   let kept = Atomic<NodePointer?>(nil)
-  /// Counts the entries this worker has begun; the monitor sees progress in it.
+  /// The number of entries that this worker has begun. The monitor compares it with earlier looks.
   let progress = Atomic<UInt32>(0)
   let status = Atomic<UInt32>(Status.absent)
-  /// The kernel id of the thread, for the monitor to look at.
+  /// The kernel id of the thread, for the monitor.
   let thread = Atomic<UInt32>(0)
   /// The nice value of that thread, unless it has been refused (Priority.swift).
   let nice = Atomic<Int32>(0)
   /// Wakes the worker when it is parked.
   let event = ThreadEvent()
 
-  /// Whether the worker, being parked, waits for events instead of on `event`. GUARDED BY `idleLock`.
+  /// Whether the worker, while parked, waits for events instead of on `event`. GUARDED BY `idleLock`.
   let isPolling = Atomic<Bool>(false)
 
-  // The rest is atomic only so that a field can be written without claiming the whole record; relaxed.
+  // The other fields are atomic only so that one can be written without exclusive access to the record; relaxed.
 
-  /// There may be one active worker too many: this one was replaced while it waited, or the processors
-  /// have become fewer.
+  /// Whether there may be one active worker too many: this one was replaced while it waited, or the number of
+  /// processors has become smaller.
   let cameBack = Atomic<Bool>(false)
 
-  /// What the worker does now came from outside, and what comes next is likely to as well.
+  /// Whether the worker runs what an event made runnable. Its next work is likely to come from events, too.
   let servesEvents = Atomic<Bool>(false)
-  /// What an entry has cost after events lately; OWNED BY the worker.
+  /// How long entries after events have taken lately; OWNED BY the worker.
   let eventCost = EntryCost()
-  /// What the worker pushes without waking another; OWNED BY the worker.
+  /// The entries that the worker pushes without waking another; OWNED BY the worker.
   let deferral = Deferral()
 
   /// OWNED BY the monitor: what it saw at its last look.
   let seenProgress = Atomic<UInt32>(0)
-  /// OWNED BY the monitor: for how many looks in a row there was no progress.
+  /// OWNED BY the monitor: the number of looks in a row without progress.
   let looksWithoutProgress = Atomic<Int>(0)
 
   init(band: Band, older: WorkerPointer?) {
@@ -72,7 +72,7 @@ typealias WorkerPointer = UnsafeMutablePointer<WorkerRecord>
 
 /// The calling thread as a worker.
 enum WorkerThread {
-  /// Its record, or nil on threads that are not the pool's.
+  /// Its record; nil on threads outside the pool.
   static var current: WorkerPointer? {
     // SAFETY: only `Band.runWorker` stores in `worker`, and only a WorkerPointer.
     @inline(__always) get { CurrentThread.state.pointee.worker?.assumingMemoryBound(to: WorkerRecord.self) }

@@ -2,7 +2,7 @@
 ///
 /// | bits  | field      | meaning |
 /// |-------|------------|---------|
-/// | 0–23  | owner      | kernel id of the thread that may take from the list; if serial, or in a barrier, it also runs alone |
+/// | 0–23  | owner      | id of the thread that may take from the list; if serial, or in a barrier, it runs alone |
 /// | 24–51 | readers    | ordinary items (async or sync) of a concurrent queue that run or are on their way |
 /// | 52    | pending    | the list may have new entries: the thread that gives the queue up must look |
 /// | 53    | enqueued   | an entry for this queue is in its target: a drain will come |
@@ -10,7 +10,7 @@
 /// | 55    | inactive   | not activated yet |
 /// | 56    | special    | not a plain serial queue, so not for the path inlined into clients (constant) |
 /// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
-/// | 58    | narrow     | the number of ordinary items is limited: one that ends makes room for another |
+/// | 58    | narrow     | ordinary items are limited in number: one that ends makes room for another |
 /// | 60–62 | level      | the highest QoS level noted since the last drain began |
 ///
 /// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
