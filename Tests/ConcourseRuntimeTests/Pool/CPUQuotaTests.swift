@@ -46,7 +46,7 @@ struct CPUQuotaTests {
       let quota = index == tightest ? "70000" : "\(400_000 + index)"
       tree.write("sys/fs/cgroup/\(level)/cpu.max", "\(quota) 100000\n")
     }
-    // A sibling's limit is nobody else's.
+    // A sibling's limit does not count.
     tree.write("sys/fs/cgroup/pods/other/cpu.max", "1000 100000\n")
     #expect(tree.processors == 0.7)
   }
@@ -214,7 +214,7 @@ struct CPUQuotaTests {
     let tree = FakeTree(cgroup: "0::/a/b\n", mountinfo: versionTwoMount())
     tree.write("sys/fs/cgroup/a/b/cpu.max", text)
     #expect(tree.processors == nil)
-    // It does not hide what other levels say.
+    // It does not hide the limits of other levels.
     tree.write("sys/fs/cgroup/a/cpu.max", "200000 100000\n")
     #expect(tree.processors == 2)
   }
@@ -265,7 +265,7 @@ struct CPUQuotaTests {
       }
     }
     #expect(CPUQuota.width(affinity: 4, quota: CPUQuota.processors()) >= 1)
-    // Other tests run beside this one, so a few more may be open now; 100 leaks would not go unseen.
+    // Other tests run beside this one, so a few more may be open now. 100 leaks would be seen.
     #expect(lowestFreeDescriptor() < before + 50)
   }
 

@@ -2,9 +2,9 @@ import Testing
 
 @testable import ConcourseRuntime
 
-/// When a worker submits an item without waking another. Times are given, not taken.
+/// When a worker submits an item without waking another. The tests pass the times.
 @Suite struct DeferralTests {
-  /// A worker at work: each entry takes some nanoseconds and submits an item.
+  /// A simulated worker: each entry takes some nanoseconds and submits an item.
   private final class Worker {
     let deferral = Deferral()
     private var progress: UInt32 = 0

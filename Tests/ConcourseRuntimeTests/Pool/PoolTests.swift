@@ -5,7 +5,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// The pool's size and its silence, each in a process of its own, where nothing else uses the pool.
+  /// The pool's size, and that an idle pool sleeps. Each test is a process of its own, where nothing else uses the pool.
   @Suite("Pool")
   struct PoolTests {
     @Test("S143, S144 the pool grows past the processors within milliseconds when items sleep")
@@ -22,7 +22,7 @@ extension Engine {
           DispatchQueue.global().async(group: group) {
             started.signal()
             var byte: UInt8 = 0
-            // Blocks in the kernel, where the pool cannot see it coming.
+            // Blocks in the kernel, without notice to the pool.
             _ = read(input, &byte, 1)
           }
         }
@@ -75,15 +75,15 @@ extension Engine {
         for _ in 0..<400 {
           DispatchQueue.global().async(group: group) {
             let now = inside.add()
-            // No lock here: an item that sleeps for one is no computing item, and its worker is replaced.
+            // No lock here: an item that sleeps on one does not compute, and its worker would be replaced.
             most.raise(to: now)
             for _ in 0..<2000 { Processor.pause() }
             inside.add(-1)
           }
         }
         #expect(empties(group))
-        // A worker that is counted in for one that was taken for stuck shows for a moment; so does one added
-        // when for a tenth of a second the machine had no processor for any of them.
+        // For a moment the count may include a worker that replaces one given up as stuck, or one that was added
+        // because for a tenth of a second the machine ran none of them.
         let stalls = Int((Clock.uptime() - begin) / 100_000_000)
         #expect(most.value <= PoolSize.width + 4 + stalls)
       }
@@ -92,26 +92,26 @@ extension Engine {
     @Test("S143 never more threads than the cap, and everything still runs", .enabled(if: !Sanitizer.isOn))
     func cap() async {
       await #expect(processExitsWith: .success) {
-        // A band may have as many threads as there are processors, whatever the cap.
+        // A band may have as many threads as there are processors, regardless of the cap.
         let cap = PoolSize.width + 10
         PoolSize.cap = cap
         let group = DispatchGroup()
         let most = Shared(0)
-        // On a busy machine the items may have ended before the pool has noticed that they sleep: then some more.
+        // On a busy machine the items may have ended before the pool noticed that they sleep. Then submit more.
         let end = Clock.uptime() + 40_000_000_000
         repeat {
           for _ in 0..<200 {
             DispatchQueue.global().async(group: group) {
               let count = PoolSize.threadCount
               most.change { $0 = max($0, count) }
-              // A pause of the item's own, to make the pool want more threads.
+              // The item sleeps, so that the pool needs more threads.
               usleep(2000)
             }
           }
           #expect(empties(group))
         } while most.value <= PoolSize.width && Clock.uptime() < end
         #expect(most.value > PoolSize.width)
-        // Room that is reserved and given back again shows for a moment.
+        // For a moment the count may include room that is reserved and given back.
         #expect(most.value <= cap + 1)
       }
     }
@@ -127,13 +127,13 @@ extension Engine {
           }
         }
         #expect(awaitValue { PoolSize.threadCount >= 32 })
-        // Before the last of them becomes idle, however late this thread hears of it.
+        // Taken before the last of them becomes idle, however late this thread continues.
         let end = Clock.uptime()
         for _ in 0..<32 { goOn.signal() }
         #expect(empties(group))
-        // All of them, unless this thread itself was held up for so long.
+        // All of them, unless this thread itself was delayed for that long.
         #expect(PoolSize.threadCount >= 32 || Clock.uptime() - end >= 4_500_000_000)
-        // Looks once in a while, not to keep a processor from those who are to leave.
+        // Looks rarely, so that it leaves the processors to the threads that should end.
         while PoolSize.threadCount > 0 && Clock.uptime() < end + 40_000_000_000 { usleep(50_000) }
         #expect(PoolSize.threadCount == 0)
         #expect(Clock.uptime() - end >= 4_500_000_000)
@@ -144,7 +144,7 @@ extension Engine {
       }
     }
 
-    /// The sanitizers' run-times have threads and locks of their own.
+    /// The sanitizers' runtimes have threads and locks of their own.
     @Test(
       "an idle process is silent: no thread of ours wakes up, a timer far away or not (trap 13)",
       .enabled(if: !Sanitizer.isOn))
@@ -160,9 +160,9 @@ extension Engine {
         queue.asyncAfter(deadline: .now() + 0.001) { group.leave() }
         group.enter()
         #expect(empties(group))
-        // The threads that are to be silent, before any of them has been idle for so long that it ends.
+        // The threads that must sleep, before any of them has been idle for so long that it ends.
         let threads = contextSwitches().keys
-        // The watchman takes some ticks to see that nothing is left, on a busy machine some more.
+        // The monitor needs some ticks to see that nothing is left, and more on a busy machine.
         var before = contextSwitches()
         var after = before
         for _ in 0..<20 {

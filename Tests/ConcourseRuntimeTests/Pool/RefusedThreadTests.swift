@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// The system grants the pool two threads: the monitor, which comes third, has none.
+  /// The system grants the pool two threads. The monitor would be the third, and has none.
   @Suite("Refused threads", .enabled(if: twoMayRun, "needs two processors"))
   struct RefusedThreadTests {
     @Test("trap 19: without the monitor, an item that waits for what it has submitted gets it")
@@ -32,7 +32,7 @@ extension Engine {
     @Test("trap 19: without the monitor, a lowered worker makes the worker of another band itself")
     func loweredSubmitter() async {
       await #expect(processExitsWith: .success) {
-        // The background worker, but not the monitor.
+        // The background worker has a thread, but not the monitor.
         SystemScript.refuse(.thread, with: EAGAIN, times: 1, after: 1)
         let done = DispatchSemaphore(value: 0)
         DispatchQueue.global(qos: .background).async { DispatchQueue.global().async { done.signal() } }
@@ -67,7 +67,7 @@ private var twoMayRun: Bool {
   CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors()) > 1
 }
 
-/// The entries of the calling worker have been so short that it would defer an item.
+/// Makes the calling worker's entries look so short that it would defer an item.
 private func becomeQuick(_ worker: WorkerPointer) {
   // ORDERING: relaxed; the worker's own.
   let progress = worker.pointee.progress.load(ordering: .relaxed)

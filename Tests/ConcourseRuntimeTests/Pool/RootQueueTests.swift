@@ -39,8 +39,8 @@ extension Engine {
         goOn.add()
         #expect(empties(blocked))
         #expect(order.value.count == 300)
-        // Each worker takes the oldest, but may be overtaken on its way from taking it to noting it. The
-        // monitor may have added a worker for each tenth of a second that the others computed.
+        // Each worker takes the oldest item, but may be overtaken between taking it and noting it. The monitor may
+        // have added a worker for each tenth of a second in which the others computed.
         let displaced = order.value.enumerated().filter { abs($0.offset - $0.element) > 64 }.count
         #expect(displaced < 30)
       }
@@ -65,7 +65,7 @@ extension Engine {
         for qosClass in [DispatchQoS.QoSClass.default, .userInteractive] {
           for _ in 0..<200 {
             DispatchQueue.global(qos: qosClass).async(group: group) {
-              // What a worker runs that the monitor has added meanwhile had no choice yet.
+              // An item that an added worker runs before `goOn` shows nothing: the others were not submitted yet.
               if goOn.value > 0 { order.change { $0.append(QoSLevel(qosClass)) } }
               ran.add()
             }

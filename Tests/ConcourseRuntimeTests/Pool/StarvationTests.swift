@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Starvation", .serialized)
 struct StarvationTests {
-  @Test("S143 at the cap, with every thread waiting for a queue that nobody can drain, work goes on")
+  @Test("S143 at the cap, with every thread waiting for a queue that no thread can drain, work goes on")
   func cap() async {
     await #expect(processExitsWith: .success) {
       PoolSize.cap = 4
@@ -51,7 +51,7 @@ struct StarvationTests {
   @Test("the cap gives way after ten looks, by one thread at first, by more while no entry ends")
   func grants() {
     var starvation = Starvation()
-    // As many threads as were granted, each at an entry of its own.
+    // As many threads as were granted, each running an entry.
     func nextGrant(threads: Int, begun: UInt32) -> Int? {
       for _ in 0..<9 where starvation.look(isBlocked: true, threads: threads, begun: begun) != nil {
         return nil
@@ -66,7 +66,7 @@ struct StarvationTests {
     }
     // One entry has ended, and its worker has begun another.
     #expect(nextGrant(threads: threads, begun: 8 &+ UInt32(threads)) == threads + 1)
-    // A worker that is active makes the monitor wait anew.
+    // An active worker makes the monitor begin its wait again.
     for _ in 0..<9 { _ = starvation.look(isBlocked: true, threads: threads, begun: 0) }
     #expect(starvation.look(isBlocked: false, threads: threads, begun: 0) == nil)
     #expect(nextGrant(threads: threads, begun: 0) != nil)
@@ -96,7 +96,7 @@ struct StarvationTests {
   }
 }
 
-/// How many more threads the system grants: by the limit of the user, which root need not heed, and by those of the
+/// How many more threads the system grants: by the limit of the user, which does not apply to root, and by those of the
 /// control group and all above it.
 private var grantedThreads: Int {
   var granted = Int.max
@@ -114,7 +114,7 @@ private var grantedThreads: Int {
   return granted
 }
 
-/// Each class in turn has ten items to run while the global queues of all others never run dry, and two pairs of
+/// Each class in turn has ten items to run while the global queues of all others always have items, and two pairs of
 /// serial queues stay in their workers' slots.
 private func everyClassRuns() {
   let all: [DispatchQoS.QoSClass] = [.userInteractive, .userInitiated, .default, .utility, .background]
@@ -145,7 +145,7 @@ private func everyClassRuns() {
   }
 }
 
-/// Keeps this thread, and those of the pool that are still to be made, on the first processor that it may use.
+/// Pins this thread, and threads that the pool makes later, to the first processor that it may use.
 private func useOneProcessor() {
   typealias Call = @convention(c) (pid_t, Int, UnsafeMutableRawPointer) -> Int32
   // SAFETY: both take a thread, a size in bytes and a set of processors; the headers show them to GNU C only.

@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// What items find on the threads they run on.
+  /// The state of the threads that items run on.
   @Suite("Workers")
   struct WorkerTests {
     @Test(
@@ -78,7 +78,7 @@ extension Engine {
           signalsSeen.add()
         }
         _ = signalsSeen.value
-        // A worker raises it, and still does not get it.
+        // A worker raises the signal, and still does not receive it.
         DispatchQueue.global().async {
           kill(getpid(), SIGUSR2)
           done.signal()

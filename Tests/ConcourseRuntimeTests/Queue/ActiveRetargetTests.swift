@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// Queues of the C interface's oldest call, whose target may change while they are active.
+  /// Queues of `dispatch_queue_create`, whose target may change while they are active.
   @Suite("Changing the target of an active queue")
   struct ActiveRetargetTests {
     static func makeQueue(_ label: String, concurrent: Bool = false) -> DispatchQueue {
@@ -141,7 +141,7 @@ extension Engine {
 
     private static let farewell = DispatchSpecificKey<Farewell>()
 
-    /// Says when it goes.
+    /// Tells when it is deinitialised.
     private final class Farewell: Sendable {
       private let gone: DispatchSemaphore
       init(_ gone: DispatchSemaphore) { self.gone = gone }
@@ -199,7 +199,7 @@ extension Engine {
       #expect(empties(group))
     }
 
-    @Test("S14 a limit below zero is none")
+    @Test("S14 a limit below zero means no limit")
     func none() {
       let queue = DispatchQueue(label: "wide", attributes: .concurrent)
       queue.setWidth(1)
@@ -298,7 +298,7 @@ extension Engine {
   }
 }
 
-// C functions capture nothing.
+// Globals, since C functions capture nothing.
 private let contextOfEvent = Shared<UInt>(0)
 private let contextOfCancel = Shared<UInt>(0)
 private let contextCalls = DispatchSemaphore(value: 0)

@@ -14,7 +14,7 @@ extension Engine {
         worker.change { $0 = CurrentThread.id }
         let own = queue.list.first()!
         started.signal()
-        // Until the caller stands in the queue, behind this item.
+        // Wait until the caller is in the queue, behind this item.
         _ = awaitValue { queue.list.next(after: own) != nil }
       }
       #expect(comes(started))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("DispatchWorkloop", .serialized)
 struct DispatchWorkloopTests {
-  /// Items in the order they ran; touched by one workloop's items only.
+  /// Items in the order in which they ran. Only items of one workloop write it.
   final class Log: @unchecked Sendable {
     // SAFETY: items of a workloop never overlap, and the test reads after it has waited for them.
     var names: [String] = []

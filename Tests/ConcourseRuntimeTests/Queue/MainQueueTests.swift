@@ -5,7 +5,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// The main queue needs the main thread, which only a process of its own can give away.
+  /// The main queue needs the main thread, so each test is a process of its own.
   @Suite("Main queue", .enabled(if: MainThreadLoan.isPossible))
   struct MainQueueTests {
     @Test("S36, S38, trap 18: dispatchMain runs kept and new items in order, on the main thread")
@@ -20,7 +20,7 @@ extension Engine {
             ran.change { $0.append(number) }
           }
         }
-        // Nothing runs before the main thread serves, though the pool is at work.
+        // Nothing runs before the main thread serves the queue, although the pool works.
         #expect(poolHadItsTurn())
         #expect(ran.value.isEmpty)
         MainThreadLoan.run { dispatchMain() }
@@ -31,7 +31,7 @@ extension Engine {
         #expect(comes(done))
         #expect(ran.value == Array(0..<10))
         #expect(elsewhere.value == 0)
-        // It sleeps now, and can be woken again and again.
+        // The main thread sleeps now, and can be woken repeatedly.
         for _ in 0..<50 {
           DispatchQueue.main.async { done.signal() }
           #expect(comes(done))
@@ -60,7 +60,7 @@ extension Engine {
           }
           #expect(comes(done))
           #expect(found.value == [main, main])
-          // Whoever waits for a main-queue item is still where it was.
+          // The item also counts as on the queue of the thread that waits for it.
           let outer = DispatchQueue(label: "outer")
           outer.sync {
             queue.sync {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConcourseRuntime
 
-/// Every transition of a queue's word, one thread, step by step. Interleavings are the model tests' matter.
+/// Every transition of a queue's word, on one thread, step by step. The model tests explore interleavings.
 @Suite("QueueState")
 struct QueueStateTests {
   private let me: UInt32 = 7
@@ -63,7 +63,7 @@ struct QueueStateTests {
     holds(state.snapshot.isEnqueued && state.snapshot.isPending)
     holds(state.noteWork(.background, exclusive: false).level == nil)
     holds(state.snapshot.level == .utility)
-    // Another list of a workloop has got its first entry.
+    // Another list of a workloop has its first entry.
     holds(state.noteWork(.userInitiated, exclusive: false).level == .userInitiated)
     holds(!state.takeIdle(me))
     holds(!state.takeExclusively(me))
@@ -165,7 +165,7 @@ struct QueueStateTests {
     holds(held.resume().level == .utility)
   }
 
-  @Test("a queue is passed from thread to thread, with word of what is left")
+  @Test("a queue is passed from thread to thread, which notes whether entries are left")
   func transfer() {
     let state = serial()
     _ = state.takeIdle(me)
@@ -176,7 +176,7 @@ struct QueueStateTests {
     holds(!state.releaseIdle(me))
   }
 
-  @Test("readers share, a barrier waits for the last, who finds it")
+  @Test("readers share, and the last one becomes the owner for a waiting barrier")
   func readers() {
     let state = concurrent()
     holds(!state.takeIdle(me))
@@ -184,7 +184,7 @@ struct QueueStateTests {
     holds(state.takeReaderPlace(limit: 0))
     holds(state.snapshot.readers == 2 && !state.readersAreGone)
     holds(!state.takeExclusively(me))
-    // An exclusive entry need not be looked at before the readers are gone; afterwards nobody passes it.
+    // An exclusive entry waits until the readers have ended; from then on no reader overtakes it.
     holds(state.noteWork(.default, exclusive: true).level == nil)
     holds(!state.takeReaderPlace(limit: 0))
     holds(!state.releaseReaderPlace(me).owns)
@@ -286,7 +286,7 @@ private func holds(_ condition: Bool, sourceLocation: SourceLocation = #_sourceL
 }
 
 extension QueueState.Wake {
-  /// The level at which an entry must be made, if one must.
+  /// The level for the entry that must be made; nil if none must be.
   fileprivate var level: QoSLevel? { if case .enqueue(let level) = self { level } else { nil } }
 }
 
