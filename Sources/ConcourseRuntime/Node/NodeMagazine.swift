@@ -116,13 +116,11 @@ package enum NodeMagazine {
     depot.put(first, count: count)
   }
 
-  private static let depot = NodeDepot()
-
-  /// The depot, made on first use.
-  static var stock: NodeDepot { depot }
+  /// Made on first use.
+  static let depot = NodeDepot()
 }
 
-/// The shared stock of nodes.
+/// The nodes that all threads share.
 ///
 /// Up to a bound, batches on their way from consumers to producers stay whole: a put is a push, a take is a pop. Nodes
 /// beyond the bound return to their slabs (NodeSlab.swift). Slabs with all their nodes back return to the system,

@@ -87,8 +87,8 @@ package struct Lock: ~Copyable, Sendable {
 
   /// One second in all. A holder needs only some instructions, so after that time it does not exist in the child.
   ///
-  /// The child may have made threads of its own. While the child is stopped (SIGSTOP, a debugger), the clock runs on for
-  /// holder and waiter. That ends one of the ten waits, and the holder has the others to go on.
+  /// The child may have made threads of its own. While the child is stopped (SIGSTOP, a debugger), the clock runs on
+  /// for holder and waiter. That ends one of the ten waits, and the holder has the others to go on.
   private static var waitInChild: UInt64 { 100_000_000 }
   private static var waitsInChild: Int { 10 }
 }

@@ -68,7 +68,8 @@ extension DispatchQueue {
     Runtime.globalQueue(QoSLevel(qos))
   }
 
-  /// As `global(qos:)`, with another label. The flag of the C interface asks for a thread, which the pool provides anyway.
+  /// As `global(qos:)`, with another label. The flag of the C interface asks for a thread, which the pool provides
+  /// anyway.
   package static func overcommit(qos: DispatchQoS.QoSClass) -> DispatchQueue {
     overcommitting[Int(QoSLevel(qos).rawValue)]
   }

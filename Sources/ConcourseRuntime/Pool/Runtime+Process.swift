@@ -41,7 +41,7 @@ extension Runtime {
     _ = Observation.isActive
     _ = SystemScript.isActive
     _ = eventDriver
-    _ = NodeMagazine.stock
+    _ = NodeMagazine.depot
   }
 
   /// The driver of ConcourseEvents; nil in a program without that module.
@@ -57,7 +57,7 @@ extension Runtime {
 
   fileprivate static func becomeForkedChild() {
     Process.becomeForkedChild()
-    NodeMagazine.stock.abandonStock()
+    NodeMagazine.depot.abandonStock()
     forgetThreads()
   }
 }

@@ -13,7 +13,7 @@ extension DispatchQueue {
     let next = list.advance(past: node)
     if let next { list.leave(at: next) }
     guard node.isWaiter else {
-      changeTarget(asSaidBy: node)
+      changeTarget(requestedBy: node)
       return .handedOver
     }
     return passTurn(toWaiterIn: node, leftovers: next != nil) ? .handedOver : .next(next)

@@ -133,7 +133,7 @@ extension DispatchQueue {
   }
 
   /// The owner has reached the node that requests another target. The remaining entries run there.
-  final func changeTarget(asSaidBy node: NodePointer) {
+  final func changeTarget(requestedBy node: NodePointer) {
     guard case .retarget(let chosen) = node.takeWork() else {
       Trap.runtimeBug("an item was taken for a change of target")
     }

@@ -123,9 +123,10 @@ extension CurrentThread {
 
 /// Checks and cleans up when a thread exits.
 ///
-/// An item that ends its thread (`pthread_exit`, `pthread_cancel`) never returns: its queue stays owned, its group never
-/// empties, and threads that wait for it hang. The same goes for an item that `longjmp` or a C++ exception leaves, which
-/// shows only here. The frames were on a stack that has been unwound by now, so the innermost queue is kept beside the frame.
+/// An item that ends its thread (`pthread_exit`, `pthread_cancel`) never returns: its queue stays owned, its group
+/// never empties, and threads that wait for it hang. The same goes for an item that `longjmp` or a C++ exception
+/// leaves, which shows only here. The frames were on a stack that has been unwound by now, so the innermost queue is
+/// kept beside the frame.
 enum ThreadExit {
   /// Arms the hook on the calling thread; every thread does so when it learns its id.
   /// - Returns: false when the hook has run already, or the system refuses it.

@@ -50,7 +50,7 @@ extension Crash {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         let queue = DispatchQueue(label: "queue")
         warmUp(queue)
-        let status = NodeMagazine.stock.lock.withLock {
+        let status = NodeMagazine.depot.lock.withLock {
           inForkedChild {
             // More nodes than the thread keeps, made and freed.
             let nodes = (0..<300).map { _ in NodeMagazine.make(.closure {}, level: .default) }

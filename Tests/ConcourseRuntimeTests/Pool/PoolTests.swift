@@ -5,7 +5,7 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// The pool's size, and that an idle pool sleeps. Each test is a process of its own, where nothing else uses the pool.
+  /// The pool's size, and that an idle pool sleeps. Each test is a process of its own: nothing else uses the pool.
   @Suite("Pool")
   struct PoolTests {
     @Test("S143, S144 the pool grows past the processors within milliseconds when items sleep")
