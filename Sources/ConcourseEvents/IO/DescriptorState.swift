@@ -369,7 +369,7 @@ final class IOOperation {
     direction = progress.direction
     manner = progress.manner
     level = queue.level == .unspecified ? Frame.inheritedLevel : queue.level
-    // Calls must not overlap: a serial queue stands before a concurrent one.
+    // Calls must not overlap: a concurrent queue gets a serial queue in front of it.
     let isSerial = queue.kind.isSerial || progress.manner == .once
     self.queue = isSerial ? queue : DispatchQueue(label: queue.label, target: queue)
     lane =

@@ -1,16 +1,16 @@
 /// An intrusive list that many threads push to and one thread at a time takes from, in push order.
 ///
-/// A push is one exchange and one store. The consumer's right is whoever holds the queue's drain lock
-/// (QueueState) or the root's consumer lock (RootQueue); the list itself does not know. The first
-/// push onto an empty list tells its caller so: that caller must see to it that somebody comes.
+/// A push is one exchange and one store. The consumer is the thread that owns the queue (QueueState) or
+/// holds the root's consumer lock (RootQueue); the list does not check that. A push onto an empty list
+/// returns true: its caller must make sure that a consumer comes.
 ///
 /// A producer may lose the processor between its exchange and its link. Until it links, the consumer
-/// sees a tail it cannot reach and waits for it: nothing is lost and nothing is reordered.
+/// sees a tail that it cannot reach, and waits: nothing is lost and nothing is reordered.
 @usableFromInline
 struct WorkList: ~Copyable {
-  /// The node pushed last, or nil when the list is empty. Everything hinges on this word.
+  /// The node pushed last, or nil when the list is empty. All pushes and the last take change this word.
   @usableFromInline let tail = Atomic<NodePointer?>(nil)
-  /// The oldest node. OWNED BY the consumer, but for the producer that found the list empty.
+  /// The oldest node. OWNED BY the consumer, except that the producer that found the list empty writes it once.
   private let head = Atomic<NodePointer?>(nil)
 
   /// Whether the list is empty, for callers that must see their own pushes but not those of other threads.
@@ -22,8 +22,8 @@ struct WorkList: ~Copyable {
 
   /// Whether the list is empty, in the total order of SC operations (Pool/README.md).
   var isEmptyInTotalOrder: Bool {
-    // ORDERING: sequentially consistent; closes the store→load race of a worker that announced that it
-    // sleeps against a producer that pushed and then looks for sleepers.
+    // ORDERING: sequentially consistent; closes the store→load race between a worker that announces that it
+    // sleeps, then looks here, and a producer that pushes, then looks for sleepers.
     tail.load(ordering: .sequentiallyConsistent) == nil
   }
 
@@ -42,7 +42,7 @@ struct WorkList: ~Copyable {
     // ORDERING: relaxed; the exchange publishes the node.
     node.pointee.next.store(nil, ordering: .relaxed)
     // ORDERING: sequentially consistent; releases the node's contents to the consumer's acquiring loads
-    // and stands before the producer's look at the sleepers (Pool/README.md).
+    // and comes before the producer's look at the sleepers (Pool/README.md).
     guard let previous = tail.exchange(node, ordering: .sequentiallyConsistent) else {
       beforeLink(true)
       // ORDERING: releasing; pairs with the acquiring load in `first`.
@@ -72,15 +72,15 @@ struct WorkList: ~Copyable {
 
   /// Takes `node`, the oldest, out of the list. Consumer only.
   ///
-  /// The consumer keeps its place itself while it goes on taking, so that it writes nothing to the
-  /// line that producers write. Before it stops with nodes left it must call `leave(at:)`.
+  /// While the consumer goes on taking, it remembers the oldest node itself, so that it does not write the cache
+  /// line that producers write. Before it stops with nodes left, it must call `leave(at:)`.
   /// - Returns: the new oldest node, or nil when the list is now empty.
   @inline(__always)
   func advance(past node: NodePointer) -> NodePointer? {
     next(after: node) ?? advancePastLast(node)
   }
 
-  /// Puts down the consumer's place: `node` is the oldest. Consumer only.
+  /// Stores `node` as the oldest, for the next consumer. Consumer only.
   @inline(__always)
   func leave(at node: NodePointer) {
     // ORDERING: relaxed; giving up the consumer's right (a releasing transition) publishes it.
@@ -99,8 +99,8 @@ struct WorkList: ~Copyable {
     // ORDERING: relaxed; ordered before the next producer's store of `head` by the releasing exchange
     // below, which that producer's exchange reads.
     head.store(nil, ordering: .relaxed)
-    // ORDERING: acquiring and releasing; on failure a producer stands behind `node` and is acquired by
-    // the load of its link.
+    // ORDERING: acquiring and releasing; on failure a producer has pushed behind `node`, and the load of its
+    // link acquires its node.
     if tail.compareExchange(expected: node, desired: nil, ordering: .acquiringAndReleasing).exchanged {
       return nil
     }
@@ -127,8 +127,8 @@ struct WorkList: ~Copyable {
   }
 }
 
-/// Waiting for a thread that is between two instructions: spins, then gives the processor away, since
-/// that thread may be waiting for one.
+/// Waits for a thread that is between two instructions: spins, then yields the processor, since that thread
+/// may need one.
 struct Patience {
   private var rounds = 0
 

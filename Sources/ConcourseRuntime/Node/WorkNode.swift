@@ -53,7 +53,7 @@ package struct WorkTraits: OptionSet, Sendable {
   /// Runs alone on a concurrent queue.
   @inlinable
   package static var barrier: WorkTraits { WorkTraits(rawValue: 1) }
-  /// The work is `.waiter`; a bit says so without an access to the work.
+  /// The work is `.waiter`. The bit can be read without an access to the work.
   static let waiter = WorkTraits(rawValue: 2)
   /// The work is `.drain`, likewise.
   static let queue = WorkTraits(rawValue: 4)
@@ -82,7 +82,7 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
     @inline(__always) get { pointee.traits.contains(.waiter) }
   }
 
-  /// Not an item to run, but a waiter or a new target for the queue's owner to handle.
+  /// Whether the entry is for the queue's owner, a waiter or a new target, and not an item to run.
   var isForOwner: Bool {
     @inline(__always) get { !pointee.traits.isDisjoint(with: [.waiter, .retarget]) }
   }
@@ -105,7 +105,7 @@ package struct SyncWaiter: ~Copyable {
   let level: QoSLevel
   /// If set, the thread that drains the queue may run the body instead of handing over the queue.
   let body: (() -> Void)?
-  /// Whether that thread has run the body: the waiter just returns.
+  /// Whether that thread has run the body. The waiter then only returns.
   let bodyHasRun = Atomic<Bool>(false)
 
   /// Runs a waiter's body on this thread, in a frame whose parent is the waiter's.

@@ -126,8 +126,8 @@ final class MainThread {
     if descriptor >= 0 { concourse_eventfd_clear(descriptor) }
     let queue = Runtime.mainQueue
     guard !queue.list.isEmpty else { return }
-    // A marker behind the entries that are there now. An item may call this function again. Whichever call reaches
-    // the marker, everything before it has been taken.
+    // A marker behind the entries that are there now. An item may call this function again. When any of
+    // these calls reaches the marker, everything before it has been taken.
     var reached = false
     withUnsafeMutablePointer(to: &reached) { reached in
       _ = queue.list.push(NodeMagazine.make(.engine { reached.pointee = true }, level: .unspecified))

@@ -20,7 +20,7 @@ struct DispatchDataCollectionTests {
     #expect(whole.firstIndex(of: UInt8(ascii: "e")) == 4)
   }
 
-  @Test("Iterators return each byte once, then nil for good")
+  @Test("Iterators return each byte once, then always nil")
   func iterator() {
     var iterator = whole.makeIterator()
     var bytes: [UInt8] = []

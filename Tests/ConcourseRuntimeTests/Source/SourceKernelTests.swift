@@ -42,7 +42,7 @@ extension Engine {
     @Test(
       "S112 a delivery that an earlier handler unblocks while it runs is counted and handled")
     func letIn() {
-      // A real-time signal: nobody else uses it.
+      // A real-time signal: no other code uses it.
       let signal: Int32 = 39
       let former = Glibc.signal(signal) { signal in
         guard SourceKernelTests.handled.add() == 1 else { return }

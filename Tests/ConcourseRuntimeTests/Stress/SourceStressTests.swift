@@ -230,7 +230,7 @@ extension Engine {
       "S112, trap 11: signals to any thread while sources come and go: the remaining source counts each once"
     )
     func signals() {
-      // A real-time signal: nobody else uses it.
+      // A real-time signal: no other code uses it.
       let signal: Int32 = 40
       let total = Shared<UInt>(0)
       let came = DispatchSemaphore(value: 0)
