@@ -1,3 +1,6 @@
+internal import CConcourse
+internal import Glibc
+
 extension DispatchSource {
   /// Creates a source that calls its handler while there is something to read.
   ///
@@ -53,3 +56,126 @@ public protocol DispatchSourceRead: DispatchSourceProtocol {}
 public protocol DispatchSourceWrite: DispatchSourceProtocol {}
 
 extension DispatchSource: DispatchSourceRead, DispatchSourceWrite {}
+
+/// The backend of read and write sources: a watch of their descriptor.
+// SAFETY: `source` and `watch` are GUARDED BY `lock`; the rest is constant.
+class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
+  let descriptor: Int32
+  private let interest: FileWatch.Interest
+  private let lock = Lock(.fileBackend)
+  /// Set from `install` to `remove`, as is `watch`, which retains this object.
+  private var source: SourceCore?
+  private var watch: FileWatch?
+
+  init(_ descriptor: Int32, _ interest: FileWatch.Interest) {
+    self.descriptor = descriptor
+    self.interest = interest
+  }
+
+  final func install(for source: SourceCore) {
+    let watch = FileWatch(descriptor: descriptor, interest: interest, owner: self)
+    lock.withLock { (self.source, self.watch) = (source, watch) }
+    watch.install()
+  }
+
+  final func fileIsReady(_ watch: FileWatch) { raise() }
+
+  /// Requests a visit, which checks the descriptor.
+  final func raise() { lock.withLock { source }?.raise(1) }
+
+  func collect(_ pending: UInt) -> UInt? { 1 }
+
+  func rearm() { lock.withLock { watch }?.rearm() }
+
+  func restart() { rearm() }
+
+  /// As `rearm`, but reports only changes.
+  final func rearmForChange() { lock.withLock { watch }?.rearmForChange() }
+
+  final func remove() {
+    // Release the source outside the lock.
+    let (watch, last) = lock.withLock { () -> (FileWatch?, SourceCore?) in
+      defer { (self.watch, source) = (nil, nil) }
+      return (self.watch, source)
+    }
+    watch?.remove()
+    withExtendedLifetime(last) {}
+  }
+
+  final var isAlwaysReady: Bool { lock.withLock { watch }?.isAlwaysReady ?? false }
+}
+
+/// The backend of a write source. It reports only whether there is space.
+// SAFETY: adds no state to that of the superclass.
+final class WriteBackend: FileBackend, @unchecked Sendable {
+  init(_ descriptor: Int32) { super.init(descriptor, .write) }
+}
+
+/// The backend of a read source. It counts the readable bytes, and reports end of file without spinning.
+// SAFETY: `next` is OWNED BY the running visit; visits never overlap.
+final class ReadBackend: FileBackend, @unchecked Sendable {
+  /// What `rearm` requests after the handler has returned.
+  private enum Next {
+    /// An event as long as there is something to read.
+    case more
+    /// The end of file has been reported and persists: an event only on a change, such as a new writer.
+    case change
+    /// Nothing: `change` has been requested already.
+    case nothing
+  }
+
+  private var next = Next.more
+
+  init(_ descriptor: Int32) { super.init(descriptor, .read) }
+
+  override func collect(_ pending: UInt) -> UInt? {
+    let waiting = System.readableBytes(of: descriptor)
+    if waiting > 0 {
+      next = .more
+      return UInt(waiting)
+    }
+    if isAlwaysReady { return collectFromFile(waiting) }
+    // No bytes, or a descriptor that cannot count them: it may be readable all the same.
+    let found = System.readiness(of: descriptor, Readiness.readable.rawValue)
+    guard found > 0 else { return nil }
+    if waiting < 0 { return 1 }
+    // End of file. A hung-up descriptor stays so for every reader: report it once. A socket whose peer has only shut
+    // down writing is reported until the client cancels its source.
+    guard Readiness(rawValue: UInt32(found)).contains(.hangUp) else {
+      next = .more
+      return 0
+    }
+    if next == .nothing { return nil }
+    next = .change
+    return 0
+  }
+
+  /// Handles regular files, and devices that cannot be polled.
+  private func collectFromFile(_ waiting: Int) -> UInt? {
+    var status = stat()
+    guard System.status(of: descriptor, &status) == 0 else { return nil }
+    // In a regular file FIONREAD counts from the position to the end; here the position is at or past the end.
+    let isAtEnd = status.st_mode & S_IFMT == S_IFREG || isNull(status)
+    next = isAtEnd ? .nothing : .more
+    return isAtEnd ? 0 : 1
+  }
+
+  override func rearm() {
+    switch next {
+    case .more: super.rearm()
+    case .change:
+      next = .nothing
+      rearmForChange()
+    case .nothing: break
+    }
+  }
+
+  /// A change that came while there was no handler may not be reported again: the visit checks the descriptor, and
+  /// requests the next event.
+  override func restart() { raise() }
+
+  private func isNull(_ status: stat) -> Bool {
+    // Device 1, 3: /dev/null.
+    status.st_mode & S_IFMT == S_IFCHR && status.st_rdev == 0x103
+  }
+}
