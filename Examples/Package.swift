@@ -20,6 +20,16 @@ let concourseOnly: [Target] = [
     name: "tally", dependencies: runtime,
     plugins: [.plugin(name: "ConcourseNames", package: "concourse")]),
   .testTarget(name: "tallyTests", dependencies: ["tally"]),
+  // A photo app. Where `pkg-config` knows no OpenCV, SwiftPM says what to install, and googlypuff does so too.
+  .systemLibrary(
+    name: "GooglyPuffOpenCV", pkgConfig: "opencv4",
+    providers: [.apt(["libopencv-dev", "opencv-data", "pkg-config"])]),
+  .target(name: "GooglyPuffVision", dependencies: ["GooglyPuffOpenCV"]),
+  .target(
+    name: "GooglyPuffKit", dependencies: runtime + ["GooglyPuffVision"], exclude: ["README.md"],
+    resources: [.copy("Page")]),
+  .executableTarget(name: "googlypuff", dependencies: ["GooglyPuffKit"]),
+  .testTarget(name: "GooglyPuffTests", dependencies: ["GooglyPuffKit", "googlypuff"]),
 ]
 
 let package = Package(
@@ -34,6 +44,7 @@ let package = Package(
         .executable(name: "tail-many", targets: ["tail-many"]),
         .executable(name: "guide", targets: ["guide"]),
         .executable(name: "tally", targets: ["tally"]),
+        .executable(name: "googlypuff", targets: ["googlypuff"]),
       ]),
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],
   targets: [
@@ -47,5 +58,6 @@ let package = Package(
     .executableTarget(name: "echo-server", dependencies: ["ExampleSupport"]),
     .testTarget(name: "echoServerTests", dependencies: ["echo-server", "ExampleSupport", "TestSupport"]),
   ] + (incumbent ? [] : concourseOnly),
-  swiftLanguageModes: [.v6]
+  swiftLanguageModes: [.v6],
+  cxxLanguageStandard: .cxx17
 )

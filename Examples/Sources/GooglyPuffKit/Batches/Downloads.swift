@@ -1,0 +1,131 @@
+import Concourse
+import Foundation
+import FoundationNetworking
+
+import class Concourse.DispatchQueue
+
+/// Photos from the Internet, by URLSession. Foundation's own queues run on Concourse, as does the delegate's.
+// SAFETY: `downloads` is OWNED BY `queue`, a serial queue, on which the delegate is called.
+package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+  private struct Download {
+    let id: Int
+    let turn: Turnstile.Turn
+    var bytes: [UInt8] = []
+    var redirections = 0
+    /// Why we have called it off.
+    var objection: String?
+  }
+
+  private let queue = DispatchQueue(label: "googlypuff.downloads", qos: .utility)
+  private let manager: PhotoManager
+  private let darkroom: Darkroom
+  private let turnstile: Turnstile
+  private var downloads: [Int: Download] = [:]
+  private var session: URLSession!
+
+  /// - Parameter patience: seconds without a byte after which a download fails.
+  package init(manager: PhotoManager, darkroom: Darkroom, turnstile: Turnstile, patience: Int = 15) {
+    self.manager = manager
+    self.darkroom = darkroom
+    self.turnstile = turnstile
+    super.init()
+    let configuration = URLSessionConfiguration.ephemeral
+    configuration.timeoutIntervalForRequest = Double(patience)
+    configuration.timeoutIntervalForResource = Double(patience) * 8
+    configuration.urlCache = nil
+    configuration.httpShouldSetCookies = false
+    let delegates = OperationQueue()
+    delegates.underlyingQueue = queue.bridged
+    session = URLSession(configuration: configuration, delegate: self, delegateQueue: delegates)
+  }
+
+  package func fetch(_ address: String, as id: Int) {
+    guard let url = URL(string: address), Downloads.isWeb(url) else {
+      return manager.fail(id, "not an address of the web (http:// or https://)")
+    }
+    turnstile.enter { [self] turn in
+      queue.async { [self] in
+        let task = session.dataTask(with: url)
+        downloads[task.taskIdentifier] = Download(id: id, turn: turn)
+        manager.work(on: id) { task.cancel() }
+        task.resume()
+      }
+    }
+  }
+
+  /// Ends all downloads; the session holds its delegate and several descriptors until then.
+  package func close() { session.invalidateAndCancel() }
+
+  /// Foundation would read files and data addresses too.
+  private static func isWeb(_ url: URL) -> Bool {
+    ["http", "https"].contains(url.scheme?.lowercased()) && !(url.host ?? "").isEmpty
+  }
+
+  /// Notes why a download is called off; the first reason counts.
+  private func object(to task: URLSessionTask, _ reason: String) {
+    if downloads[task.taskIdentifier]?.objection == nil { downloads[task.taskIdentifier]?.objection = reason }
+  }
+
+  // MARK: The delegate, on the queue
+
+  package func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+    newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
+  ) {
+    if !(request.url.map(Downloads.isWeb) ?? false) { object(to: task, "it leads away from the web") }
+    downloads[task.taskIdentifier]?.redirections += 1
+    if downloads[task.taskIdentifier]?.redirections ?? 0 > 10 {
+      object(to: task, "it leads from one address to the next without end")
+    }
+    completionHandler(downloads[task.taskIdentifier]?.objection == nil ? request : nil)
+  }
+
+  package func urlSession(
+    _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+    completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
+  ) {
+    let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+    if status != 200 {
+      object(
+        to: dataTask,
+        "the server answered \(status) (\(HTTPURLResponse.localizedString(forStatusCode: status)))")
+    } else if response.expectedContentLength > Int64(Limits.fileBytes) {
+      object(to: dataTask, Limits.fileTooLarge)
+    }
+    completionHandler(downloads[dataTask.taskIdentifier]?.objection == nil ? .allow : .cancel)
+  }
+
+  package func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+    let task = dataTask.taskIdentifier
+    // In place: a copy of the download beside it would have all bytes copied for each few that come.
+    guard downloads[task]?.objection == nil, let count = downloads[task]?.bytes.count else { return }
+    guard count + data.count <= Limits.fileBytes else {
+      object(to: dataTask, Limits.fileTooLarge)
+      return dataTask.cancel()
+    }
+    downloads[task]?.bytes.append(contentsOf: data)
+  }
+
+  package func urlSession(
+    _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
+  ) {
+    guard let download = downloads.removeValue(forKey: task.taskIdentifier) else { return }
+    if let reason = download.objection ?? error.map(Downloads.words) {
+      manager.fail(download.id, reason)
+    } else {
+      darkroom.develop(download.bytes, as: download.id, turn: download.turn)
+    }
+  }
+
+  private static func words(for error: any Error) -> String {
+    switch (error as? URLError)?.code {
+    case .timedOut: "the server took too long"
+    case .cannotFindHost, .dnsLookupFailed: "there is no server of that name"
+    case .cannotConnectToHost: "the server cannot be reached"
+    case .networkConnectionLost: "the connection broke off"
+    case .notConnectedToInternet: "there is no connection to the Internet"
+    case .cancelled: "it was called off"
+    default: error.localizedDescription
+    }
+  }
+}

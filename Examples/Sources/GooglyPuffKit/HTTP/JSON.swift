@@ -1,0 +1,15 @@
+import FoundationEssentials
+
+/// Foundation's coders, from the part of it that brings no Dispatch along.
+enum JSON {
+  static func encode(_ value: some Encodable) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let data = try? encoder.encode(value) else { fatalError("a value that JSON cannot express") }
+    return [UInt8](data)
+  }
+
+  static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) -> Value? {
+    try? JSONDecoder().decode(type, from: Data(bytes))
+  }
+}

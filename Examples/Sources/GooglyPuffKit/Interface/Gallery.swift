@@ -1,0 +1,132 @@
+import Concourse
+
+/// What the open pages show: the photos, the notices, the prompt. The counterpart of a view controller, whose state
+/// therefore lives on the main queue; the work is done elsewhere.
+// SAFETY: everything that changes is OWNED BY the main queue.
+package final class Gallery: @unchecked Sendable {
+  /// What the page says when a batch has arrived.
+  private struct Notice: Sendable, Encodable {
+    struct Failure: Sendable, Encodable {
+      let name: String
+      let reason: String
+    }
+    let batch: Int
+    var arrived = 0
+    var failures: [Failure] = []
+  }
+
+  private struct Page {
+    var streams: [ObjectIdentifier: EventStream] = [:]
+    /// Photos that it has promised to send.
+    var promised: Set<Int> = []
+  }
+
+  private let manager: PhotoManager
+  private let store: PictureStore
+  private var photos: [Int: Photo] = [:]
+  private var notices: [Int: Notice] = [:]
+  private var pages: [String: Page] = [:]
+  private var searching: Set<Int> = []
+  private lazy var prompt = Prompt(
+    isGalleryEmpty: { [unowned self] in photos.isEmpty },
+    show: { [unowned self] isShown in broadcast("prompt", isShown) })
+
+  package init(manager: PhotoManager, store: PictureStore) {
+    self.manager = manager
+    self.store = store
+    manager.whenChanged { change in MainQueue.run { self.changed(change) } }
+  }
+
+  // MARK: From any queue
+
+  /// A page listens. It is told all there is, and what changes from then on.
+  ///
+  /// - Returns: to be called when it has gone.
+  func open(_ stream: EventStream, of page: String) -> @Sendable () -> Void {
+    MainQueue.async {
+      self.pages[page, default: Page()].streams[stream.id] = stream
+      let photos = self.photos
+      stream.send("photos", photos.values.sorted { $0.id < $1.id })
+      self.prompt.consider()
+    }
+    return {
+      MainQueue.async {
+        self.pages[page]?.streams[stream.id] = nil
+        self.awaitReturn(of: page)
+      }
+    }
+  }
+
+  /// The page will send these photos.
+  func promise(_ photos: [Int], by page: String) {
+    MainQueue.async {
+      self.pages[page, default: Page()].promised.formUnion(photos)
+      // It may have gone before its promise came.
+      self.awaitReturn(of: page)
+    }
+  }
+
+  /// Somebody looks at a photo: its eyes are wanted.
+  package func open(_ id: Int) {
+    MainQueue.async {
+      guard let photo = self.photos[id], photo.stage == .ready, photo.eyes == nil,
+        self.searching.insert(id).inserted
+      else { return }
+      FaceSearch(id, manager: self.manager, store: self.store).start()
+    }
+  }
+
+  /// Nothing of the batch is under way any more: called on the main queue, after all changes of its photos.
+  package func batchEnded(_ batch: Int) {
+    broadcast("notice", notices.removeValue(forKey: batch) ?? Notice(batch: batch))
+    manager.forgetFailures(of: batch)
+  }
+
+  // MARK: On the main queue
+
+  private func changed(_ change: PhotoManager.Change) {
+    switch change {
+    case .updated(let photo):
+      let wasSettled = photos.updateValue(photo, forKey: photo.id).map { $0.stage != .arriving } ?? false
+      if !wasSettled { note(photo) }
+      if photo.eyes != nil { searching.remove(photo.id) }
+      broadcast("photo", photo)
+    case .removed(let photo):
+      photos[photo.id] = nil
+      searching.remove(photo.id)
+      broadcast("removed", photo.id)
+      DispatchQueue.global(qos: .utility).async { [store] in store.remove(photo.id) }
+    }
+    // Only the first photo, and the last, make a difference.
+    if photos.count <= 1 { prompt.consider() }
+  }
+
+  private func note(_ photo: Photo) {
+    switch photo.stage {
+    case .arriving: break
+    case .ready: notices[photo.batch, default: Notice(batch: photo.batch)].arrived += 1
+    case .failed:
+      notices[photo.batch, default: Notice(batch: photo.batch)].failures.append(
+        Notice.Failure(name: photo.name, reason: photo.reason ?? ""))
+    }
+  }
+
+  private func broadcast(_ name: String, _ value: some Encodable & Sendable) {
+    for page in pages.values {
+      for stream in page.streams.values { stream.send(name, value) }
+    }
+  }
+
+  /// A page that does not listen any more has broken its connection, and is back soon, or it was closed. Then what it has
+  /// promised and not sent will not come.
+  private func awaitReturn(of page: String) {
+    guard pages[page]?.streams.isEmpty ?? false else { return }
+    MainQueue.async(after: .seconds(5)) {
+      guard let left = self.pages[page], left.streams.isEmpty else { return }
+      self.pages[page] = nil
+      for id in left.promised where self.photos[id]?.stage == .arriving {
+        self.manager.fail(id, "the page was closed before it was sent")
+      }
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import Foundation
+
+/// The page and the photos that come along, read once. A request can only name what is in this table.
+struct Resources: Sendable {
+  private let table: [[String]: Response]
+
+  init() throws {
+    var table: [[String]: Response] = [:]
+    for (name, type) in [
+      ("index.html", "text/html; charset=utf-8"), ("style.css", "text/css"),
+      ("gallery.js", "text/javascript"),
+      ("uploads.js", "text/javascript"), ("eyes.js", "text/javascript"), ("icon.svg", "image/svg+xml"),
+      ("samples/astronaut.jpg", "image/jpeg"), ("samples/grace-hopper.jpg", "image/jpeg"),
+      ("samples/chelsea.jpg", "image/jpeg"),
+    ] {
+      let file = Bundle.module.bundleURL.appending(path: "Page/\(name)")
+      let path = name.split(separator: "/").map(String.init)
+      table[path] = Response(type: type, body: [UInt8](try Data(contentsOf: file)))
+    }
+    table[[]] = table[["index.html"]]
+    self.table = table
+  }
+
+  func resource(at path: [String]) -> Response? { table[path] }
+
+  /// What "Le Internet" offers where the command line names nothing else: this server's own photos, as a machine may have
+  /// no other Internet.
+  static func samples(at address: String) -> [String] {
+    ["astronaut", "grace-hopper", "chelsea"].map { "http://\(address)/samples/\($0).jpg" }
+  }
+}

@@ -1,0 +1,99 @@
+import Concourse
+import FoundationEssentials
+import Glibc
+
+/// The encoded pictures: files in a directory of their own, and a cache of those that were used last.
+///
+/// The files are called by numbers, never by a name that came from outside.
+// SAFETY: what changes is GUARDED BY `queue`, a serial queue whose `sync` is the lock.
+package final class PictureStore: @unchecked Sendable {
+  package enum Kind: String, Sendable, CaseIterable {
+    case photo, thumbnail
+    /// The same with googly eyes.
+    case googly
+    case googlyThumbnail = "googly-thumbnail"
+  }
+
+  private struct Key: Hashable {
+    let id: Int
+    let kind: Kind
+  }
+
+  private let directory: URL
+  private let budget: Int
+  private let queue = DispatchQueue(label: "googlypuff.cache")
+  private var cached: [Key: (bytes: [UInt8], use: Int)] = [:]
+  private var size = 0
+  private var uses = 0
+
+  /// - Parameter budget: how many bytes the cache may hold.
+  package init(budget: Int = 48 << 20) throws {
+    var template = Array("\(FileManager.default.temporaryDirectory.path)/googlypuff-XXXXXX".utf8CString)
+    // SAFETY: the template is an array of our own, and ends with a zero.
+    guard mkdtemp(&template) != nil else { throw CocoaError(.fileWriteUnknown) }
+    directory = URL(
+      filePath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    self.budget = budget
+  }
+
+  /// Writes a picture to its file.
+  package func write(_ bytes: [UInt8], _ kind: Kind, of id: Int) throws {
+    let key = Key(id: id, kind: kind)
+    try Data(bytes).write(to: file(key))
+    queue.sync { keep(bytes, as: key) }
+  }
+
+  package func read(_ kind: Kind, of id: Int) -> [UInt8]? {
+    let key = Key(id: id, kind: kind)
+    if let bytes = queue.sync(execute: { use(key) }) { return bytes }
+    guard let data = try? Data(contentsOf: file(key)) else { return nil }
+    let bytes = [UInt8](data)
+    queue.sync { keep(bytes, as: key) }
+    return bytes
+  }
+
+  package func remove(_ id: Int) {
+    for kind in Kind.allCases {
+      let key = Key(id: id, kind: kind)
+      queue.sync { forget(key) }
+      try? FileManager.default.removeItem(at: file(key))
+    }
+  }
+
+  /// Empties the cache; the files stay.
+  package func dropCache() {
+    queue.sync {
+      cached = [:]
+      size = 0
+    }
+  }
+
+  package var cachedBytes: Int { queue.sync { size } }
+
+  /// Deletes all files.
+  package func close() { try? FileManager.default.removeItem(at: directory) }
+
+  private func file(_ key: Key) -> URL { directory.appending(path: "\(key.id)-\(key.kind.rawValue).jpg") }
+
+  // MARK: On the queue
+
+  private func use(_ key: Key) -> [UInt8]? {
+    uses += 1
+    cached[key]?.use = uses
+    return cached[key]?.bytes
+  }
+
+  private func keep(_ bytes: [UInt8], as key: Key) {
+    forget(key)
+    uses += 1
+    cached[key] = (bytes, uses)
+    size += bytes.count
+    guard size > budget else { return }
+    // Down to a half, so that this is rare.
+    for (key, _) in cached.sorted(by: { $0.value.use < $1.value.use }) where size > budget / 2 { forget(key) }
+  }
+
+  private func forget(_ key: Key) {
+    if let old = cached.removeValue(forKey: key) { size -= old.bytes.count }
+  }
+}

@@ -1,0 +1,157 @@
+/// What a file says it is, read before anything is decoded: whether it is a picture, how large, whether it is whole.
+///
+/// A decoder would have to allocate memory to find out, and a picture of 30,000 × 30,000 pixels fits into a few kilobytes.
+package struct PictureHeader: Equatable, Sendable {
+  package enum Format: Sendable { case jpeg, png, webp }
+
+  package let format: Format
+  package let width: Int
+  package let height: Int
+
+  /// 64 million pixels are 192 MiB when decoded, and more than phones have.
+  package static let maximumPixels = 64_000_000
+
+  package init(_ bytes: [UInt8]) throws(PictureError) {
+    let cursor = Cursor(bytes)
+    if cursor.has([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A], at: 0) {
+      (width, height) = try cursor.readPNG()
+      format = .png
+    } else if cursor.has([0xFF, 0xD8, 0xFF], at: 0) {
+      (width, height) = try cursor.readJPEG()
+      format = .jpeg
+    } else if cursor.has("RIFF", at: 0), cursor.has("WEBP", at: 8) {
+      (width, height) = try cursor.readWebP()
+      format = .webp
+    } else if cursor.has("GIF8", at: 0) {
+      throw .animated
+    } else {
+      throw .notAPicture
+    }
+    guard width > 0, height > 0 else { throw .broken }
+    // Each side first: the product of two 32-bit numbers may overflow where Int has 32 bits.
+    guard width <= 65_535, height <= 65_535, width * height <= PictureHeader.maximumPixels else {
+      throw .tooManyPixels(width: width, height: height)
+    }
+  }
+
+  /// The fraction of its size at which a JPEG may be decoded and still have `side` pixels.
+  func divisor(for side: Int) -> Int {
+    guard format == .jpeg else { return 1 }
+    let longer = max(width, height)
+    return [8, 4, 2].first { longer / $0 >= side } ?? 1
+  }
+}
+
+/// Why a photo could not be added, in words for the page.
+package enum PictureError: Error, Equatable {
+  case notAPicture
+  case animated
+  case broken
+  case tooManyPixels(width: Int, height: Int)
+
+  package var message: String {
+    switch self {
+    case .notAPicture: "not a picture that can be read here (JPEG, PNG or WebP)"
+    case .animated: "animated pictures cannot be added: whose eyes would hold still?"
+    case .broken: "the picture is damaged or incomplete"
+    case .tooManyPixels(let width, let height):
+      "\(width) × \(height) pixels are too many (\(PictureHeader.maximumPixels / 1_000_000) million at most)"
+    }
+  }
+}
+
+/// Bytes of a file that may say anything: each read checks that it is inside.
+private struct Cursor {
+  private let bytes: [UInt8]
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  func has(_ expected: [UInt8], at place: Int) -> Bool {
+    place >= 0 && place + expected.count <= bytes.count
+      && bytes[place..<place + expected.count].elementsEqual(expected)
+  }
+
+  func has(_ expected: String, at place: Int) -> Bool { has(Array(expected.utf8), at: place) }
+
+  private func number(at place: Int, bytes count: Int, bigEndian: Bool) throws(PictureError) -> Int {
+    guard place >= 0, place + count <= bytes.count else { throw .broken }
+    let part = bytes[place..<place + count]
+    return (bigEndian ? Array(part) : part.reversed()).reduce(0) { $0 << 8 | Int($1) }
+  }
+
+  /// The chunks up to the last one, of which each says how long it is.
+  func readPNG() throws(PictureError) -> (Int, Int) {
+    guard has("IHDR", at: 12) else { throw .broken }
+    let size = (
+      try number(at: 16, bytes: 4, bigEndian: true), try number(at: 20, bytes: 4, bigEndian: true)
+    )
+    var place = 8
+    while true {
+      let length = try number(at: place, bytes: 4, bigEndian: true)
+      if has("acTL", at: place + 4) { throw .animated }
+      if has("IEND", at: place + 4) { return size }
+      place += 12 + length
+    }
+  }
+
+  /// The segments up to the pixels; after these there must be an end.
+  func readJPEG() throws(PictureError) -> (Int, Int) {
+    var size: (Int, Int)?
+    var place = 2
+    while true {
+      guard try number(at: place, bytes: 1, bigEndian: true) == 0xFF else { throw .broken }
+      let marker = try number(at: place + 1, bytes: 1, bigEndian: true)
+      switch marker {
+      // Filling.
+      case 0xFF: place += 1
+      // Markers without a length.
+      case 0x01, 0xD0...0xD7: place += 2
+      // The end, before any pixels.
+      case 0xD9: throw .broken
+      // The start of the pixels.
+      case 0xDA:
+        guard let size, hasEnd(after: place) else { throw .broken }
+        return size
+      default:
+        let length = try number(at: place + 2, bytes: 2, bigEndian: true)
+        // A frame header: C4, C8 and CC of this range mean something else.
+        if 0xC0...0xCF ~= marker, ![0xC4, 0xC8, 0xCC].contains(marker) {
+          size = (
+            try number(at: place + 7, bytes: 2, bigEndian: true),
+            try number(at: place + 5, bytes: 2, bigEndian: true)
+          )
+        }
+        place += 2 + length
+      }
+    }
+  }
+
+  /// Among pixels, FF D9 can only be the end; cameras put more behind it. It is sought from the back.
+  private func hasEnd(after start: Int) -> Bool {
+    var place = bytes.count - 2
+    while place > start {
+      if bytes[place] == 0xFF, bytes[place + 1] == 0xD9 { return true }
+      place -= 1
+    }
+    return false
+  }
+
+  func readWebP() throws(PictureError) -> (Int, Int) {
+    guard try number(at: 4, bytes: 4, bigEndian: false) + 8 <= bytes.count else { throw .broken }
+    if has("VP8X", at: 12) {
+      if try number(at: 20, bytes: 1, bigEndian: false) & 0x02 != 0 { throw .animated }
+      return (
+        try number(at: 24, bytes: 3, bigEndian: false) + 1, try number(at: 27, bytes: 3, bigEndian: false) + 1
+      )
+    }
+    if has("VP8L", at: 12) {
+      let bits = try number(at: 21, bytes: 4, bigEndian: false)
+      return ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+    }
+    guard has("VP8 ", at: 12) else { throw .broken }
+    return (
+      try number(at: 26, bytes: 2, bigEndian: false) & 0x3FFF,
+      try number(at: 28, bytes: 2, bigEndian: false) & 0x3FFF
+    )
+  }
+}

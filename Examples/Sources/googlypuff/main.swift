@@ -1,0 +1,3 @@
+import GooglyPuffKit
+
+runProgram()

@@ -1,0 +1,64 @@
+import Concourse
+import Testing
+
+@testable import GooglyPuffKit
+
+@Suite struct ArrivalTests {
+  @Test func aTurnstileLetsInSoManyAndForgetsNobody() {
+    let turnstile = Turnstile(places: 3)
+    let inside = Collected<Turnstile.Turn>()
+    let entered = DispatchSemaphore(value: 0)
+    for _ in 0..<500 {
+      turnstile.enter { turn in
+        inside.append(turn)
+        entered.signal()
+      }
+    }
+    for _ in 1...3 { #expect(entered.comes()) }
+    // A fourth has time enough to come in, and does not.
+    #expect(entered.wait(timeout: .now() + .milliseconds(300)) == .timedOut)
+    for _ in 4...500 {
+      inside.removeFirst()
+      #expect(entered.comes())
+      #expect(inside.all.count == 3)
+    }
+  }
+
+  @Test func theStoreForgetsInMemoryAndNotOnDisk() throws {
+    let store = try PictureStore(budget: 10_000)
+    defer { store.close() }
+    for id in 1...30 { try store.write([UInt8](repeating: UInt8(id), count: 1_000), .photo, of: id) }
+    #expect(store.cachedBytes <= 10_000)
+    // What memory pressure does.
+    store.dropCache()
+    #expect(store.cachedBytes == 0)
+    for id in 1...30 { #expect(store.read(.photo, of: id) == [UInt8](repeating: UInt8(id), count: 1_000)) }
+    #expect(store.cachedBytes <= 10_000)
+    store.remove(30)
+    #expect(store.read(.photo, of: 30) == nil)
+    #expect(store.read(.thumbnail, of: 1) == nil)
+  }
+
+  @Test(arguments: [
+    ([], Options.Command.serve(Options())), (["--help"], .help),
+    (
+      ["--port", "0", "--internet", "http://a/", "--internet", "http://b/"],
+      options(0, ["http://a/", "http://b/"])
+    ),
+  ])
+  func theCommandLineIsRead(arguments: [String], command: Options.Command) throws {
+    #expect(try Options.parse(arguments) == command)
+  }
+
+  @Test(arguments: [["--port"], ["--port", "70000"], ["--host", ""], ["photo.jpg"]])
+  func aWrongCommandLineIsRefused(arguments: [String]) {
+    #expect(throws: Options.UsageError.self) { try Options.parse(arguments) }
+  }
+
+  private static func options(_ port: UInt16, _ internet: [String]) -> Options.Command {
+    var options = Options()
+    options.port = port
+    options.internet = internet
+    return .serve(options)
+  }
+}

@@ -1,0 +1,232 @@
+import Concourse
+import Glibc
+import Testing
+
+@testable import GooglyPuffKit
+
+/// The whole program, through its sockets. One test at a time, as each asks for both processors.
+@Suite(
+  .serialized,
+  .enabled(if: Picture.obstacle == nil, "needs OpenCV: apt-get install libopencv-dev opencv-data pkg-config"))
+struct ProgramTests {
+  private let app: RunningApp
+
+  init() throws { app = try RunningApp() }
+
+  private func send(_ bytes: [UInt8], as id: Int) throws -> Answer {
+    try request("POST", "/photos/\(id)", port: app.port, bytes)
+  }
+
+  @Test func theMainQueueStaysFreeWhileAHundredPhotosComeIn() throws {
+    let page = try ListeningPage(app, name: "hundred")
+    let server = try MischiefServer(photo: sample("astronaut"))
+    defer { server.stop() }
+    let downloads = try app.begin(
+      "/downloads", ["urls": (0..<50).map { "\(server.address)/\($0 % 2 == 0 ? "photo" : "redirect")" }])
+    let uploads = try app.begin("/batches", ["names": (0..<50).map(String.init)], page: "hundred")
+    let photo = try sample("grace-hopper")
+    let sent = Collected<Int>()
+    DispatchQueue.concurrentPerform(iterations: uploads.count) { index in
+      if let answer = try? send(photo, as: uploads[index]) { sent.append(answer.status) }
+    }
+    #expect(sent.all == [Int](repeating: 204, count: 50))
+    for id in downloads + uploads {
+      try #require(page.first("photo", "\"id\":\(id),\"name\":") != nil)
+    }
+    // Detection goes on beside all that.
+    for id in uploads.prefix(5) { _ = try request("POST", "/photos/\(id)/open", port: app.port) }
+    for batch in ["\"batch\":1,", "\"batch\":2,"] {
+      let notice = try #require(page.first("notice", batch))
+      #expect(notice.data.contains("\"arrived\":50,"))
+      #expect(notice.data.contains("\"failures\":[]"))
+    }
+    let statistics = try app.statistics()
+    #expect(statistics.photos == 100)
+    #expect(statistics.mainQueue.items >= 200)
+    // No item computes for longer, nor do items wait by design. A few may wait for a lock, that of the allocator say, whose
+    // owner the kernel has stopped in favour of other tests.
+    #expect(statistics.mainQueue.longestComputing <= 5_000_000, "\(statistics.mainQueue)")
+    #expect(statistics.mainQueue.late <= statistics.mainQueue.items / 50, "\(statistics.mainQueue)")
+    print("main queue: \(statistics.mainQueue)")
+  }
+
+  @Test func aNoticeComesAfterAllThatItSpeaksOf() throws {
+    let page = try ListeningPage(app, name: "mixed")
+    let ids = try app.begin(
+      "/batches", ["names": ["good", "bomb", "text", "../../gif", "half"]], page: "mixed")
+    let good = try sample("astronaut")
+    let files: [[UInt8]] = [
+      good, png(width: 30_000, height: 30_000), Array("hello".utf8), Array("GIF89a".utf8),
+      Array(good[..<9_000]),
+    ]
+    for (id, file) in zip(ids, files).reversed() { #expect(try send(file, as: id).status == 204) }
+    let notice = try page.notice()
+    #expect(notice.arrived == 1)
+    let reasons = Dictionary(uniqueKeysWithValues: notice.failures.map { ($0.name, $0.reason) })
+    #expect(
+      reasons == [
+        "bomb": PictureError.tooManyPixels(width: 30_000, height: 30_000).message,
+        "text": PictureError.notAPicture.message, "gif": PictureError.animated.message,
+        "half": PictureError.broken.message,
+      ])
+    let before = page.all.prefix { $0.name != "notice" }
+    #expect(before.count { $0.name == "photo" && !$0.data.contains("\"stage\":\"arriving\"") } == 5)
+    // Late ones are refused.
+    #expect(try send(good, as: ids[1]).status == 410)
+  }
+
+  @Test func eyesAreDrawnWhenAPhotoIsOpened() throws {
+    let page = try ListeningPage(app, name: "eyes")
+    let id = try app.begin("/batches", ["names": ["me.jpg"]], page: "eyes")[0]
+    #expect(try send(sample("astronaut"), as: id).status == 204)
+    _ = try page.notice()
+    // The photo is there before its eyes are.
+    let plain = try request("GET", "/photos/\(id)/photo", port: app.port)
+    #expect(plain.status == 200)
+    #expect(try request("GET", "/photos/\(id)/googly", port: app.port).status == 404)
+    #expect(try request("POST", "/photos/\(id)/open", port: app.port).status == 204)
+    #expect(page.first("photo", "\"radius\"") != nil)
+    let googly = try request("GET", "/photos/\(id)/googly", port: app.port)
+    #expect(try PictureHeader(googly.body).width == 512)
+    #expect(googly.body != plain.body)
+
+    #expect(try request("DELETE", "/photos/\(id)", port: app.port).status == 204)
+    #expect(page.first("removed") != nil)
+    #expect(try request("POST", "/photos/\(id)/open", port: app.port).status == 204)
+  }
+
+  @Test func thePromptComesToAnEmptyGalleryAndGoes() throws {
+    let start = DispatchTime.now()
+    let page = try ListeningPage(app, name: "prompt")
+    #expect(page.first("prompt", "true") != nil)
+    #expect(start + .seconds(2) <= .now())
+    _ = try app.begin("/batches", ["names": ["x"]], page: "prompt")
+    #expect(page.first("prompt", "false") != nil)
+  }
+
+  @Test func aThousandUploadsAtOnceAllArrive() throws {
+    let page = try ListeningPage(app, name: "thousand")
+    let photo = try sample("chelsea")
+    let ids = try app.begin("/batches", ["names": (0..<1_000).map(String.init)], page: "thousand")
+    // All connections are open, and all photos sent as far as the kernel takes them, before any answer is read.
+    let clients = try ids.map { id in
+      let client = try Client(port: app.port)
+      client.send(
+        Client.head("POST", "/photos/\(id)", port: app.port, length: photo.count, "Connection: close\r\n")
+          + photo)
+      return client
+    }
+    let statuses = Collected<Int>()
+    DispatchQueue.concurrentPerform(iterations: clients.count) { index in
+      statuses.append(clients[index].answer().status)
+    }
+    #expect(statuses.all.count { $0 == 204 } == 1_000)
+    let notice = try page.notice()
+    #expect(notice.arrived == 1_000)
+    #expect(notice.failures.isEmpty)
+    let statistics = try app.statistics()
+    #expect(statistics.photos == 1_000)
+    // OpenCV and what it needs take 150 MiB; the files that were sent have 28 MB.
+    #expect(statistics.residentBytes < 500 << 20)
+    print("after a thousand photos, \(statistics.residentBytes >> 20) MiB are resident")
+  }
+
+  @Test func whoGoesAwayHoldsNobodyUp() throws {
+    let page = try ListeningPage(app, name: "stays")
+    let gone = try ListeningPage(app, name: "goes")
+    let photo = try sample("astronaut")
+    let mine = try app.begin("/batches", ["names": ["mine"]], page: "stays")
+    let theirs = try app.begin("/batches", ["names": (0..<20).map { "their \($0)" }], page: "goes")
+    // More than there are places break off in the middle; the others of that page never come.
+    for id in theirs.prefix(10) {
+      let client = try Client(port: app.port)
+      client.send(Client.head("POST", "/photos/\(id)", port: app.port, length: photo.count) + photo[..<5_000])
+    }
+    gone.leave()
+    #expect(try send(photo, as: mine[0]).status == 204)
+    #expect(page.first("notice", "\"arrived\":1,") != nil)
+    // The batch of the page that has gone ends too.
+    let notice = try #require(page.first("notice", "\"arrived\":0,"))
+    #expect(notice.data.contains("the connection broke off"))
+    #expect(notice.data.contains("the page was closed before it was sent"))
+    #expect(notice.data.split(separator: "\"reason\"").count == 21)
+  }
+
+  @Test func whatIsAskedForMustBeHere() throws {
+    for path in ["/", "/style.css", "/gallery.js", "/samples/chelsea.jpg", "/internet"] {
+      #expect(try request("GET", path, port: app.port).status == 200, "\(path)")
+    }
+    for path in [
+      "/..%2f..%2fetc/passwd", "/samples/..%2findex.html", "/samples/../index.html", "/photos/1", "/x",
+    ] {
+      #expect(try [404, 405].contains(request("GET", path, port: app.port).status), "\(path)")
+    }
+    #expect(try request("GET", "/photos/..%2f1/photo", port: app.port).status == 404)
+    #expect(try request("POST", "/photos/999", port: app.port, [1]).status == 410)
+    #expect(try request("POST", "/batches", port: app.port, Array("{]".utf8)).status == 400)
+    let names = "[" + [String](repeating: "\"x\"", count: 2_001).joined(separator: ",") + "]"
+    let tooMany = try request(
+      "POST", "/batches", port: app.port, Array("{\"page\":\"x\",\"names\":\(names)}".utf8))
+    #expect(tooMany.status == 507 && tooMany.text.contains("2000"))
+  }
+
+  @Test func onlyThisMachineCanReachIt() throws {
+    let file = try #require(fopen("/proc/net/tcp", "r"))
+    defer { fclose(file) }
+    var table: [UInt8] = []
+    while case let byte = fgetc(file), byte != EOF { table.append(UInt8(truncatingIfNeeded: byte)) }
+    let digits = String(app.port, radix: 16, uppercase: true)
+    let port = ":" + String(repeating: "0", count: 4 - digits.count) + digits
+    // The local address, the remote one, and the state: 0A is that of a listener.
+    var listeners: [Substring] = []
+    for line in String(decoding: table, as: UTF8.self).split(separator: "\n") {
+      let words = line.split(separator: " ")
+      if words.count > 3, words[1].hasSuffix(port), words[3] == "0A" { listeners.append(words[1]) }
+    }
+    #expect(listeners == [Substring("0100007F" + port)])
+  }
+
+  @Test func otherPagesMayNotUseIt() throws {
+    #expect(
+      try request("GET", "/internet", port: app.port, [], "Origin: http://evil.example\r\n").status == 403)
+    #expect(
+      try request("GET", "/internet", port: app.port, [], "Origin: http://127.0.0.1:\(app.port)\r\n").status
+        == 200)
+    let client = try Client(port: app.port)
+    client.send(Array("GET /internet HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n".utf8))
+    #expect(client.answer().status == 403)
+  }
+
+  @Test func aFileThatIsTooLargeIsRefusedUnread() throws {
+    let page = try ListeningPage(app, name: "large")
+    let id = try app.begin("/batches", ["names": ["large"]], page: "large")[0]
+    let client = try Client(port: app.port)
+    client.send(Client.head("POST", "/photos/\(id)", port: app.port, length: 1 << 40))
+    #expect(client.answer().status == 413)
+    #expect(try page.notice().failures.map(\.reason) == [Limits.fileTooLarge])
+  }
+
+  @Test func requestsOfOneConnectionAreAnsweredInTurn() throws {
+    let client = try Client(port: app.port)
+    let one = Client.head("GET", "/icon.svg", port: app.port)
+    client.send(
+      [UInt8]((0..<200).flatMap { _ in one })
+        + Client.head("GET", "/x", port: app.port, "Connection: close\r\n"))
+    let text = String(decoding: client.answer().body, as: UTF8.self)
+    #expect(text.split(separator: "HTTP/1.1 200 OK").count == 200)
+    #expect(text.hasSuffix("{\"error\":\"not found\"}"))
+  }
+}
+
+/// Where OpenCV is missing, the program says what to install, and nothing else.
+@Suite(.enabled(if: Picture.obstacle != nil, "OpenCV is here"))
+struct ProgramWithoutOpenCVTests {
+  @Test func oneLineSaysWhatToInstall() throws {
+    let stream = try #require(popen("'\(RunningApp.program)' 2>&1", "r"))
+    var output: [UInt8] = []
+    while case let byte = fgetc(stream), byte != EOF { output.append(UInt8(truncatingIfNeeded: byte)) }
+    #expect(pclose(stream) >> 8 & 0xFF == 1)
+    #expect(String(decoding: output, as: UTF8.self) == "googlypuff: \(Picture.obstacle ?? "")\n")
+    #expect(Picture.obstacle?.contains("apt-get install libopencv-dev opencv-data pkg-config") ?? false)
+  }
+}
