@@ -139,10 +139,18 @@ package final class ProgramRun {
     return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
   }
 
-  /// Nothing reads the output any more.
+  /// Closes the output. On return nothing can read it.
   package func closeOutput() {
     close(outputPipe)
     outputPipe = -1
+    // A program that another test is starting has the reading end until its exec. A pipe without a reader cannot be
+    // opened for writing.
+    while true {
+      let writer = open("/proc/\(process)/fd/1", O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+      guard writer >= 0 else { return }
+      close(writer)
+      sched_yield()
+    }
   }
 
   private func read(_ pipe: inout Int32, into all: inout [UInt8]) {
