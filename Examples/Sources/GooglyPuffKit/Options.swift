@@ -42,7 +42,7 @@ package struct Options: Sendable, Equatable {
   package static let help = """
     usage: googlypuff [options]
 
-    A gallery of photos in the browser. Whoever opens one finds googly eyes on all faces.
+    A gallery of photos in the browser. Every face in a photo that is opened gets googly eyes.
 
         --internet URL   a photo that "Le Internet" offers; as often as you like (three that come along)
     -p, --port N         the port; 0 lets the kernel choose one (8042, or another if that is taken)

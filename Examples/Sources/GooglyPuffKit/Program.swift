@@ -76,6 +76,6 @@ private func complain(_ message: String) { write("googlypuff: \(message)\n", to:
 
 private func write(_ text: String, to descriptor: Int32) {
   var text = text
-  // SAFETY: the buffer has as many bytes as it says. Where a few lines cannot be written, nobody reads them.
+  // SAFETY: the buffer has as many bytes as it says. A partial write of a few lines is ignored.
   _ = text.withUTF8 { Glibc.write(descriptor, $0.baseAddress, $0.count) }
 }

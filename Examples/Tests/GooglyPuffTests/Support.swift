@@ -16,7 +16,7 @@ final class Collected<Value: Sendable>: @unchecked Sendable {  // SAFETY: GUARDE
 }
 
 extension DispatchSemaphore {
-  /// Waits for something that must come. Long, as nobody waits so long unless it does not.
+  /// Waits for something that must come. The limit is long: only a fault reaches it.
   func comes() -> Bool { wait(timeout: .now() + .seconds(120)) == .success }
 }
 

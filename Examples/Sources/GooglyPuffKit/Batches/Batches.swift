@@ -17,7 +17,7 @@ package final class Batches: Sendable {
 
   /// - Returns: a photo for each name, or nil if the gallery has no room for them.
   package func begin(_ names: [String]) -> [Photo]? {
-    // ORDERING: relaxed; a number that nobody else gets, which publishes nothing.
+    // ORDERING: relaxed; a unique number, which publishes nothing.
     let batch = last.wrappingAdd(1, ordering: .relaxed).newValue
     let group = DispatchGroup()
     // The manager enters the group for each photo before it returns, so the group cannot be empty too early.

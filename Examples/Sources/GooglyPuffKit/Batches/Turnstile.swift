@@ -3,7 +3,7 @@ import Concourse
 /// Lets so many in at a time, and keeps no thread waiting for it: a semaphore whose `wait` is a closure.
 // SAFETY: what changes is OWNED BY `queue`, a serial queue.
 package final class Turnstile: @unchecked Sendable {
-  /// Somebody who was let in, until the last reference to it is dropped. It is passed along with the work.
+  /// A place, held until the last reference to it is dropped. It is passed along with the work.
   package final class Turn: Sendable {
     private let turnstile: Turnstile
 

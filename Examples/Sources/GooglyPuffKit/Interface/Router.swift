@@ -1,7 +1,7 @@
 import Concourse
 import Glibc
 
-/// Who serves what: the page, its events, and what the page asks for.
+/// Routes requests: the page, its events, and the requests of the page.
 struct Router: Sendable {
   let address: String
   let isLoopback: Bool

@@ -16,7 +16,7 @@ package struct Photo: Sendable, Equatable, Encodable {
   package var reason: String?
   package var width = 0
   package var height = 0
-  /// Nil as long as nobody has looked for faces.
+  /// Nil until the photo has been searched for faces.
   package var eyes: [Eye]?
 
   package init(id: Int, batch: Int, name: String) {

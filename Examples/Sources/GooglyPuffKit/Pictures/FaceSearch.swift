@@ -19,7 +19,7 @@ final class FaceSearch: @unchecked Sendable {
 
   func start() {
     // The manager keeps the search until it has ended. If the photo is removed before it begins, it never does; if it
-    // has begun, it looks at `isCancelled` between two steps, as nobody can stop a running block from outside.
+    // has begun, it looks at `isCancelled` between two steps, since a running block cannot be stopped from outside.
     manager.work(on: id) { self.item.cancel() }
     DispatchQueue.global(qos: .userInitiated).async(execute: item)
   }
