@@ -279,7 +279,7 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
       guard notice.concernsEntry, notice.contains(Int32(IN_DELETE)), let status else { return }
       report { $0.linksChanged(status) }
     case .own:
-      if notice.concernsEntry { entryNoticed(notice, status) } else { selfNoticed(notice, status, by: watch) }
+      if notice.concernsEntry { entryNoticed(notice, status) } else { selfNoticed(notice, status) }
     }
   }
 
@@ -290,7 +290,7 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
     report { $0.entriesChanged(status, isDirectory: isDirectory) }
   }
 
-  private func selfNoticed(_ notice: InotifyWatch.Notice, _ status: FileStatus?, by watch: InotifyWatch) {
+  private func selfNoticed(_ notice: InotifyWatch.Notice, _ status: FileStatus?) {
     report { observation in
       var events = DispatchSource.FileSystemEvent()
       if notice.contains(IN_MODIFY), let status { events.formUnion(observation.contentChanged(status)) }
@@ -301,16 +301,14 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
       return events
     }
     // The kernel drops its watch when the last name is removed, though the file can still be written through
-    // descriptors.
-    let isDropped = notice.contains(Int32(IN_IGNORED)) && status != nil
-    if notice.contains(IN_MOVE_SELF) || isDropped { renewWatches(own: isDropped ? watch : nil) }
-  }
-
-  /// Renews the watches after the directory has moved, or after the kernel has dropped the watch `own`.
-  private func renewWatches(own: InotifyWatch?) {
-    guard own.map(join) ?? true, observeParent() else { return startPolling() }
-    // Catch changes made before the new watch.
-    if let status = FileStatus(of: descriptor) { report { $0.compareContent(status) } }
+    // descriptors. It may silently lose a watch that is added before the removal has finished, and the last notice
+    // comes earlier. So poll from here on.
+    if notice.contains(Int32(IN_IGNORED)), status != nil { return startPolling() }
+    if notice.contains(IN_MOVE_SELF) {
+      guard observeParent() else { return startPolling() }
+      // Catch a removal before the parent's new watch.
+      if let status = FileStatus(of: descriptor) { report { $0.linksChanged(status) } }
+    }
   }
 
   func noticesLost() {

@@ -135,12 +135,15 @@ extension Engine {
       let file = directory.open("first")
       defer { close(file) }
       link(directory.file("first"), directory.file("second"))
-      let watched = try watch(file)
+      let hub = InotifyHub()
+      defer { hub.close() }
+      let watched = try watch(file, hub: hub)
       watched.expects(FileSystemEvent.link) { unlink(directory.file("first")) }
-      // The kernel drops its watch here, and the hub takes another.
+      // The kernel drops its watch here. Another could be lost without notice, so the backend polls.
       watched.expects([FileSystemEvent.delete, .link]) { unlink(directory.file("second")) }
       watched.expects([FileSystemEvent.write, .extend]) { write(file, "on", 2) }
       watched.expects(FileSystemEvent.attrib) { fchmod(file, 0o644) }
+      #expect(hub.watchCount == 0)
     }
 
     @Test("S114 only the requested events are reported")
