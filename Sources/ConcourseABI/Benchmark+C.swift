@@ -3,7 +3,7 @@
 
 internal import ConcourseEvents
 
-// benchmark.h
+// private.h: how long a call takes.
 
 /// The mean time of a run in nanoseconds; 0 for no runs.
 private func meanTime(of count: Int, _ run: () -> Void) -> UInt64 {

@@ -185,7 +185,6 @@ package func dispatch_io_set_interval(
   }
 }
 
-/// No effect. Benchmarks set the toolchain's request sizes with this; here the request sizes follow the descriptor's
-/// pace.
+/// No effect. Benchmarks set the toolchain's request sizes with this. Here the sizes are constants (`ReadBuffer`).
 @c(_dispatch_iocntl)
 package func _dispatch_iocntl(_ parameter: UInt32, _ value: UInt64) {}

@@ -7,8 +7,8 @@ internal import Glibc
 
 // queue.h: creating and querying queues; the main queue.
 
-/// `mayChangeTarget`: whether the target may change while the queue is active. Not with an attribute that sets an
-/// autorelease frequency or makes the queue inactive.
+/// - Parameter mayChangeTarget: whether the target may change while the queue is active. An attribute that sets an
+///   autorelease frequency or makes the queue inactive rules that out.
 private func makeQueue(
   _ label: UnsafePointer<CChar>?, _ attribute: Reference?, _ target: DispatchQueue?, mayChangeTarget: Bool,
   _ function: StaticString

@@ -66,7 +66,7 @@ struct QueueAttribute {
     return offset / stride
   }
 
-  /// The attribute that a caller passes to be changed; an address outside the table traps.
+  /// The attribute that a caller passes; an address that is not an entry of the table traps.
   static func checked(_ reference: Reference?, _ function: StaticString) -> QueueAttribute {
     guard let attribute = QueueAttribute(reference) else {
       ClientBug.trap("\(function): the attribute was not made by a dispatch_queue_attr_make function")

@@ -9,7 +9,7 @@ package enum QueueBridge {
   /// Runs `make`, whose C call to create a queue returns `queue` instead of a new one.
   package static func adopting<Wrapper>(_ queue: DispatchQueue, make: () -> Wrapper) -> Wrapper {
     let crossing = concourse_current_crossing()
-    // Permanent queues are not counted: no caller releases them.
+    // C does not count references to the main queue and to global queues.
     let isPermanent = queue.kind == .main || queue.kind == .global
     crossing.pointee.adopted = isPermanent ? queue.reference : queue.countedReference
     let made = make()

@@ -12,7 +12,7 @@ enum Object {
   @inline(__always)
   static func any(_ reference: Reference?, _ function: StaticString) -> Unmanaged<DispatchObject> {
     guard let reference else { Reject.null(function, "object") }
-    // SAFETY: by the contract of the C interface. A violation cannot be detected here.
+    // SAFETY: by the contract of the C interface. Only a freed object is detected, until its memory is reused.
     let object = Unmanaged<DispatchObject>.fromOpaque(reference)
     return object._withUnsafeGuaranteedRef {
       if !$0.kind.isObject { return fromSymbol($0.kind, function) }

@@ -3,7 +3,7 @@
 
 internal import ConcourseEvents
 
-// queue_private.h: the quality of service of inactive queues and sources.
+// queue.h and private.h: the quality of service of inactive queues and sources.
 
 /// The QoS that a caller passes; invalid numbers trap.
 func qos(_ number: UInt32, _ relativePriority: Int32, _ function: StaticString) -> DispatchQoS {

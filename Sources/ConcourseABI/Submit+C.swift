@@ -98,7 +98,7 @@ package func dispatch_barrier_sync_f(
   }
 }
 
-/// Submits a block synchronously, honouring the queue's attributes.
+/// Submits a block as `asyncAndWait` does.
 private func runAndWait(_ block: Block, on queue: Unmanaged<DispatchQueue>, barrier: Bool) {
   queue._withUnsafeGuaranteedRef { queue in
     guard let item = block.item?.takeUnretainedValue() else {

@@ -50,7 +50,7 @@ package func dispatch_workloop_set_qos_class_floor(
   workloop(loop, name).setFloor(qos(qosClass, relativePriority, name), name)
 }
 
-/// No effect beyond the checks: Linux limits groups of processes, not single threads.
+/// No effect beyond the checks: Linux limits the processor time of control groups, not of queues.
 @c(dispatch_workloop_set_cpupercent)
 package func dispatch_workloop_set_cpupercent(
   _ loop: UnsafeMutableRawPointer?, _ percent: UInt8, _ refillMilliseconds: UInt32
