@@ -1,5 +1,5 @@
-// What Swift cannot express: initial-exec thread-local storage, a trap, a spin hint, and system calls and constants
-// that the Glibc module lacks. No logic lives here.
+// What Swift cannot express: initial-exec thread-local storage, a trap, a spin hint, a signal handler, and system calls
+// and constants that the Glibc module lacks.
 
 #ifndef CCONCOURSE_H
 #define CCONCOURSE_H
@@ -54,7 +54,8 @@ enum {
   CONCOURSE_EXIT_PAST = 2,
 };
 
-/// Where the program has ConcourseEvents: makes what that module makes on first use, and stores its `EventDriver`.
+/// Defined by ConcourseEvents: makes what that module makes on first use, and stores its `EventDriver`. NULL in a
+/// program without that module.
 extern void concourse_make_event_driver(void *_Nonnull driver) __attribute__((weak));
 
 /// Calls `concourse_make_event_driver` if the program has it.
@@ -124,8 +125,8 @@ int concourse_set_slice(uint64_t nanoseconds);
 /// Processors in the calling thread's affinity mask; at least 1.
 int concourse_affinity_count(void);
 
-/// Starts a detached thread with all signals blocked except the synchronous faults, SIGPIPE, SIGPROF and SIGSYS.
-/// Returns 0 or the errno.
+/// Starts a detached thread. Returns 0 or the errno. The thread blocks all signals except those of
+/// `concourse_signal_allow`, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGABRT, SIGPIPE, SIGPROF and SIGSYS.
 int concourse_spawn(void *_Nullable (*_Nonnull entry)(void *_Nullable), void *_Nullable argument);
 
 /// Runs `child` in the child after every fork. Returns 0 or the errno.
@@ -172,7 +173,8 @@ int concourse_epoll_wait(int epoll, struct concourse_event *_Nonnull events, int
 
 /// A non-blocking timerfd on CLOCK_REALTIME if `wall`, else on CLOCK_MONOTONIC; or -errno.
 int concourse_timerfd_create(bool wall);
-/// Arms a timerfd for an absolute time; 0 disarms it. A wall timer also fires when the clock is set.
+/// Arms a timerfd for an absolute time; 0 disarms it. A wall timer also fires when the clock is set. Returns 0 or the
+/// errno.
 int concourse_timerfd_arm(int descriptor, bool wall, uint64_t nanoseconds);
 
 /// Installs a handler that counts deliveries of a signal and then calls the previous handler. Returns 0 or -errno.

@@ -1,5 +1,5 @@
-// The kernel's submission and completion rings (io_uring) by raw system calls, as far as reading and writing files
-// needs them. No logic and no lock: the caller admits one thread at a time.
+// The kernel's submission and completion rings (io_uring) by raw system calls, for reading and writing files. No
+// locks: the caller serializes the calls for a ring.
 
 #ifndef CONCOURSE_RING_H
 #define CONCOURSE_RING_H
