@@ -9,8 +9,8 @@
   extension ConcourseRuntime.DispatchQueue {
     /// This queue as the toolchain's `DispatchQueue`, for interfaces of Foundation and other modules.
     ///
-    /// Each call makes a new object, which stands for this queue and keeps it alive. O(1). Not available if the package
-    /// trait `WholeProcess` is off.
+    /// The object stands for this queue and keeps it alive. Another call may return another object. O(1). Not
+    /// available if the package trait `WholeProcess` is off.
     public final var bridged: Dispatch.DispatchQueue {
       if self === ConcourseRuntime.DispatchQueue.main { return Dispatch.DispatchQueue.main }
       return QueueBridge.adopting(self) { Dispatch.DispatchQueue(label: "") }
@@ -18,9 +18,9 @@
 
     /// The queue behind an object of the toolchain's module.
     ///
-    /// A queue always yields the same object. O(1).
-    /// - Parameter queue: A queue of the toolchain's module. Traps if another runtime made it, for example a library
-    ///   that was loaded with its own.
+    /// All objects for one queue yield the same result. O(1). Traps if the queue belongs to another runtime, for
+    /// example to a library that brought its own libdispatch.
+    /// - Parameter queue: A queue of the toolchain's module.
     public static func bridging(_ queue: Dispatch.DispatchQueue) -> ConcourseRuntime.DispatchQueue {
       QueueBridge.queue { _ = queue.label }
     }

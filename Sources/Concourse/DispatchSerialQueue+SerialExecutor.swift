@@ -14,7 +14,7 @@ public import ConcourseEvents
 /// **Isolation** follows the queue hierarchy. All queues below one serial queue exclude one another, so code that holds
 /// the topmost queue is isolated to the actors on all of them. `assumeIsolated` and `preconditionIsolated` succeed in
 /// every item that excludes the actor's jobs, however it was submitted, and in code that such an item runs with `sync`;
-/// elsewhere they trap. The target of an inactive queue may still be set and takes effect from then on.
+/// elsewhere they trap. If an inactive queue gets another target, its isolation follows the new target from then on.
 extension _DispatchSerialExecutorQueue: SerialExecutor {
   /// `enqueue` for actors on this queue. Called by Swift's runtime.
   @_documentation(visibility: internal)
