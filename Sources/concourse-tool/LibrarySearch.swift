@@ -72,7 +72,7 @@ struct LibrarySearch {
     guard !name.utf8.contains(UInt8(ascii: "/")) else { return expanded(name, of: image) }
     var directories: [String] = []
     if image.runpath.isEmpty {
-      // DT_RPATH also applies to the dependencies of libraries.
+      // The DT_RPATH of an object also applies to the dependencies of its libraries.
       var ancestorIndex: Int? = index
       while let current = ancestorIndex {
         let ancestor = loaded[current].image
