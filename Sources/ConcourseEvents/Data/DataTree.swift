@@ -118,7 +118,7 @@ final class DataTree: DataObject, @unchecked Sendable {  // SAFETY: as for `Data
 // MARK: - Joining and appending
 //
 // Nodes are changed in place when one reference is left. Reference counts order the changes after what other threads
-// did through their references; the thread sanitizer does not see the counts, so it is told to overlook these changes.
+// did through their references. The thread sanitizer does not see reference counts, so its checks are off here.
 
 extension DataObject {
   /// The bytes of `first` followed by those of `second`, without copying any. O(log n) in the number of
