@@ -39,7 +39,7 @@ package class DataObject: DispatchObject, @unchecked Sendable {
   final var region: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 }
 
-/// A part of one buffer: what subranges are.
+/// A part of one buffer, such as a subrange.
 final class DataView: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObject`.
   let owner: DataBuffer
 

@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// The pieces of one tree node, in order. They lie in plain memory; a copy of it counts the references once more.
+/// The pieces of one tree node, in order. They are in plain memory; copying it retains each owner once more.
 struct DataPieces: ~Copyable {
-  /// A piece in that memory. References are counted by hand, so that pieces move as plain memory.
+  /// A piece in that memory. References are counted explicitly, so that pieces can be moved as plain memory.
   struct Slot {
     /// The object that keeps the bytes.
     // SAFETY: valid while the node has the piece, which counts as one reference.
@@ -19,7 +19,7 @@ struct DataPieces: ~Copyable {
     }
   }
 
-  // SAFETY: memory of the row's own; the first `count` slots are initialized.
+  // SAFETY: memory that only this value uses; the first `count` slots are initialized.
   private var slots: UnsafeMutablePointer<Slot>
   private var room: Int
   private(set) var count: Int
@@ -71,7 +71,7 @@ struct DataPieces: ~Copyable {
   /// A piece, with a reference of its own.
   subscript(_ index: Int) -> DataPiece { slot(index).piece }
 
-  /// A piece without a reference of its own: valid as long as the node has it.
+  /// A piece that is not retained: valid as long as the node has it.
   @inline(__always)
   func slot(_ index: Int) -> Slot {
     precondition(index < count)
@@ -84,7 +84,7 @@ struct DataPieces: ~Copyable {
     @inline(__always) get { UnsafeBufferPointer(start: slots, count: count) }
   }
 
-  /// How many bytes all pieces have.
+  /// How many bytes all pieces have together.
   var size: Int {
     var size = 0
     for index in 0..<count { size += slots[index].count }
@@ -129,10 +129,10 @@ struct DataPieces: ~Copyable {
   /// Makes a piece longer or shorter.
   mutating func setCount(_ count: Int, at index: Int) { slots[index].count = count }
 
-  /// The node that a piece is, replaced by a copy if others have it too.
+  /// The child node at `index`, replaced by a copy if other trees share it.
   mutating func ownNode(at index: Int) -> DataTree {
     precondition(index < count)
-    // SAFETY: the row's own reference is taken out, and put in again, or its replacement.
+    // SAFETY: the slot's reference is taken out; it, or its replacement, is put in again.
     var owner = slots[index].owner.takeRetainedValue()
     if !isKnownUniquelyReferenced(&owner) { owner = owner.asTree.copy() }
     slots[index].owner = .passRetained(owner)

@@ -93,7 +93,7 @@ struct DataWriter: ~Copyable {
   private var buffer: UnsafeMutablePointer<UInt8>?
   private var used = 0
   private var capacity = 0
-  /// Whether the system had no memory; what is written then is dropped.
+  /// Whether the system had no memory; everything written after that is dropped.
   private(set) var hasFailed = false
 
   /// - Parameter estimate: about how many bytes will be written.

@@ -4,7 +4,7 @@ internal import CConcourse
 /// and each piece has its length. Trees share nodes.
 ///
 /// The depth grows with the logarithm of the number of regions: 7 levels for 2 million regions, and never more than 21.
-/// So recursion over levels needs little stack, also in the release of a tree.
+/// So recursion over levels needs little stack, even when a tree is released.
 final class DataTree: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObject`; atomics.
   /// The most pieces that a node keeps, and the fewest for all but a root.
   static var most: Int { 16 }

@@ -191,7 +191,7 @@ struct UTF16Reader: TextReader {
 /// Writes the scalars of a text in one encoding.
 protocol TextWriter: ~Copyable {
   mutating func write(_ scalar: UInt32)
-  /// Whether the system had no memory; what is written then is dropped.
+  /// Whether the system had no memory; everything written after that is dropped.
   var hasFailed: Bool { get }
   /// The text; nil when the system had no memory for it.
   consuming func finish() -> DataObject?

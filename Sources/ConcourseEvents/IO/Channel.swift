@@ -1,10 +1,11 @@
 internal import Glibc
 
-/// A channel without the object that clients hold: operations and the cleanup handler may outlive that.
+/// A channel apart from the object that clients hold, `DispatchIO`: operations and the cleanup handler may outlive that
+/// object.
 final class Channel {
   typealias CleanupHandler = (_ error: Int32) -> Void
 
-  /// How often handlers are called although there may be little to deliver.
+  /// How often handlers are called even if there is little to deliver.
   struct Pacing {
     /// Nanoseconds.
     let interval: UInt64
@@ -45,7 +46,7 @@ final class Channel {
     return (Channel(type, base: max(0, position), queue, cleanup), Int32(max(0, -position)))
   }
 
-  /// Calls the cleanup handler, the first time.
+  /// Calls the cleanup handler, unless it has been called.
   func runCleanup(_ error: Int32) {
     let handler = lock.withLock { () -> CleanupHandler? in
       defer { cleanup = nil }
@@ -54,7 +55,7 @@ final class Channel {
     handler?(error)
   }
 
-  /// Keeps the context's finalizer until no handler can be called any more.
+  /// Delays the context's finalizer until no handler can be called any more.
   func keep(_ extras: ObjectExtras) { lock.withLock { self.extras = extras } }
 
   var marks: WaterMarks { lock.withLock { currentMarks } }
@@ -71,7 +72,7 @@ final class Channel {
   var queue: DispatchQueue {
     get { lock.withLock { currentQueue } }
     set {
-      // Released without the lock: the former queue may be the last to keep a client's objects.
+      // Release the former queue outside the lock: that may release a client's objects.
       let former = lock.withLock { () -> DispatchQueue in
         defer { currentQueue = newValue }
         return currentQueue
@@ -81,14 +82,14 @@ final class Channel {
   }
 }
 
-// SAFETY: see the guards above; the client answers for its cleanup handler.
+// SAFETY: see the guards above; the client is responsible for its cleanup handler.
 extension Channel: @unchecked Sendable {}
 
 /// Whether a channel takes operations.
 struct ChannelState {
   private enum Phase {
     case open
-    /// The channel could not be made; the cleanup handler has been told.
+    /// The channel could not be made; the cleanup handler gets the errno.
     case failed(Int32)
     case closed
   }
@@ -148,12 +149,12 @@ struct ChannelState {
   }
 }
 
-/// The least and the most bytes that one intermediate call of a handler is given.
+/// The fewest and the most bytes that an intermediate call of a handler gets.
 struct WaterMarks: Equatable {
   private(set) var low = 1 << 20
   private(set) var high = Int.max
 
-  /// Setting one mark moves the other if they would cross. Negative numbers stand for no limit.
+  /// Setting one mark moves the other if they would cross. A negative number means no limit.
   mutating func setLow(_ value: Int) {
     low = value < 0 ? .max : max(1, value)
     high = max(high, low)

@@ -1,9 +1,9 @@
 internal import CConcourse
 internal import Glibc
 
-/// The party that gets the result of a request to the ring.
+/// Receives the result of a request to the ring.
 protocol RingClient: AnyObject, Sendable {
-  /// The request has been carried out. Called once for a request, on a thread that polls, with no lock held.
+  /// The request has been carried out. Called once per request, on a thread that polls, with no lock held.
   /// - Parameter result: the count of bytes, or the errno negated.
   func ringDidComplete(_ result: Int)
 }
@@ -14,9 +14,9 @@ protocol RingClient: AnyObject, Sendable {
 /// client keeps it.
 final class CompletionRing {
   enum Submission {
-    /// The client is told later.
+    /// The client gets the result later.
     case accepted
-    /// There is no room, or the kernel took no request: use another way.
+    /// There is no room, or the kernel did not take the request: the caller makes the transfer itself.
     case refused
   }
 
@@ -42,7 +42,7 @@ final class CompletionRing {
 
   /// Hands the kernel a request.
   /// - Parameters:
-  ///   - bytes: what to write, or where to read to; valid until the client is told.
+  ///   - bytes: what to write, or where to read to; valid until the client has the result.
   ///   - offset: the place in the file, or `Transfer.filePosition`.
   func submit(
     write: Bool, _ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int, offset: Int,

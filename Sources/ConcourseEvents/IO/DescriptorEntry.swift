@@ -65,7 +65,7 @@ final class DescriptorEntry {
     lock.withLock { state.origin(besides: channel) }
   }
 
-  /// The descriptor as clients see it: -1 if there is none. A barrier opens the file.
+  /// The descriptor as clients see it: -1 if there is none. A call from a barrier opens the file.
   func descriptor(for channel: Channel) -> Int32 {
     switch lock.withLock({ state.descriptor(for: channel, on: CurrentThread.id) }) {
     case .known(let descriptor): descriptor

@@ -18,7 +18,7 @@ struct DescriptorState {
   struct Barrier {
     let queue: DispatchQueue
     let body: () -> Void
-    /// What a C program's barrier uses may have been released by its owner.
+    /// Retained for the body: a C program may have released the channel that its barrier uses.
     let object: DispatchIO
   }
 
@@ -163,7 +163,7 @@ struct DescriptorState {
     case open(UnopenedFile)
   }
 
-  /// The descriptor as clients see it: -1 if there is none. A barrier opens the file.
+  /// The descriptor as clients see it: -1 if there is none. A call from a barrier opens the file.
   mutating func descriptor(for channel: Channel, on thread: UInt32) -> Access {
     if channel.state.isClosed { return .known(-1) }
     switch stage {
@@ -290,7 +290,7 @@ struct DescriptorState {
   }
 
   private mutating func submitStep(of operation: IOOperation) {
-    // A queue that a worker makes runnable is that worker's next item; an item of a global queue is not.
+    // A worker next runs the queue that it has made runnable. An item of a global queue would wait behind others.
     if operation.state.hasFollowed && operation.stepQueue == nil {
       operation.stepQueue = DispatchQueue(label: "DispatchIO", target: Runtime.globalQueue(operation.level))
     }
@@ -312,7 +312,7 @@ struct DescriptorState {
   }
 }
 
-/// One read or write of a channel. Its `DescriptorState` alone reads and changes the variables.
+/// One read or write of a channel. Only its `DescriptorState` reads and changes the variables.
 final class IOOperation {
   typealias Handler = (_ isLast: Bool, _ data: DispatchData?, _ error: Int32) -> Void
 

@@ -5,7 +5,7 @@ public import Glibc
 /// A **stream** channel reads and writes at the file's own position, one operation after another in each
 /// direction. A **random** channel reads and writes at given offsets, several operations side by side.
 /// A descriptor belongs to its channels: they may make it non-blocking, and other code should not read, write or
-/// close it. When the last channel on it has closed and its operations have ended, the descriptor is made as it was,
+/// close it. When the last channel on it has closed and its operations have ended, the descriptor's flags are restored
 /// and the cleanup handlers run. Releasing a channel closes it. All calls may be made from any thread. Lengths,
 /// offsets and marks are in bytes.
 ///
@@ -232,13 +232,13 @@ extension DispatchIO {
   /// the path is opened. Matching C function: `dispatch_io_get_descriptor`.
   public var fileDescriptor: Int32 { entry.descriptor(for: channel) }
 
-  /// Sets the most bytes that one call of a handler is given; unlimited at first. Lowers the low-water mark if need be.
+  /// Sets the most bytes that one call of a handler gets; unlimited at first. Lowers the low-water mark if necessary.
   /// For operations submitted from now on. Matching C function: `dispatch_io_set_high_water`.
   /// - Parameter highWater: at least 1; a negative number for no limit.
   public func setLimit(highWater: Int) { channel.changeMarks { $0.setHigh(highWater) } }
 
-  /// Sets the least bytes that a call of a handler is given, except in the last call and at a strict interval; 1 MiB at
-  /// first. Raises the high-water mark if need be. For operations submitted from now on. Matching C function:
+  /// Sets the fewest bytes that a call of a handler gets, except in the last call and at a strict interval; 1 MiB at
+  /// first. Raises the high-water mark if necessary. For operations submitted from now on. Matching C function:
   /// `dispatch_io_set_low_water`.
   /// - Parameter lowWater: `Int.max` or a negative number for a single call at the end.
   public func setLimit(lowWater: Int) { channel.changeMarks { $0.setLow(lowWater) } }
@@ -317,7 +317,7 @@ extension DispatchIO {
   public enum FileBackend: Sendable {
     /// Through the kernel's submission and completion rings, `io_uring`.
     case ring
-    /// By pool threads that wait in the call.
+    /// By pool threads that block in the call.
     case threads
   }
 

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A descriptor that channels work with: how it is taken over and given back.
+/// A descriptor that channels use. Channels take it over and give it back.
 struct OpenFile {
   /// How to wait for it.
   enum Road {
@@ -12,7 +12,7 @@ struct OpenFile {
 
   let descriptor: Int32
   let road: Road
-  /// Whether a channel opened it, and so closes it.
+  /// Whether a channel opened it, and therefore closes it.
   let isOwn: Bool
   /// Whether it was blocking before.
   private let wasBlocking: Bool
@@ -32,7 +32,7 @@ struct OpenFile {
     var wasBlocking = false
     if road == .readiness {
       let flags = System.flags(of: descriptor)
-      // If that fails, calls may block a worker; the client notices nothing.
+      // If that fails, calls may block a worker; the operations work all the same.
       if flags >= 0 && flags & Int(O_NONBLOCK) == 0 {
         wasBlocking = System.setFlags(of: descriptor, to: Int32(flags) | O_NONBLOCK) >= 0
       }
@@ -40,7 +40,7 @@ struct OpenFile {
     return (OpenFile(descriptor: descriptor, road: road, isOwn: isOwn, wasBlocking: wasBlocking), 0)
   }
 
-  /// Closes an own descriptor, and makes another's as it was.
+  /// Closes a descriptor that a channel opened. Makes a client's descriptor blocking again if it was.
   func giveBack() {
     if isOwn {
       if System.close(descriptor) == -Int(EBADF) {

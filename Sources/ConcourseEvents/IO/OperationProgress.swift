@@ -1,5 +1,5 @@
-/// How far one operation has come, and what its handler is given: everything that the length, the water marks, the
-/// interval and the end decide.
+/// The progress of one operation, and what its handler gets. The length, the water marks, the interval and the end
+/// decide that.
 struct OperationProgress {
   /// One call of the handler.
   struct Delivery {
@@ -16,7 +16,7 @@ struct OperationProgress {
   enum Manner {
     /// As data arrives, by the water marks.
     case pieces
-    /// One time, at the end, or when data has arrived and more would need waiting.
+    /// Once: at the end, or when data has arrived and no more is ready.
     case once
   }
 

@@ -44,9 +44,9 @@ struct OperationState {
     enum Next {
       /// Nothing now: an event, a timer or the handler continues the operation, or it has ended.
       case wait
-      /// Make this transfer in the present step.
+      /// Make this transfer in the current step.
       case transfer(Transfer)
-      /// Arm the watch in the present step, then call `didArm`.
+      /// Arm the watch in the current step, then call `didArm`.
       case arm
       /// Submit a step.
       case step
@@ -85,7 +85,7 @@ struct OperationState {
   private var phase = Phase.waiting
   private var isStopped = false
   private var transfersLeft = 0
-  /// How many bytes the present transfer is for.
+  /// How many bytes the current transfer asks for.
   private var asked = 0
   /// How many attempts in a row found nothing.
   private var vainAttempts = 0
@@ -93,7 +93,7 @@ struct OperationState {
 
   /// Deliveries whose handler call has not begun.
   private var outbox = Fifo<OperationProgress.Delivery>()
-  /// The bytes in the outbox and with the handler that nothing else would hold.
+  /// The bytes in the outbox and in the running handler call, except those that the client holds anyway.
   private var outboxBytes = 0
   private var bytesWithHandler = 0
 
@@ -158,7 +158,7 @@ struct OperationState {
     }
   }
 
-  /// How much memory a delivery holds that nothing else does: a write's data is the client's.
+  /// The memory that only the delivery holds. The data of a write belongs to the client.
   private func cost(_ delivery: OperationProgress.Delivery) -> Int {
     switch progress.direction {
     case .read: delivery.data?.count ?? 0
@@ -194,7 +194,7 @@ struct OperationState {
     return Actions(next: .transfer(Transfer(count: count, offset: offset, data: data)))
   }
 
-  /// Where the next transfer takes place; nil for a place that no file has.
+  /// The offset of the next transfer; nil if no file has that offset.
   private var nextOffset: Int? {
     switch type {
     case .stream: return Transfer.filePosition

@@ -11,7 +11,7 @@ struct Transfer {
     case failure(Int32)
   }
 
-  /// Stands for the file's own position, which then moves.
+  /// The offset that means the file's own position, which the transfer then moves.
   static let filePosition = -1
 
   /// The most bytes to move.
@@ -27,7 +27,7 @@ struct Transfer {
   private static let largestWrite = 4 << 20
 
   /// Moves bytes with one system call.
-  /// - Returns: nil if the ring has taken the request; it tells `client` later.
+  /// - Returns: nil if the ring has accepted the request; `client` then gets the outcome.
   func perform(on file: OpenFile, for client: some TransferClient) -> Outcome? {
     if let data { return write(data, to: file, client) }
     switch file.road {
@@ -103,7 +103,7 @@ struct Transfer {
   }
 }
 
-/// The party that is told what the ring has done.
+/// Receives the outcome of a request to the ring.
 protocol TransferClient: AnyObject, Sendable {
   /// Called on a thread that polls, with no lock held.
   func ringDidTransfer(_ outcome: Transfer.Outcome)
@@ -139,7 +139,7 @@ enum FilePolicy: UInt8 {
 extension Transfer.Outcome {
   /// The outcome of a write with this result.
   static func wrote(result: Int) -> Self {
-    // A file that takes nothing and names no reason is tried again later.
+    // A write of no bytes without an error is retried later.
     if result == 0 { return .wouldBlock }
     return result > 0 ? .wrote(result) : .failed(Int32(-result))
   }
@@ -149,7 +149,8 @@ extension Transfer.Outcome {
   }
 }
 
-/// A request to the ring, and the memory that it lends the kernel. The ring keeps it until it is carried out.
+/// A request to the ring, and the memory that it lends the kernel. The ring retains it until the kernel has carried it
+/// out.
 private final class RingRequest: RingClient {
   enum Loan {
     case read(ReadBuffer)
@@ -165,7 +166,7 @@ private final class RingRequest: RingClient {
   }
 
   func ringDidComplete(_ result: Int) {
-    // Interrupted, or cancelled because the thread that submitted it has ended: it is made again.
+    // Interrupted, or cancelled because the submitting thread has ended: the operation retries.
     let isToRepeat = result == -Int(EINTR) || result == -Int(ECANCELED)
     let result = isToRepeat ? -Int(EAGAIN) : result
     switch loan {
@@ -189,7 +190,7 @@ struct ReadBuffer: @unchecked Sendable {
   static let large = 1 << 20
   /// …and from a pipe or socket.
   static let small = 64 << 10
-  /// A request for at least this much gets a large buffer, and at least this much in one is not copied out of it.
+  /// A request for at least this much gets a large buffer. Data of at least this much stays in it; less is copied out.
   private static let worthLarge = large / 4
 
   let memory: UnsafeMutableRawPointer
@@ -207,7 +208,7 @@ struct ReadBuffer: @unchecked Sendable {
     return ReadBuffer(memory: memory, capacity: wanted, isLarge: false)
   }
 
-  /// The outcome of a read with this result. The buffer is used up.
+  /// The outcome of a read with this result. Consumes the buffer.
   func outcome(of result: Int) -> Transfer.Outcome {
     if result > 0 { return .read(data(result)) }
     if isLarge { LargeBuffers.put(memory) } else { free(memory) }
@@ -247,7 +248,7 @@ private final class LargeDataBuffer: DataBuffer, @unchecked Sendable {
 
 /// The large buffers that are not in use.
 private enum LargeBuffers {
-  /// How many are kept: what a reader and a handler of the same speed have under way.
+  /// How many are kept: as many as a reader and an equally fast handler use at a time.
   private static let limit = 8
   private static let lock = Lock(.largeBuffers)
   // SAFETY: GUARDED BY `lock`.
