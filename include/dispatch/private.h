@@ -42,7 +42,8 @@ DISPATCH_EXPORT void dispatch_atfork_child(void);
 
 // --- Queues ---
 
-// Flag for `dispatch_get_global_queue`: each item gets a thread, however many are busy.
+// Flag for `dispatch_get_global_queue`: a global queue with another label. It shares the pool's threads; on other
+// libraries each of its items gets a thread, however many are busy.
 #define DISPATCH_QUEUE_OVERCOMMIT 0x2ull
 #define DISPATCH_QUEUE_PRIORITY_NON_INTERACTIVE INT8_MIN
 #define DISPATCH_QUEUE_WIDTH_ACTIVE_CPUS -1

@@ -70,8 +70,8 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_sync_f(dispatch_queue_t queue, void *_Nullable context, dispatch_function_t work);
 
 #ifdef __BLOCKS__
-// Like `dispatch_sync`, but honours the queue's attributes. The item runs on the thread that is draining the queue, or
-// on the calling thread if there is none. The only way to wait for an item on a workloop.
+// Like `dispatch_sync`, but the item runs on the thread that is draining the queue, or on the calling thread if no
+// thread is. The only way to wait for an item on a workloop.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_async_and_wait(dispatch_queue_t queue, DISPATCH_NOESCAPE dispatch_block_t block);
 #endif
@@ -90,7 +90,8 @@ DISPATCH_EXPORT DISPATCH_NONNULL1 DISPATCH_NONNULL3 DISPATCH_NOTHROW void
 dispatch_barrier_async_f(dispatch_queue_t queue, void *_Nullable context, dispatch_function_t work);
 
 #ifdef __BLOCKS__
-// Like `dispatch_sync`, but alone on a concurrent queue. Deadlocks if called from an ordinary item of that queue.
+// Like `dispatch_sync`, but alone on a concurrent queue. Traps if called from any item of that queue; other libraries
+// may deadlock.
 DISPATCH_EXPORT DISPATCH_NONNULL_ALL DISPATCH_NOTHROW void
 dispatch_barrier_sync(dispatch_queue_t queue, DISPATCH_NOESCAPE dispatch_block_t block);
 #endif
@@ -231,8 +232,8 @@ DISPATCH_EXPORT DISPATCH_WARN_RESULT DISPATCH_NOTHROW dispatch_queue_t
 dispatch_get_current_queue(void);
 
 // Sets the target, or the default target for NULL. The target runs a queue's items, a source's handlers, a channel's
-// I/O, and the finalizers of other objects. Takes effect at once on an inactive object, and between two items of a
-// queue from `dispatch_queue_create`. Traps for queues with a fixed target.
+// barriers, and the finalizers of all objects except channels and data. Takes effect at once on an inactive object, and
+// between two items of a queue from `dispatch_queue_create`. Traps for queues with a fixed target.
 DISPATCH_EXPORT DISPATCH_NOTHROW void
 dispatch_set_target_queue(dispatch_object_t object, dispatch_queue_t _Nullable queue);
 
