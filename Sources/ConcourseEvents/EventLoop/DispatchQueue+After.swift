@@ -45,8 +45,8 @@ extension DispatchQueue {
     schedule(consume work, Deadline(wallDeadline), qos, flags)
   }
 
-  /// Submits a work item once `deadline` has come. Cancelling the item calls the submission off. Matching C function:
-  /// `dispatch_after`.
+  /// Submits a work item once `deadline` has come. Cancelling the item ends the delay: the queue skips the item.
+  /// Matching C function: `dispatch_after`.
   public final func asyncAfter(deadline: DispatchTime, execute: DispatchWorkItem) {
     schedule(execute, Deadline(deadline))
   }
@@ -99,7 +99,7 @@ extension DispatchQueue {
       switch deadline {
       case .uptime(let time): EventLoop.timers.hasPassed(time, isWall: false)
       case .wall(let time): EventLoop.timers.hasPassed(time, isWall: true)
-      // There is no delay to call off.
+      // There is no delay to cancel.
       case .immediate, .never: true
       }
     if isDue {
@@ -111,7 +111,7 @@ extension DispatchQueue {
   }
 }
 
-/// A delayed submission of a work item. Cancelling the item calls it off.
+/// A delayed submission of a work item. Cancelling the item submits it at once, to be skipped.
 // SAFETY: everything is constant.
 final class DelayedItem: LoopTimer, DeferredSubmission, @unchecked Sendable {
   /// The node keeps the item alive until it is submitted, and no access follows. A reference here could make a polling

@@ -3,7 +3,8 @@ internal import Glibc
 
 /// All watched descriptors of the process.
 ///
-/// Lock order: the table's lock before a registration's. Events and `rearm` take only the registration's.
+/// Lock order: the table's lock before a registration's. Events and `rearm` find their registration under the table's
+/// lock, release it, and then take the registration's.
 final class WatchTable {
   private let lock = Lock(.watchTable)
   // GUARDED BY `lock`.

@@ -5,9 +5,9 @@ internal import Glibc
 /// It is a pure value: it knows neither descriptor, lock, timer nor thread. The `DescriptorEntry` owns it and carries
 /// out the actions that its transitions return.
 ///
-/// An operation advances in steps, items of a global queue. A step makes transfers, each one system call, until there
-/// is something to deliver or the descriptor runs dry. Steps of one operation never overlap, and no step waits: an
-/// operation whose descriptor is not ready is parked.
+/// An operation advances in steps: items of a global queue, or of a serial queue that targets it. A step makes
+/// transfers, each one system call, until there is something to deliver or the descriptor runs dry. Steps of one
+/// operation never overlap, and no step waits for readiness: an operation whose descriptor is not ready is parked.
 ///
 /// After a delivery the operation *follows* its handler: the next step starts when the handler returns, on the same
 /// worker, which finds its buffer in its processor's cache and wakes no other. Steps run beside a handler that was slow

@@ -4,11 +4,11 @@
 /// spends its quota early in each period and is stopped, with all its threads, for the rest of it: the
 /// whole program hiccups ten times a second. The pool is therefore no wider than the quota.
 ///
-/// A group cannot use more than the groups around it may, and orchestrators like to set the limit one or
-/// two levels up, so all ancestors that can be seen count.
+/// A group cannot use more than its ancestors, and orchestrators often set the limit one or two levels up. So all
+/// ancestors that can be seen count.
 enum CPUQuota {
   /// The quota as a number of processors; nil without a limit. A file that cannot be read or understood counts as
-  /// no limit: a pool that is too wide is slow for a while, one that is too narrow for ever.
+  /// no limit: a pool that is too wide is slow for a while; one that is too narrow stays slow.
   ///
   /// The tree is looked up afresh each time, because a process can be moved to another group. That costs
   /// two files of /proc and one or two small files per level.
