@@ -134,9 +134,13 @@ public class DispatchIO: DispatchObject {
     }
   }
 
-  /// Sets the queue that the channel's barriers run on. Matching C function: `dispatch_set_target_queue`.
+  /// Sets the queue that the channel's barriers and its finalizer run on.
+  /// Matching C function: `dispatch_set_target_queue`.
   /// - Parameter queue: the new target; nil means the default-QoS global queue.
-  public override func setTarget(queue: DispatchQueue?) { channel.queue = queue ?? .global() }
+  public override func setTarget(queue: DispatchQueue?) {
+    channel.queue = queue ?? .global()
+    objectExtras.setLastQueue(queue)
+  }
 
   /// As the failable initializer; traps for a path that is not absolute.
   @available(swift, obsoleted: 4)

@@ -10,6 +10,8 @@ typedef struct {
   event finalized;
   event started, may_end, handled;
   bool is_gone;
+  // The label of the queue on which the finalizer ran.
+  const char *place;
 } belongings;
 
 static void belongings_init(belongings *context) {
@@ -22,6 +24,7 @@ static void belongings_init(belongings *context) {
 
 static void finalize(void *argument) {
   belongings *context = argument;
+  context->place = dispatch_queue_get_label(DISPATCH_CURRENT_QUEUE_LABEL);
   __atomic_store_n(&context->is_gone, true, __ATOMIC_SEQ_CST);
   event_happens(&context->finalized);
 }
@@ -94,6 +97,7 @@ static void channel(dispatch_queue_t queue) {
   });
   dispatch_set_context(channel, &context);
   dispatch_set_finalizer_f(channel, finalize);
+  dispatch_set_target_queue(channel, queue);
   dispatch_io_read(channel, 0, 1, queue, ^(bool done, dispatch_data_t data, int error) {
     (void)data;
     check_equal(error, 0);
@@ -109,6 +113,7 @@ static void channel(dispatch_queue_t queue) {
   event_wait(&context.handled);
   event_wait(&context.started);
   event_wait(&context.finalized);
+  check_text(context.place, dispatch_queue_get_label(queue));
   dispatch_semaphore_wait(cleaned_up, DISPATCH_TIME_FOREVER);
   dispatch_release(cleaned_up);
   close(ends[0]);
