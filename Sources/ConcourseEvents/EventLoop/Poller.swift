@@ -99,7 +99,7 @@ struct Poller {
     case Index.interrupter: .interrupted
     default:
       .file(
-        index: Int(truncatingIfNeeded: event.token & 0xFFFF_FFFF),
+        index: Int(UInt32(truncatingIfNeeded: event.token)),
         generation: UInt32(event.token >> 32), Readiness(rawValue: event.ready))
     }
   }

@@ -149,7 +149,7 @@ extension DispatchSource {
     unsafeDowncast(core.backend, to: TimerBackend.self).program(
       TimerSchedule(
         start: start, now: Clock.uptime(), interval: interval > UInt64(Int64.max) ? nil : interval,
-        leeway: min(leeway, 60_000_000_000)))
+        leeway: leeway))
   }
 
   /// Merges a value into a user data source. A merged value of zero calls no handler. Traps on any other source.

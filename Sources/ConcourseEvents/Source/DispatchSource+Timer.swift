@@ -178,7 +178,7 @@ extension DispatchSourceTimer {
     backend.program(
       TimerSchedule(
         start: start, now: Clock.uptime(), interval: nanoseconds == .max ? nil : nanoseconds,
-        leeway: min(allowed, 60_000_000_000)))
+        leeway: allowed))
   }
 }
 
@@ -229,6 +229,9 @@ struct TimerSchedule: Equatable {
   let clock: TimerWindow.Clock
   private var hasEnded = false
 
+  /// A minute, in nanoseconds. A longer leeway counts as this.
+  private static let longestLeeway: UInt64 = 60_000_000_000
+
   /// Never fires.
   static var disarmed: TimerSchedule { TimerSchedule(start: .never, now: 0, interval: nil, leeway: 0) }
 
@@ -243,8 +246,8 @@ struct TimerSchedule: Equatable {
     case .wall(let time): (clock, next) = (.wall, time)
     }
     period = interval.map { max($0, 1) } ?? 0
-    self.leeway = leeway
-    laterLeeway = period > 0 ? min(leeway, period / 2) : leeway
+    self.leeway = min(leeway, Self.longestLeeway)
+    laterLeeway = period > 0 ? min(self.leeway, period / 2) : self.leeway
   }
 
   /// When the event loop should fire the timer, or never.

@@ -14,12 +14,22 @@ struct BandCounters: ~Copyable {
 
   private let word = Atomic<UInt64>(0)
 
+  /// The lowest bit of each count.
+  private enum Shift {
+    static let active = 0
+    static let searching = 16
+    static let parked = 32
+    static let threads = 48
+  }
+
   struct Snapshot {
     let bits: UInt64
-    var active: Int { Int(bits & 0xFFFF) }
-    var searching: Int { Int(bits >> 16 & 0xFFFF) }
-    var parked: Int { Int(bits >> 32 & 0xFFFF) }
-    var threads: Int { Int(bits >> 48) }
+    var active: Int { count(at: Shift.active) }
+    var searching: Int { count(at: Shift.searching) }
+    var parked: Int { count(at: Shift.parked) }
+    var threads: Int { count(at: Shift.threads) }
+
+    private func count(at shift: Int) -> Int { Int(UInt16(truncatingIfNeeded: bits >> shift)) }
   }
 
   /// A change of several counts at once.
@@ -28,7 +38,8 @@ struct BandCounters: ~Copyable {
     init(active: Int = 0, searching: Int = 0, parked: Int = 0, threads: Int = 0) {
       // Two's complement carries between the fields cancel out as long as no field goes below zero.
       difference = UInt64(
-        bitPattern: Int64(active) &+ Int64(searching) << 16 &+ Int64(parked) << 32 &+ Int64(threads) << 48)
+        bitPattern: Int64(active) << Shift.active &+ Int64(searching) << Shift.searching
+          &+ Int64(parked) << Shift.parked &+ Int64(threads) << Shift.threads)
     }
   }
 

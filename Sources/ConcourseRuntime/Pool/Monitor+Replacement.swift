@@ -4,6 +4,10 @@ extension Monitor {
   private static let overrun = 100
   /// The number of looks without a newly stuck worker after which the allowance shrinks.
   private static let calm = 4
+  /// Reading a thread's state costs a few system calls: after two looks without progress only every so many looks.
+  private static let looksBetweenReads = 8
+  /// Where the state cannot be read, a worker counts as asleep every so many looks without progress.
+  private static let looksUntilAssumedAsleep = 16
 
   /// One look at a band: moves queues that busy workers keep, and replaces workers that are stuck.
   ///
@@ -79,11 +83,10 @@ extension Monitor {
   private func isAsleep(_ worker: WorkerPointer) -> Bool {
     // ORDERING: relaxed; the monitor's own.
     let looks = worker.pointee.looksWithoutProgress.load(ordering: .relaxed)
-    // Reading a thread's state costs a few system calls: at first at each look, then at every eighth.
-    guard looks <= 2 || looks % 8 == 0 else { return false }
+    guard looks <= 2 || looks % Self.looksBetweenReads == 0 else { return false }
     // ORDERING: relaxed; 0 until the thread has started.
     let thread = worker.pointee.thread.load(ordering: .relaxed)
-    return thread != 0 && SystemThread.isAsleep(thread) ?? (looks % 16 == 0)
+    return thread != 0 && SystemThread.isAsleep(thread) ?? (looks % Self.looksUntilAssumedAsleep == 0)
   }
 
   /// Gives up one of the active workers if all of them compute and none has completed an entry for long.

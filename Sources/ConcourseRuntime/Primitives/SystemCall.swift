@@ -2,7 +2,8 @@ internal import Glibc
 
 /// Names for thread creation and for the system calls of ConcourseEvents that can fail for want of resources or in a
 /// sandbox, so that tests can refuse them (`SystemScript`).
-package enum SystemCall: UInt8, CaseIterable {
+@usableFromInline
+package enum SystemCall: UInt8, CaseIterable, Sendable {
   case epollCreate, epollControl, epollWait, poll
   case timerCreate, timerSet, eventCreate
   case inotifyCreate, inotifyAdd, inotifyRemove
@@ -16,17 +17,21 @@ package enum SystemCall: UInt8, CaseIterable {
 }
 
 /// ConcourseEvents enters the kernel only through this type.
+@usableFromInline
 package enum System {
   /// Makes a call, and repeats it if a signal interrupted it.
   /// - Parameter body: the call; returns its result, or the negated errno.
   /// - Returns: the result, or the negated errno; never `-EINTR`.
-  @inline(__always)
+  @inlinable @inline(__always)
   package static func call(_ which: SystemCall, _ body: () -> Int) -> Int {
     while true {
       let result = SystemScript.isActive ? SystemScript.run(which, body) : body()
-      if result != -Int(EINTR) { return result }
+      if result >= 0 || !wasInterrupted(result) { return result }
     }
   }
+
+  @usableFromInline
+  static func wasInterrupted(_ result: Int) -> Bool { result == -Int(EINTR) }
 
   /// Converts the result of a C library call for `call`.
   @inline(__always)
@@ -40,6 +45,7 @@ package enum System {
 /// Lets tests refuse system calls: a refused call fails without being made.
 ///
 /// Without refusals it costs one relaxed load for each system call.
+@usableFromInline
 package enum SystemScript {
   /// The plan for one kind of call.
   private struct Plan {
@@ -50,7 +56,7 @@ package enum SystemScript {
     let errno: Int32
   }
 
-  private static let active = Atomic<Bool>(false)
+  @usableFromInline static let active = Atomic<Bool>(false)
   private typealias State = (plans: [SystemCall: Plan], counts: [SystemCall: Int])
   // SAFETY: GUARDED BY `mutex`.
   nonisolated(unsafe) private static var state: State = ([:], [:])
@@ -68,7 +74,7 @@ package enum SystemScript {
     return body(&state)
   }
 
-  @inline(__always)
+  @inlinable @inline(__always)
   package static var isActive: Bool {
     // ORDERING: relaxed; a test sets its refusals before it starts the work that meets them.
     active.load(ordering: .relaxed)
@@ -91,7 +97,7 @@ package enum SystemScript {
   /// How often `call` has been made or refused since a script became active.
   static func count(_ call: SystemCall) -> Int { withState { $0.counts[call] ?? 0 } }
 
-  @inline(never)
+  @usableFromInline @inline(never)
   package static func run(_ call: SystemCall, _ body: () -> Int) -> Int {
     let refusal = withState { state -> Int32? in
       state.counts[call, default: 0] += 1

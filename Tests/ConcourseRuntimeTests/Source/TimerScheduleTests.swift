@@ -61,6 +61,11 @@ struct TimerScheduleTests {
     #expect(schedule.window == TimerWindow(clock: .uptime, earliest: 1100, latest: 1150))
   }
 
+  @Test("S92 a leeway of more than a minute is a minute")
+  func longLeeway() {
+    #expect(repeating(1000, 100, leeway: .max).window.latest == 1000 + 60_000_000_000)
+  }
+
   @Test("S93 an interval of 0 is a nanosecond")
   func zero() {
     var schedule = repeating(10, 0)
@@ -69,9 +74,9 @@ struct TimerScheduleTests {
 
   @Test("trap 12: times beyond the clock's end are never, not a trap")
   func overflow() {
-    var schedule = repeating(10, .max - 5, leeway: .max)
+    var schedule = repeating(.max - 5, 10, leeway: .max)
     #expect(schedule.window.latest == .max)
-    #expect(schedule.elapse(now: 11) == 1)
+    #expect(schedule.elapse(now: .max - 5) == 1)
     #expect(schedule.window.clock == .never)
   }
 }
