@@ -1,9 +1,9 @@
-/// What the user asked for.
+/// The command line, parsed.
 package struct Options: Sendable, Equatable {
   package var host = "127.0.0.1"
-  /// 0 lets the kernel choose. Without one, 8042, or another if that is taken.
+  /// 0 lets the kernel choose a port. Nil means 8042, or a free port if 8042 is taken.
   package var port: UInt16?
-  /// What "Le Internet" offers; nothing means the photos that come along.
+  /// The URLs that "Le Internet" offers. If empty, the sample photos.
   package var internet: [String] = []
 
   package enum Command: Sendable, Equatable {
@@ -11,10 +11,10 @@ package struct Options: Sendable, Equatable {
     case help
   }
 
-  /// A command line that makes no sense, and why.
+  /// Why the command line is invalid.
   package struct UsageError: Error, Equatable { package let message: String }
 
-  /// - Parameter arguments: without the program's name.
+  /// - Parameter arguments: the arguments without the program's name.
   package static func parse(_ arguments: [String]) throws(UsageError) -> Command {
     var options = Options()
     var rest = arguments[...]
@@ -42,14 +42,14 @@ package struct Options: Sendable, Equatable {
   package static let help = """
     usage: googlypuff [options]
 
-    A gallery of photos in the browser. Every face in a photo that is opened gets googly eyes.
+    A photo gallery in the browser. Open a photo, and every face has googly eyes.
 
-        --internet URL   a photo that "Le Internet" offers; as often as you like (three that come along)
-    -p, --port N         the port; 0 lets the kernel choose one (8042, or another if that is taken)
-        --host ADDRESS   where to listen (127.0.0.1, which only this machine can reach)
+        --internet URL   a photo that "Le Internet" offers; may be repeated (default: three sample photos)
+    -p, --port N         the port; 0 lets the kernel choose one (default: 8042, or a free one if 8042 is taken)
+        --host ADDRESS   the address to listen on (default: 127.0.0.1, which only this machine can reach)
     -h, --help           print this text
 
-    The photos are kept in a temporary directory, which Ctrl-C or SIGTERM removes.
+    Photos are kept in a temporary directory, which is removed when Ctrl-C or SIGTERM ends the program.
 
     """
 }

@@ -1,7 +1,7 @@
 import Concourse
 import Glibc
 
-/// The program: puts the parts together, and gives the main thread to the main queue.
+/// Runs the program: connects its parts, and hands the main thread over to the main queue.
 package func runProgram() -> Never {
   let options: Options
   do {
@@ -19,24 +19,25 @@ package func runProgram() -> Never {
     complain(obstacle)
     exit(1)
   }
-  // A client that has gone is an error number, no reason to die.
+  // Sending to a client that has gone must fail with an error, not end the program.
   signal(SIGPIPE, SIG_IGN)
   do {
     let listener = try listen(options)
     let store = try PictureStore()
-    let server = try serve(options, listener, store)
     let pressure = MemoryPressure { store.dropCache() }
     let signals = [SIGINT, SIGTERM].map { number in
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: .main)
       source.setEventHandler {
         store.close()
-        // Not `exit`: it would destroy OpenCV's variables under the threads that use them.
+        // Not `exit`: it would destroy OpenCV's globals while other threads use them.
         _exit(0)
       }
       source.activate()
       return source
     }
+    // After the signals: it prints the address, and from then on the files must not outlive the program.
+    let server = try serve(options, listener, store)
     withExtendedLifetime((server, pressure, signals)) { dispatchMain() }
   } catch let failure as Listener.Failure {
     complain(failure.message)
@@ -76,6 +77,6 @@ private func complain(_ message: String) { write("googlypuff: \(message)\n", to:
 
 private func write(_ text: String, to descriptor: Int32) {
   var text = text
-  // SAFETY: the buffer has as many bytes as it says. A partial write of a few lines is ignored.
+  // SAFETY: the buffer has `count` bytes. A failed write is ignored.
   _ = text.withUTF8 { Glibc.write(descriptor, $0.baseAddress, $0.count) }
 }

@@ -1,4 +1,4 @@
-"""An HTTP server whose answers depend on the path, and are mostly wrong."""
+"""An HTTP server that misbehaves as its path says."""
 
 import http.server
 import threading

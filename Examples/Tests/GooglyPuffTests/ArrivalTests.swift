@@ -1,4 +1,5 @@
 import Concourse
+import FoundationEssentials
 import Testing
 
 @testable import GooglyPuffKit
@@ -15,7 +16,7 @@ import Testing
       }
     }
     for _ in 1...3 { #expect(entered.comes()) }
-    // A fourth has time enough to come in, and does not.
+    // A fourth would enter within this time.
     #expect(entered.wait(timeout: .now() + .milliseconds(300)) == .timedOut)
     for _ in 4...500 {
       inside.removeFirst()
@@ -29,7 +30,7 @@ import Testing
     defer { store.close() }
     for id in 1...30 { try store.write([UInt8](repeating: UInt8(id), count: 1_000), .photo, of: id) }
     #expect(store.cachedBytes <= 10_000)
-    // What memory pressure does.
+    // As under memory pressure.
     store.dropCache()
     #expect(store.cachedBytes == 0)
     for id in 1...30 { #expect(store.read(.photo, of: id) == [UInt8](repeating: UInt8(id), count: 1_000)) }
@@ -37,6 +38,29 @@ import Testing
     store.remove(30)
     #expect(store.read(.photo, of: 30) == nil)
     #expect(store.read(.thumbnail, of: 1) == nil)
+  }
+
+  @Test func aStoreThatIsClosedLeavesNoFiles() throws {
+    let store = try PictureStore()
+    let begun = DispatchSemaphore(value: 0)
+    let writers = DispatchGroup()
+    for writer in 0..<4 {
+      DispatchQueue.global().async(group: writers) {
+        var id = writer
+        while (try? store.write([1], .photo, of: id)) != nil {
+          id += 4
+          if id > 1_000 { begun.signal() }
+        }
+      }
+    }
+    // A thousand files are there, and more come until a writer finds the directory gone.
+    #expect(begun.comes())
+    store.close()
+    #expect(writers.wait(timeout: .now() + .seconds(120)) == .success)
+    let directory = store.directory
+    for left in [directory, directory.appendingPathExtension("removed")] {
+      #expect(!FileManager.default.fileExists(atPath: left.path))
+    }
   }
 
   @Test(arguments: [

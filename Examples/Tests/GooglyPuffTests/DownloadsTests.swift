@@ -3,9 +3,9 @@ import Testing
 
 @testable import GooglyPuffKit
 
-/// URLSession on Concourse, against a server that does what servers should not.
+/// URLSession on Concourse, against a misbehaving server.
 @Suite(.serialized) struct DownloadsTests {
-  /// What became of each download: "" if its bytes reached the darkroom, which then says what it thinks of them.
+  /// The reason why each download failed, or "" if it succeeded.
   private func fetch(_ urls: [String], patience: Int = 60) throws -> [String] {
     let listeners = DispatchQueue(label: "test.listeners")
     let manager = PhotoManager(listeners: listeners)
@@ -82,7 +82,7 @@ import Testing
     downloads.fetch("\(server.address)/silent", as: photo.id)
     manager.remove(photo.id)
     #expect(group.wait(timeout: .now() + .seconds(120)) == .success)
-    // Its place is free again, though the server never answers.
+    // Its place is free again although the server never answers.
     let free = DispatchSemaphore(value: 0)
     turnstile.enter { _ in free.signal() }
     #expect(free.comes())

@@ -4,7 +4,7 @@ import Testing
 
 @testable import GooglyPuffKit
 
-/// An HTTP server whose answers depend on the path, and are mostly wrong. A thread waits for each client.
+/// An HTTP server that misbehaves as its path says. Each client has a blocked thread.
 final class MischiefServer: Sendable {
   let address: String
   let port: UInt16
@@ -13,7 +13,7 @@ final class MischiefServer: Sendable {
 
   init(photo: [UInt8] = []) throws {
     let listener = try Listener(host: "127.0.0.1", port: 0)
-    // Here accepting may block.
+    // `accept` blocks here.
     _ = fcntl(listener.descriptor, F_SETFL, 0)
     self.listener = listener.descriptor
     self.photo = photo
@@ -66,7 +66,7 @@ final class MischiefServer: Sendable {
       send(client, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
       while send(client, String(repeating: "x", count: 1 << 16)) {}
     case "/slow":
-      // A byte at a time at first, then all.
+      // The first bytes one at a time, then the rest.
       send(client, head("200 OK", length: photo.count))
       for byte in photo.prefix(20) {
         send(client, [byte])

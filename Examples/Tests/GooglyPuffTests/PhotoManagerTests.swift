@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test func aGroupIsLeftAfterTheLastChangeWasTold() throws {
-    // Photos become ready, fail and are removed from many threads. When the group notifies, each must have been told.
+    // Many threads settle and remove photos. When the group notifies, every change must have been reported.
     for round in 0..<50 {
       let (manager, changes) = manager()
       let group = DispatchGroup()
@@ -60,7 +60,7 @@ import Testing
         case 1: manager.fail(id, "no")
         default: manager.remove(id)
         }
-        // Too late: it is settled once.
+        // Too late: a photo is settled only once.
         manager.fail(id, "again")
       }
       #expect(noticed.comes())

@@ -2,11 +2,11 @@ import Testing
 
 @testable import GooglyPuffKit
 
-/// OpenCV through the C++ part.
+/// OpenCV through the C shim.
 @Suite(
   .enabled(if: Picture.obstacle == nil, "needs OpenCV: apt-get install libopencv-dev opencv-data pkg-config"))
 struct PictureTests {
-  /// Where the eyes are in the photos that come along, seen by a person.
+  /// Where the eyes are in the sample photos, measured by hand.
   @Test(arguments: [
     ("astronaut", [(202.0, 100.0), (246.0, 103.0)]), ("grace-hopper", [(224.0, 184.0), (306.0, 182.0)]),
   ])
@@ -24,7 +24,7 @@ struct PictureTests {
     #expect(try Picture(decoding: sample("chelsea"), side: 1_600).faces(while: { true }).isEmpty)
   }
 
-  /// The browser's test looks at the pixels.
+  /// The browser test compares pixels.
   @Test func drawnEyesChangeThePhotoAndMakeNoFurtherFace() throws {
     let plain = try Picture(decoding: sample("astronaut"), side: 1_600)
     let googly = try Picture(decoding: sample("astronaut"), side: 1_600)
@@ -43,7 +43,7 @@ struct PictureTests {
   }
 
   @Test func whatTheDecoderRefusesIsBroken() throws {
-    // Header and end are there, pixels are not.
+    // The header and the end marker are intact, the pixels are not.
     #expect(throws: PictureError.broken) { _ = try Picture(decoding: png(width: 20, height: 20), side: 100) }
   }
 

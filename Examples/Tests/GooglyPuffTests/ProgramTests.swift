@@ -4,7 +4,7 @@ import Testing
 
 @testable import GooglyPuffKit
 
-/// The whole program, through its sockets. One test at a time, as each asks for both processors.
+/// The whole program, tested over sockets. Serialized, because each test loads all processors.
 @Suite(
   .serialized,
   .enabled(if: Picture.obstacle == nil, "needs OpenCV: apt-get install libopencv-dev opencv-data pkg-config"))
@@ -33,7 +33,7 @@ struct ProgramTests {
     for id in downloads + uploads {
       try #require(page.first("photo", "\"id\":\(id),\"name\":") != nil)
     }
-    // Detection goes on beside all that.
+    // Detection runs at the same time.
     for id in uploads.prefix(5) { _ = try request("POST", "/photos/\(id)/open", port: app.port) }
     for batch in ["\"batch\":1,", "\"batch\":2,"] {
       let notice = try #require(page.first("notice", batch))
@@ -43,8 +43,8 @@ struct ProgramTests {
     let statistics = try app.statistics()
     #expect(statistics.photos == 100)
     #expect(statistics.mainQueue.items >= 200)
-    // No item computes for longer, nor do items wait by design. A few may wait for a lock, that of the allocator say, whose
-    // owner the kernel has stopped in favour of other tests.
+    // No item computes for longer, and none blocks by design. A few may wait for a lock, for example the allocator's, whose
+    // owner was preempted by other tests.
     #expect(statistics.mainQueue.longestComputing <= 5_000_000, "\(statistics.mainQueue)")
     #expect(statistics.mainQueue.late <= statistics.mainQueue.items / 50, "\(statistics.mainQueue)")
     print("main queue: \(statistics.mainQueue)")
@@ -71,7 +71,7 @@ struct ProgramTests {
       ])
     let before = page.all.prefix { $0.name != "notice" }
     #expect(before.count { $0.name == "photo" && !$0.data.contains("\"stage\":\"arriving\"") } == 5)
-    // Late ones are refused.
+    // A late upload is refused.
     #expect(try send(good, as: ids[1]).status == 410)
   }
 
@@ -80,7 +80,7 @@ struct ProgramTests {
     let id = try app.begin("/batches", ["names": ["me.jpg"]], page: "eyes")[0]
     #expect(try send(sample("astronaut"), as: id).status == 204)
     _ = try page.notice()
-    // The photo is there before its eyes are.
+    // The photo is available before its eyes.
     let plain = try request("GET", "/photos/\(id)/photo", port: app.port)
     #expect(plain.status == 200)
     #expect(try request("GET", "/photos/\(id)/googly", port: app.port).status == 404)
@@ -108,7 +108,7 @@ struct ProgramTests {
     let page = try ListeningPage(app, name: "thousand")
     let photo = try sample("chelsea")
     let ids = try app.begin("/batches", ["names": (0..<1_000).map(String.init)], page: "thousand")
-    // All connections are open, and all photos sent as far as the kernel takes them, before any answer is read.
+    // All connections are opened and all photos sent before any answer is read.
     let clients = try ids.map { id in
       let client = try Client(port: app.port)
       client.send(
@@ -126,7 +126,7 @@ struct ProgramTests {
     #expect(notice.failures.isEmpty)
     let statistics = try app.statistics()
     #expect(statistics.photos == 1_000)
-    // OpenCV and what it needs take 150 MiB; the files that were sent have 28 MB.
+    // OpenCV and its libraries take 150 MiB; the uploaded files have 28 MB.
     #expect(statistics.residentBytes < 500 << 20)
     print("after a thousand photos, \(statistics.residentBytes >> 20) MiB are resident")
   }
@@ -137,7 +137,7 @@ struct ProgramTests {
     let photo = try sample("astronaut")
     let mine = try app.begin("/batches", ["names": ["mine"]], page: "stays")
     let theirs = try app.begin("/batches", ["names": (0..<20).map { "their \($0)" }], page: "goes")
-    // More than there are places break off in the middle; the others of that page never come.
+    // More uploads than the turnstile has places break off; the others of that page are never sent.
     for id in theirs.prefix(10) {
       let client = try Client(port: app.port)
       client.send(Client.head("POST", "/photos/\(id)", port: app.port, length: photo.count) + photo[..<5_000])
@@ -145,10 +145,10 @@ struct ProgramTests {
     gone.leave()
     #expect(try send(photo, as: mine[0]).status == 204)
     #expect(page.first("notice", "\"arrived\":1,") != nil)
-    // The batch of the page that has gone ends too.
+    // The batch of the closed page ends too.
     let notice = try #require(page.first("notice", "\"arrived\":0,"))
     #expect(notice.data.contains("the connection broke off"))
-    #expect(notice.data.contains("the page was closed before it was sent"))
+    #expect(notice.data.contains("the page was closed before the upload was complete"))
     #expect(notice.data.split(separator: "\"reason\"").count == 21)
   }
 
@@ -177,7 +177,7 @@ struct ProgramTests {
     while case let byte = fgetc(file), byte != EOF { table.append(UInt8(truncatingIfNeeded: byte)) }
     let digits = String(app.port, radix: 16, uppercase: true)
     let port = ":" + String(repeating: "0", count: 4 - digits.count) + digits
-    // The local address, the remote one, and the state: 0A is that of a listener.
+    // Local address, remote address, state; 0A is LISTEN.
     var listeners: [Substring] = []
     for line in String(decoding: table, as: UTF8.self).split(separator: "\n") {
       let words = line.split(separator: " ")
@@ -218,7 +218,7 @@ struct ProgramTests {
   }
 }
 
-/// Where OpenCV is missing, the program says what to install, and nothing else.
+/// Without OpenCV the program prints only what to install.
 @Suite(.enabled(if: Picture.obstacle != nil, "OpenCV is here"))
 struct ProgramWithoutOpenCVTests {
   @Test func oneLineSaysWhatToInstall() throws {

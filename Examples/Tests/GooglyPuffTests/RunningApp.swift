@@ -5,12 +5,12 @@ import Testing
 
 @testable import GooglyPuffKit
 
-/// A run of the built program, and a page that listens to it.
+/// A process of the built program.
 final class RunningApp: @unchecked Sendable {  // SAFETY: `process` and `port` do not change after `init`.
   let port: UInt16
   private let process: pid_t
 
-  /// The program that the package manager put beside this test's own executable.
+  /// The program, which the package manager builds beside the test executable.
   static let program: String = {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
     let length = readlink("/proc/self/exe", &buffer, buffer.count)
@@ -26,7 +26,7 @@ final class RunningApp: @unchecked Sendable {  // SAFETY: `process` and `port` d
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    // Connections of other tests would stay open as long as the program runs.
+    // The program must not keep connections of other tests open.
     for descriptor: Int32 in 3..<4_096 { posix_spawn_file_actions_addclose(&actions, descriptor) }
     let arguments: [String] = [RunningApp.program, "--port", "0"]
     // SAFETY: copies of the words, freed at the end of this initializer.
@@ -69,7 +69,7 @@ final class RunningApp: @unchecked Sendable {  // SAFETY: `process` and `port` d
     try JSONDecoder().decode(Statistics.self, from: Data(try request("GET", "/statistics", port: port).body))
   }
 
-  /// Announces photos that are about to be sent, or downloads.
+  /// Begins a batch of uploads or downloads.
   func begin(_ path: String, _ body: [String: [String]], page: String? = nil) throws -> [Int] {
     let lists = body.map { "\"\($0.key)\": [\($0.value.map { "\"\($0)\"" }.joined(separator: ","))]" }
     let members = lists + (page.map { ["\"page\": \"\($0)\""] } ?? [])
@@ -79,7 +79,7 @@ final class RunningApp: @unchecked Sendable {  // SAFETY: `process` and `port` d
   }
 }
 
-/// A page: its events, as they come.
+/// A page that collects its events.
 final class ListeningPage: Sendable {
   struct Event: Sendable {
     let name: String
@@ -123,12 +123,12 @@ final class ListeningPage: Sendable {
     try #require(first("photos") != nil)
   }
 
-  /// Closes the page: the connection ends at once.
+  /// Closes the page by ending its connection.
   func leave() { shutdown(client.descriptor, Int32(SHUT_RDWR)) }
 
   var all: [Event] { events.all }
 
-  /// The first event of that name whose data contain the text, which is waited for.
+  /// Waits for the first event of that name whose data contains the text.
   func first(_ name: String, _ text: String = "") -> Event? {
     while true {
       if let event = all.first(where: { $0.name == name && (text.isEmpty || $0.data.contains(text)) }) {

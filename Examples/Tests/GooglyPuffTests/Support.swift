@@ -16,18 +16,18 @@ final class Collected<Value: Sendable>: @unchecked Sendable {  // SAFETY: GUARDE
 }
 
 extension DispatchSemaphore {
-  /// Waits for something that must come. The limit is long: only a fault reaches it.
+  /// Waits for a signal that must come. The timeout is long because only a failing test reaches it.
   func comes() -> Bool { wait(timeout: .now() + .seconds(120)) == .success }
 }
 
-/// One of the photos that come along.
+/// A sample photo.
 func sample(_ name: String, file: String = #filePath) throws -> [UInt8] {
   let tests = URL(filePath: file).deletingLastPathComponent()
   return [UInt8](
     try Data(contentsOf: tests.appending(path: "../../Sources/GooglyPuffKit/Page/samples/\(name).jpg")))
 }
 
-/// A PNG that says it has so many pixels, with chunks of the given types and no pixels at all.
+/// A PNG that claims the given size, with empty chunks of the given types.
 func png(width: Int, height: Int, chunks: [String] = ["IDAT", "IEND"]) -> [UInt8] {
   func number(_ value: Int) -> [UInt8] {
     (0..<4).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
@@ -38,7 +38,7 @@ func png(width: Int, height: Int, chunks: [String] = ["IDAT", "IEND"]) -> [UInt8
   return bytes
 }
 
-/// What a server answered.
+/// The answer of a server.
 struct Answer {
   var status = 0
   var head = ""
@@ -46,12 +46,12 @@ struct Answer {
   var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// A connection to this machine, which blocks.
+/// A blocking connection to this machine.
 final class Client: Sendable {
   let descriptor: Int32
 
   init(port: UInt16) throws {
-    // Not for the programs that other tests start, one of which has few descriptors.
+    // Closed on exec: programs that other tests start must not inherit it.
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -85,14 +85,14 @@ final class Client: Sendable {
     }
   }
 
-  /// Some bytes; none at the end, or if nothing comes for long.
+  /// Receives some bytes; none at the end of the connection, or after the timeout.
   func receive() -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
       count = max(0, recv(descriptor, buffer.baseAddress, buffer.count, 0))
     }
   }
 
-  /// The head of a request, to which the rest can be added.
+  /// The head of a request.
   static func head(_ method: String, _ path: String, port: UInt16, length: Int? = nil, _ more: String = "")
     -> [UInt8]
   {

@@ -4,7 +4,7 @@ import FoundationNetworking
 
 import class Concourse.DispatchQueue
 
-/// Photos from the Internet, by URLSession. Foundation's own queues run on Concourse, as does the delegate's.
+/// Downloads photos with URLSession. Foundation's internal queues and the delegate's queue run on Concourse.
 // SAFETY: `downloads` is OWNED BY `queue`, a serial queue, on which the delegate is called.
 package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   private struct Download {
@@ -12,7 +12,7 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     let turn: Turnstile.Turn
     var bytes: [UInt8] = []
     var redirections = 0
-    /// Why we have called it off.
+    /// Why the download was cancelled here.
     var objection: String?
   }
 
@@ -23,7 +23,7 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
   private var downloads: [Int: Download] = [:]
   private var session: URLSession!
 
-  /// - Parameter patience: seconds without a byte after which a download fails.
+  /// - Parameter patience: a download fails after so many seconds without a byte.
   package init(manager: PhotoManager, darkroom: Darkroom, turnstile: Turnstile, patience: Int = 15) {
     self.manager = manager
     self.darkroom = darkroom
@@ -53,15 +53,15 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     }
   }
 
-  /// Ends all downloads; the session holds its delegate and several descriptors until then.
+  /// Cancels all downloads. The session retains its delegate and several descriptors until then.
   package func close() { session.invalidateAndCancel() }
 
-  /// Foundation would read files and data addresses too.
+  /// Foundation would also load `file:` and `data:` URLs.
   private static func isWeb(_ url: URL) -> Bool {
     ["http", "https"].contains(url.scheme?.lowercased()) && !(url.host ?? "").isEmpty
   }
 
-  /// Notes why a download is called off; the first reason counts.
+  /// Records why a download is cancelled. The first reason is kept.
   private func object(to task: URLSessionTask, _ reason: String) {
     if downloads[task.taskIdentifier]?.objection == nil { downloads[task.taskIdentifier]?.objection = reason }
   }
@@ -97,7 +97,7 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
 
   package func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
     let task = dataTask.taskIdentifier
-    // In place: a copy of the download beside it would have all bytes copied for each few that come.
+    // Appended in place: a second reference to the array would make each append copy it.
     guard downloads[task]?.objection == nil, let count = downloads[task]?.bytes.count else { return }
     guard count + data.count <= Limits.fileBytes else {
       object(to: dataTask, Limits.fileTooLarge)
@@ -124,7 +124,8 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     case .cannotConnectToHost: "the server cannot be reached"
     case .networkConnectionLost: "the connection broke off"
     case .notConnectedToInternet: "there is no connection to the Internet"
-    case .cancelled: "it was called off"
+    case .badURL, .unsupportedURL: "the address cannot be used"
+    case .cancelled: "the download was cancelled"
     default: error.localizedDescription
     }
   }

@@ -1,9 +1,9 @@
 import Concourse
 
-/// Lets so many in at a time, and keeps no thread waiting for it: a semaphore whose `wait` is a closure.
+/// A semaphore that blocks no thread: instead of waiting, the caller passes a closure, which runs when a place is free.
 // SAFETY: what changes is OWNED BY `queue`, a serial queue.
 package final class Turnstile: @unchecked Sendable {
-  /// A place, held until the last reference to it is dropped. It is passed along with the work.
+  /// A place. The work holds a reference to it; the place is free again when the last reference is released.
   package final class Turn: Sendable {
     private let turnstile: Turnstile
 
@@ -18,7 +18,7 @@ package final class Turnstile: @unchecked Sendable {
 
   package init(places: Int) { free = places }
 
-  /// Calls `enter` when there is a place, in the order of the calls.
+  /// Calls `enter` when a place is free, first come first served.
   package func enter(_ enter: @escaping @Sendable (Turn) -> Void) {
     queue.async {
       self.waiting.append(enter)

@@ -1,22 +1,22 @@
 import Concourse
 import Glibc
 
-/// One client: a read source, a write source while output is pending, and a serial queue on which all that concerns it
-/// happens. Requests are served one after the other.
-// SAFETY: everything that changes is OWNED BY `queue`, a serial queue; the methods called from outside submit to it.
+/// One client: a read source, a write source that is active while output is pending, and a serial queue that owns its
+/// state. Requests are served one after the other.
+// SAFETY: the mutable state is OWNED BY `queue`, a serial queue; methods called from outside submit to it.
 final class Connection: @unchecked Sendable {
   private enum State {
     case readingHead
-    /// The body waits, unread, for a place.
+    /// The body stays unread until the turnstile has a place.
     case waiting(Plan.Receiver)
     case readingBody(Plan.Receiver, missing: Int, Turnstile.Turn?)
-    /// Others work on the answer.
+    /// The answer is being prepared.
     case answering
-    /// The answer is on its way. No further request is read before it has left.
+    /// The answer is being sent. The next request is read after that.
     case sending
     case streaming(ended: @Sendable () -> Void)
-    /// All is said; what the client still sends is thrown away, as closing on unread input would reset the connection,
-    /// and with it the answer.
+    /// The answer was sent and the connection will close. Input is discarded until then: closing with unread input would
+    /// reset the connection, and the client could lose the answer.
     case lingering
     case closed
   }
@@ -36,10 +36,10 @@ final class Connection: @unchecked Sendable {
   private var reading: SwitchedSource
   private var writing: SwitchedSource
   private let watchdog: any DispatchSourceTimer
-  /// Sources that the kernel may still report events for.
+  /// Sources whose cancel handler has not run yet.
   private var openSources = 2
 
-  /// Takes over the descriptor, and closes it in the end.
+  /// Takes ownership of the descriptor.
   init(
     _ descriptor: Int32, turnstile: Turnstile, plan: @escaping @Sendable (RequestHead) -> Plan,
     whenClosed: @escaping @Sendable (Connection) -> Void
@@ -54,7 +54,7 @@ final class Connection: @unchecked Sendable {
   }
 
   func start() {
-    // The handlers keep the connection alive until their sources are cancelled.
+    // The handlers retain the connection until their sources are cancelled.
     reading.source.setEventHandler { self.receive() }
     reading.source.setCancelHandler { self.sourceEnded() }
     writing.source.setEventHandler { self.flush() }
@@ -70,7 +70,7 @@ final class Connection: @unchecked Sendable {
   func push(_ make: @escaping @Sendable () -> [UInt8]) {
     queue.async {
       guard case .streaming = self.state else { return }
-      // A page that does not listen comes back later, and is told everything then.
+      // A page that does not read is disconnected. When it reconnects, it gets the whole state.
       guard self.pending.count - self.sent < Limits.unreadEvents else { return self.end() }
       self.send(make())
     }
@@ -80,7 +80,7 @@ final class Connection: @unchecked Sendable {
 
   private func receive() {
     withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
-      // Once for an event: no client waits because another sends a lot.
+      // One read per event, so that a client that sends a lot does not delay the others.
       switch Socket.receive(descriptor, into: buffer) {
       case .bytes(let count):
         progress = .now()
@@ -117,17 +117,19 @@ final class Connection: @unchecked Sendable {
   private func readHead() {
     do throws(RequestParser.Refusal) {
       guard let head = try parser.nextHead() else { return }
-      closesAfterAnswer = head.wantsClose
+      // An answer to HEAD must not have a body, and ours has: the client would take it for the next answer.
+      closesAfterAnswer = head.wantsClose || head.method == "HEAD"
       switch plan(head) {
       case .answer(var response):
-        // The rest of the request is not worth reading.
+        // The body is not read, so the connection cannot be used again.
         if head.contentLength > 0 { response.closes = true }
         state = .answering
         answer(response)
       case .stream(let begin):
         state = .answering
-        send(Response(type: Response.eventStream).head(closing: true))
-        send(Array("retry: 1000\n\n".utf8))
+        send(Response(type: Response.eventStream).head(closing: true) + Array("retry: 1000\n\n".utf8))
+        // If the client is gone already, `send` has ended the connection.
+        guard case .answering = state else { return }
         state = .streaming(ended: begin(EventStream(self)))
       case .receive(let receiver): prepare(receiver, for: head)
       }
@@ -159,7 +161,7 @@ final class Connection: @unchecked Sendable {
     reading.suspend()
     turnstile.enter { turn in
       self.queue.async {
-        // Cut off meanwhile: the place is free again at once.
+        // If the connection ended meanwhile, releasing the turn frees the place.
         if case .waiting = self.state { readBody(turn) }
       }
     }
@@ -200,18 +202,18 @@ final class Connection: @unchecked Sendable {
     }
     pending = []
     sent = 0
-    // It must not report room that is not asked for: there is room nearly always.
+    // Nothing is pending. The source would fire continuously, as the socket is nearly always writable.
     writing.suspend()
     guard case .sending = state else { return }
     reading.resume()
     if closesAfterAnswer {
       state = .lingering
       shutdown(descriptor, Int32(SHUT_WR))
-      // A client that does not close may not keep the place of another.
+      // A client that never closes must not hold the connection for long.
       queue.asyncAfter(deadline: .now() + .seconds(2)) { self.end() }
     } else {
       state = .readingHead
-      // More may have come together with the last request.
+      // The next request may have arrived with this one.
       queue.async { self.advance() }
     }
   }
@@ -220,7 +222,7 @@ final class Connection: @unchecked Sendable {
 
   private func checkProgress() {
     switch state {
-    // Others are to blame, or nothing needs to happen.
+    // The connection is not waiting for the client.
     case .waiting, .answering: return
     case .streaming where pending.isEmpty: return
     case .closed: return
@@ -245,8 +247,8 @@ final class Connection: @unchecked Sendable {
     writing.cancel()
   }
 
-  /// Only when the last source is cancelled the kernel has let go of the descriptor. Closing it any earlier could take
-  /// its number away from a connection that has got it meanwhile.
+  /// Closes the descriptor after the cancel handlers of both sources have run. Closed any earlier, its number could be
+  /// reused while a source still watches it.
   private func sourceEnded() {
     openSources -= 1
     guard openSources == 0 else { return }

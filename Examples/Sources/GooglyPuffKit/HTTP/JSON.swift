@@ -1,11 +1,11 @@
 import FoundationEssentials
 
-/// Foundation's coders, from the part of it that brings no Dispatch along.
+/// JSON by FoundationEssentials, the part of Foundation that does not import Dispatch.
 enum JSON {
   static func encode(_ value: some Encodable) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    guard let data = try? encoder.encode(value) else { fatalError("a value that JSON cannot express") }
+    guard let data = try? encoder.encode(value) else { fatalError("a value that cannot be encoded as JSON") }
     return [UInt8](data)
   }
 

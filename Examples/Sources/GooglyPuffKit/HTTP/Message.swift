@@ -1,26 +1,26 @@
-/// The bounds of what is taken from outside.
+/// Limits on input from outside.
 package enum Limits {
   static let headBytes = 16 << 10
   static let jsonBytes = 1 << 20
-  /// Of a photo's file.
+  /// The size of a photo's file.
   package static let fileBytes = 24 << 20
   static let fileTooLarge = "the file is larger than \(fileBytes >> 20) MiB"
-  /// Files that are received, downloaded or developed at a time. Others wait, unread.
+  /// How many files are received, downloaded or developed at a time. Others wait unread.
   static let filesAtOnce = 6
   static let connections = 256
-  /// What a page may leave unread of its events.
+  /// How many bytes of events may be pending for a page.
   static let unreadEvents = 4 << 20
-  /// Seconds in which a connection that is waited for must send or take something.
+  /// A connection ends after so many seconds without progress by its client.
   static let patience = 30
 }
 
 /// A request without its body.
 package struct RequestHead: Equatable, Sendable {
   package var method = ""
-  /// Split at slashes, and decoded after that: no part has a slash that led to another place.
+  /// Split at slashes, then decoded: an encoded slash is not a separator.
   package var path: [String] = []
   package var query: [String: String] = [:]
-  /// By lower-case names.
+  /// Keyed by lower-case name.
   package var headers: [String: String] = [:]
 
   package var contentLength: Int { headers["content-length"].flatMap { Int($0) } ?? 0 }
@@ -32,7 +32,7 @@ package struct Response: Sendable {
   package var type = "application/json"
   package var headers: [String: String] = [:]
   package var body: [UInt8] = []
-  /// Ends the connection, as the rest of the request was not read.
+  /// Closes the connection after the response, because the rest of the request was not read.
   package var closes = false
 
   package static func error(_ status: Int, _ message: String, closes: Bool = false) -> Response {
@@ -46,11 +46,13 @@ package struct Response: Sendable {
     all["Content-Type"] = type
     if type != Response.eventStream { all["Content-Length"] = String(body.count) }
     if closing { all["Connection"] = "close" }
-    // The page needs nothing from anywhere else, and may not be shown inside of another.
+    // The page loads nothing from elsewhere, and must not be framed.
     all["Content-Security-Policy"] =
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
       + "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     all["X-Content-Type-Options"] = "nosniff"
+    // No other page in the browser may show the photos.
+    all["Cross-Origin-Resource-Policy"] = "same-origin"
     all["Cache-Control"] = all["Cache-Control"] ?? "no-store"
     for (name, value) in all.sorted(by: { $0.key < $1.key }) { text += "\(name): \(value)\r\n" }
     return Array((text + "\r\n").utf8)

@@ -1,25 +1,25 @@
-/// What is to become of a request, decided from its head.
+/// How to handle a request, decided from its head.
 package enum Plan: Sendable {
   case answer(Response)
   case receive(Receiver)
-  /// The connection becomes a stream of events, given to the closure; it has ended when the closure's result is called.
+  /// The connection becomes an event stream, passed to the closure. The closure returned is called when it has ended.
   case stream(@Sendable (EventStream) -> @Sendable () -> Void)
 
   /// Takes the body of a request.
   package struct Receiver: Sendable {
-    /// How large the body may be, and what to say of a larger one.
+    /// The maximum size of the body, and the error message for a larger one.
     var limit = 0
     var tooLarge = "the request is too large"
-    /// Whether the body is read only when there is a place for it.
+    /// Whether the body is read only after the turnstile has admitted it.
     var takesTurn = false
     /// Called with the whole body; the answer may come from any queue, at any time.
     var received: @Sendable ([UInt8], Turnstile.Turn?, @escaping @Sendable (Response) -> Void) -> Void
-    /// Called instead if the body does not come.
+    /// Called instead if the body does not arrive.
     var broken: @Sendable (String) -> Void = { _ in }
   }
 }
 
-/// Where a page listens to what happens.
+/// A stream of server-sent events to a page.
 package struct EventStream: Sendable {
   private let connection: Connection
 
@@ -27,8 +27,7 @@ package struct EventStream: Sendable {
 
   package var id: ObjectIdentifier { ObjectIdentifier(connection) }
 
-  /// Sends an event. It is encoded on the connection's queue, as the caller, usually the main queue, has better things
-  /// to do.
+  /// Sends an event. The value is computed and encoded on the connection's queue, to keep the main queue free.
   package func send<Value: Encodable & Sendable>(
     _ name: String, _ value: @escaping @autoclosure @Sendable () -> Value
   ) {

@@ -1,7 +1,7 @@
-/// Cuts requests out of what a connection receives. It only decides; nothing here reads or waits.
+/// Parses requests from the bytes that a connection receives. A pure type: it does no I/O.
 package struct RequestParser {
   private var bytes: [UInt8] = []
-  /// Where the search for the end of the head goes on.
+  /// Where the search for the end of the head continues.
   private var searched = 0
 
   package init() {}
@@ -10,9 +10,9 @@ package struct RequestParser {
 
   package var isEmpty: Bool { bytes.isEmpty }
 
-  /// The head of the next request, if all of it is there.
+  /// The head of the next request, or nil if it is incomplete.
   ///
-  /// - Throws: the answer to what is no request.
+  /// - Throws: the error to answer an invalid request with.
   package mutating func nextHead() throws(Refusal) -> RequestHead? {
     guard let end = endOfHead() else {
       guard bytes.count <= Limits.headBytes else { throw Refusal(431, "the head is too large") }
@@ -35,7 +35,7 @@ package struct RequestParser {
     return Array(bytes[..<count])
   }
 
-  /// A request that gets an error for an answer; what follows it on the connection cannot be understood.
+  /// Why a request is invalid. The connection has to be closed: the start of the next request is unknown.
   package struct Refusal: Error, Equatable {
     package let status: Int
     package let message: String
@@ -57,7 +57,7 @@ package struct RequestParser {
 
   private static func parse(_ text: String) throws(Refusal) -> RequestHead {
     let malformed = Refusal(400, "not a request of HTTP/1.1")
-    // "\r\n" is one Character.
+    // "\r\n" is a single Character.
     var lines = text.split(separator: "\r\n", omittingEmptySubsequences: false)[...]
     guard let line = lines.popFirst() else { throw malformed }
     let words = line.split(separator: " ", omittingEmptySubsequences: false)
@@ -70,7 +70,7 @@ package struct RequestParser {
       let name = line[..<colon].lowercased()
       let value = String(line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" })
       guard !name.isEmpty, !name.contains(where: \.isWhitespace) else { throw malformed }
-      // Two lengths could mean two things to two readers.
+      // With two lengths, a proxy and this server could disagree on where the body ends.
       if name == "content-length", head.headers[name] != nil { throw malformed }
       head.headers[name] = value
     }
@@ -97,7 +97,7 @@ package struct RequestParser {
     return head
   }
 
-  /// Nil if a percent sign is not followed by two digits, or the result is no UTF-8.
+  /// Nil if a percent sign is not followed by two hexadecimal digits, or the result is not UTF-8.
   private static func percentDecoded(_ text: Substring) -> String? {
     var bytes: [UInt8] = []
     var rest = text.utf8[...]

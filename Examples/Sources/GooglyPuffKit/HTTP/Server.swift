@@ -1,8 +1,8 @@
 import Concourse
 import Glibc
 
-/// Listens, and has a `Connection` for each client.
-// SAFETY: what changes is OWNED BY `queue`, a serial queue.
+/// Accepts clients, and creates a `Connection` for each.
+// SAFETY: the mutable state is OWNED BY `queue`, a serial queue.
 final class Server: @unchecked Sendable {
   let listener: Listener
   private let turnstile: Turnstile
@@ -42,11 +42,11 @@ final class Server: @unchecked Sendable {
       }
       connection.start()
     }
-    // Further clients wait in the kernel.
+    // Further clients wait in the backlog.
     accepting.suspend()
   }
 
-  /// Others use descriptors too, and do not tell when they have closed some.
+  /// Retries after a second: no event reports that the process has descriptors again.
   private func pause() {
     accepting.suspend()
     queue.asyncAfter(deadline: .now() + .seconds(1)) { self.accepting.resume() }

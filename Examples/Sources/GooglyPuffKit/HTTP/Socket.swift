@@ -1,13 +1,13 @@
 import Glibc
 
-/// The system calls on sockets, none of which blocks.
+/// System calls on non-blocking sockets.
 enum Socket {
   enum Transfer {
-    /// At least one byte was received; for sending, as many as the kernel had room for.
+    /// Received: at least one byte. Sent: as many as the kernel had room for, maybe none.
     case bytes(Int)
     /// Nothing can be received now.
     case nothing
-    /// The other side sends no more.
+    /// The peer has closed its side.
     case end
     case failed
   }
@@ -31,7 +31,7 @@ enum Socket {
     }
   }
 
-  /// A connection that waits to be accepted; nil if there is none, or no descriptor for it.
+  /// Accepts a connection; nil if none is pending, or no descriptor is free.
   static func accept(from listener: Int32) -> (connection: Int32?, isOutOfDescriptors: Bool) {
     while true {
       let connection = Glibc.accept(listener, nil, nil)
@@ -40,7 +40,7 @@ enum Socket {
         return (connection, false)
       }
       switch errno {
-      // What went wrong with one client is reported here, and over with that client.
+      // An error of one pending connection, which is gone. Try the next one.
       case EINTR, ECONNABORTED, EPROTO: continue
       default: return (nil, errno != EAGAIN)
       }
@@ -61,7 +61,7 @@ struct Listener {
   /// As `127.0.0.1:8042` or `[::1]:8042`.
   let address: String
   let port: UInt16
-  /// Whether only this machine can reach it.
+  /// Whether the address is a loopback address.
   let isLoopback: Bool
 
   init(host: String, port: UInt16) throws(Failure) {
@@ -77,7 +77,7 @@ struct Listener {
     let found = first.pointee
     descriptor = socket(found.ai_family, found.ai_socktype, found.ai_protocol)
     var on: Int32 = 1
-    // Without it a restarted server would have to wait until old connections are forgotten.
+    // Without it, a restarted server could not bind while old connections are in TIME_WAIT.
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
     Socket.prepare(descriptor)
     guard descriptor >= 0, bind(descriptor, found.ai_addr, found.ai_addrlen) == 0,
@@ -98,7 +98,7 @@ struct Listener {
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
     var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
     var service = [CChar](repeating: 0, count: 32)
-    // SAFETY: sockaddr_storage is made to hold any address; both calls are told its size.
+    // SAFETY: sockaddr_storage holds any address; both calls get its size.
     let failure = withUnsafeMutablePointer(to: &storage) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
         guard getsockname(descriptor, address, &length) == 0 else { return Int32(-1) }

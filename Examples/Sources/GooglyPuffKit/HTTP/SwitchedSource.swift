@@ -1,13 +1,12 @@
 import Concourse
 
-/// A source that is on or off. `suspend` and `resume` of a source count, and have to be balanced; this is the switch that
-/// one usually wants instead.
+/// A source that is on or off. A source counts `suspend` and `resume`, which must be balanced; here each is idempotent.
 struct SwitchedSource {
   let source: any DispatchSourceProtocol
   private var isOn = false
   private var isCancelled = false
 
-  /// - Parameter source: as it was made: not activated yet.
+  /// - Parameter source: a source that was not activated yet.
   init(_ source: any DispatchSourceProtocol) { self.source = source }
 
   mutating func resume() {
@@ -22,7 +21,7 @@ struct SwitchedSource {
     source.suspend()
   }
 
-  /// For good. The cancel handler would not run as long as the source is suspended, so it is resumed.
+  /// Cancels the source, and resumes it if necessary: the cancel handler of a suspended source does not run.
   mutating func cancel() {
     guard !isCancelled else { return }
     isCancelled = true

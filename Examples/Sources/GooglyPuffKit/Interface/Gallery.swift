@@ -1,8 +1,8 @@
 import Concourse
 
-/// What the open pages show: the photos, the notices, the prompt. The counterpart of a view controller, whose state
-/// therefore lives on the main queue; the work is done elsewhere.
-// SAFETY: everything that changes is OWNED BY the main queue.
+/// What the open pages show: the photos, the notices, the prompt. Like a view controller, it keeps its state on the main
+/// queue and does its work elsewhere.
+// SAFETY: the mutable state is OWNED BY the main queue.
 package final class Gallery: @unchecked Sendable {
   /// What the page says when a batch has arrived.
   private struct Notice: Sendable, Encodable {
@@ -17,7 +17,7 @@ package final class Gallery: @unchecked Sendable {
 
   private struct Page {
     var streams: [ObjectIdentifier: EventStream] = [:]
-    /// Photos that it has promised to send.
+    /// Photos that the page has announced and will upload.
     var promised: Set<Int> = []
   }
 
@@ -39,9 +39,9 @@ package final class Gallery: @unchecked Sendable {
 
   // MARK: From any queue
 
-  /// A page listens. It is told all there is, and what changes from then on.
+  /// Adds a page's event stream. The page gets all photos, then each change.
   ///
-  /// - Returns: to be called when it has gone.
+  /// - Returns: a closure to call when the stream has ended.
   func open(_ stream: EventStream, of page: String) -> @Sendable () -> Void {
     MainQueue.async {
       self.pages[page, default: Page()].streams[stream.id] = stream
@@ -57,16 +57,16 @@ package final class Gallery: @unchecked Sendable {
     }
   }
 
-  /// The page will send these photos.
+  /// Records that the page will upload these photos.
   func promise(_ photos: [Int], by page: String) {
     MainQueue.async {
       self.pages[page, default: Page()].promised.formUnion(photos)
-      // It may have gone before its promise came.
+      // The page may have been closed already.
       self.awaitReturn(of: page)
     }
   }
 
-  /// Somebody looks at a photo: its eyes are wanted.
+  /// The user opened a photo: starts the search for its faces.
   package func open(_ id: Int) {
     MainQueue.async {
       guard let photo = self.photos[id], photo.stage == .ready, photo.eyes == nil,
@@ -76,7 +76,7 @@ package final class Gallery: @unchecked Sendable {
     }
   }
 
-  /// Nothing of the batch is under way any more: called on the main queue, after all changes of its photos.
+  /// Every photo of the batch is settled. Called on the main queue, after all changes of the photos.
   package func batchEnded(_ batch: Int) {
     broadcast("notice", notices.removeValue(forKey: batch) ?? Notice(batch: batch))
     manager.forgetFailures(of: batch)
@@ -97,7 +97,7 @@ package final class Gallery: @unchecked Sendable {
       broadcast("removed", photo.id)
       DispatchQueue.global(qos: .utility).async { [store] in store.remove(photo.id) }
     }
-    // Only the first photo, and the last, make a difference.
+    // Only adding the first photo and removing the last one matter.
     if photos.count <= 1 { prompt.consider() }
   }
 
@@ -117,15 +117,15 @@ package final class Gallery: @unchecked Sendable {
     }
   }
 
-  /// A page that does not listen any more has broken its connection, and is back soon, or it was closed. Then what it has
-  /// promised and not sent will not come.
+  /// A page without a stream either reconnects soon or was closed. After five seconds it counts as closed, and the photos
+  /// that it announced but did not upload have failed.
   private func awaitReturn(of page: String) {
     guard pages[page]?.streams.isEmpty ?? false else { return }
     MainQueue.async(after: .seconds(5)) {
       guard let left = self.pages[page], left.streams.isEmpty else { return }
       self.pages[page] = nil
       for id in left.promised where self.photos[id]?.stage == .arriving {
-        self.manager.fail(id, "the page was closed before it was sent")
+        self.manager.fail(id, "the page was closed before the upload was complete")
       }
     }
   }

@@ -1,14 +1,14 @@
 import Concourse
 import Glibc
 
-/// The main queue, on which the page's state lives, with a watch on how long each of its items holds it.
+/// The main queue, which owns the page's state, and measures how long each of its items holds it.
 ///
-/// How long an item held the queue is the time from its start to its end, less the time in which its thread was ready to
-/// run and the kernel ran others: computing and waiting count, a busy machine does not.
+/// An item holds the queue from its start to its end, less the time in which its thread was ready to run but had no
+/// processor: computing and blocking count, a busy machine does not.
 package enum MainQueue {
   package struct Record: Sendable, Encodable {
     package fileprivate(set) var items = 0
-    /// The longest that an item held the queue, and the longest that one computed, in nanoseconds.
+    /// The longest time that an item held the queue, and the longest time that one computed, in nanoseconds.
     package fileprivate(set) var longest: UInt64 = 0
     package fileprivate(set) var longestComputing: UInt64 = 0
     /// How many items held it for more than five milliseconds.
@@ -45,12 +45,12 @@ private struct Watch {
   /// The kernel's statistics of the main thread: time on a processor, time spent waiting for one, turns.
   private let statistics = open("/proc/self/task/\(getpid())/schedstat", O_RDONLY | O_CLOEXEC)
 
-  /// Nanoseconds, less those in which the thread waited for a processor. Where the kernel does not tell the latter, the
+  /// Nanoseconds, less those in which the thread waited for a processor. If the kernel does not report the latter, the
   /// time on a processor.
   func now() -> UInt64 {
     while let before = delayed {
       let time = time(CLOCK_MONOTONIC)
-      // If the thread lost the processor between the two readings, they do not belong together.
+      // If the thread lost the processor between the two readings, they do not match.
       if delayed == before { return time &- before }
     }
     return computed
@@ -61,7 +61,7 @@ private struct Watch {
 
   private var delayed: UInt64? {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
-      // SAFETY: the kernel writes at most so many bytes as the buffer has.
+      // SAFETY: `pread` gets the size of the buffer.
       let count = pread(statistics, buffer.baseAddress!, buffer.count, 0)
       guard count > 0 else { return nil }
       let words = buffer[..<count].split(separator: UInt8(ascii: " "))

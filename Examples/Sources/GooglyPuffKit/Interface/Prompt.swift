@@ -1,7 +1,7 @@
 import Concourse
 
-/// The invitation to add photos, two seconds after a page was opened without any, or the last one was removed: a delayed
-/// block on the main queue, which looks again before it speaks.
+/// The prompt to add photos. It appears two seconds after a page was opened on an empty gallery, or the last photo was
+/// removed: a delayed block on the main queue, which checks again that the gallery is empty.
 // SAFETY: OWNED BY the main queue.
 final class Prompt: @unchecked Sendable {
   static let delay = DispatchTimeInterval.seconds(2)
@@ -15,7 +15,7 @@ final class Prompt: @unchecked Sendable {
     self.show = show
   }
 
-  /// A page was opened, or the photos have changed.
+  /// Called when a page was opened, or the photos have changed.
   func consider() {
     guard isGalleryEmpty() else {
       if isShown { show(false) }
@@ -25,7 +25,7 @@ final class Prompt: @unchecked Sendable {
     MainQueue.async(after: Prompt.delay) {
       guard self.isGalleryEmpty() else { return }
       self.isShown = true
-      // Said again to all, as one of them may be new.
+      // Sent to all pages, because one of them may be new.
       self.show(true)
     }
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The page and the photos that come along, read once. A request can only name what is in this table.
+/// The page and the sample photos, read once. A request can name only what is in this table.
 struct Resources: Sendable {
   private let table: [[String]: Response]
 
@@ -23,8 +23,7 @@ struct Resources: Sendable {
 
   func resource(at path: [String]) -> Response? { table[path] }
 
-  /// What "Le Internet" offers where the command line names nothing else: this server's own photos, as a machine may have
-  /// no other Internet.
+  /// What "Le Internet" offers by default: sample photos from this server, so that it works without a network.
   static func samples(at address: String) -> [String] {
     ["astronaut", "grace-hopper", "chelsea"].map { "http://\(address)/samples/\($0).jpg" }
   }

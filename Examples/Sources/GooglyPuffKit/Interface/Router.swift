@@ -1,7 +1,7 @@
 import Concourse
 import Glibc
 
-/// Routes requests: the page, its events, and the requests of the page.
+/// Maps requests to handlers: the page, its events, photos and batches.
 struct Router: Sendable {
   let address: String
   let isLoopback: Bool
@@ -15,8 +15,8 @@ struct Router: Sendable {
   let darkroom: Darkroom
 
   func plan(_ head: RequestHead) -> Plan {
-    guard isTrusted(head) else {
-      return .answer(.error(403, "this is for the page at http://\(address)/ alone"))
+    guard Router.isTrusted(head, address: address, isLoopback: isLoopback) else {
+      return .answer(.error(403, "only the page at http://\(address)/ may send requests"))
     }
     switch (head.method, head.path.count, head.path.first) {
     case ("GET", 1, "events"):
@@ -36,12 +36,14 @@ struct Router: Sendable {
     }
   }
 
-  /// Other pages in the same browser can send requests here, and give this machine a name of their own.
-  private func isTrusted(_ head: RequestHead) -> Bool {
+  /// Rejects requests from other pages in the browser, also those that resolve a name of their own to this machine.
+  static func isTrusted(_ head: RequestHead, address: String, isLoopback: Bool) -> Bool {
     guard let host = head.headers["host"] else { return false }
     let port = address.split(separator: ":").last ?? ""
+    // Browsers leave out port 80.
+    let full = port == "80" && !host.hasSuffix(":80") ? "\(host):80" : host
     let names = ["127.0.0.1", "localhost", "[::1]"].map { "\($0):\(port)" }
-    if isLoopback, host != address, !names.contains(host) { return false }
+    if isLoopback, full != address, !names.contains(full) { return false }
     guard let origin = head.headers["origin"] else { return true }
     return origin == "http://\(host)"
   }
@@ -75,7 +77,7 @@ struct Router: Sendable {
       Plan.Receiver(
         limit: Limits.fileBytes, tooLarge: Limits.fileTooLarge, takesTurn: true,
         received: { bytes, turn, answer in
-          // Answered now, so that the page can send the next one; the turn goes along with the file.
+          // Answered before the file is developed, so that the page can send the next one. The file keeps the turn.
           answer(Response(status: 204))
           darkroom.develop(bytes, as: id, turn: turn!)
         },

@@ -1,6 +1,6 @@
 import Concourse
 
-/// Calls `relieve` whenever memory becomes short.
+/// Calls `relieve` when the system runs short of memory.
 final class MemoryPressure {
   private let source: any DispatchSourceMemoryPressure
 

@@ -1,9 +1,9 @@
-/// A photo, as everything but its pixels: what the page is told about it.
+/// All data of a photo except its pixels, as sent to the page.
 package struct Photo: Sendable, Equatable, Encodable {
   package enum Stage: String, Sendable, Encodable {
-    /// On its way here: being sent or downloaded.
+    /// Being uploaded, downloaded or decoded.
     case arriving
-    /// It can be seen.
+    /// Its thumbnail can be shown.
     case ready
     case failed
   }
@@ -16,7 +16,7 @@ package struct Photo: Sendable, Equatable, Encodable {
   package var reason: String?
   package var width = 0
   package var height = 0
-  /// Nil until the photo has been searched for faces.
+  /// Nil until the search for faces is done.
   package var eyes: [Eye]?
 
   package init(id: Int, batch: Int, name: String) {
@@ -25,19 +25,19 @@ package struct Photo: Sendable, Equatable, Encodable {
     self.name = Photo.displayName(name)
   }
 
-  /// An eye in the photo, in its pixels.
+  /// The center and radius of an eye, in pixels of the photo.
   package struct Eye: Sendable, Equatable, Encodable {
     package let x: Double
     package let y: Double
     package let radius: Double
   }
 
-  /// A name to show: the last part of a path, without control characters, not too long. No file is ever called by it.
+  /// A name for display only: the last component of a path, without control characters, of at most 80 scalars.
   package static func displayName(_ name: String) -> String {
     let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last ?? ""
     let visible = last.unicodeScalars.filter {
       switch $0.properties.generalCategory {
-      // Format characters too: some turn the direction of the text around.
+      // Some format characters reverse the direction of the text.
       case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse: false
       default: true
       }

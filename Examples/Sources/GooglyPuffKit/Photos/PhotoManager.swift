@@ -1,11 +1,11 @@
 import Concourse
 
-/// The photos of the program, which any thread may change and look at.
+/// The photos of the program. Any thread may read and change them.
 ///
-/// Readers run at the same time as each other. A writer is a barrier of the concurrent queue: it begins when the readers
-/// before it have ended, and those after it wait. Each change is told to the main queue in the order in which it was made.
+/// Readers run concurrently. A writer is a barrier of the concurrent queue: it starts when all earlier readers have
+/// finished, and later ones wait for it. Changes are reported to the main queue in the order in which they were made.
 package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `queue`.
-  /// One for the whole program.
+  /// The singleton that the program uses.
   package static let shared = PhotoManager()
 
   package enum Change: Sendable {
@@ -16,11 +16,11 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
   private struct Entry {
     var photo: Photo
     let batch: DispatchGroup
-    /// Ends the work on the photo: a download, or the search for faces.
+    /// Cancels the work on the photo: a download, or the search for faces.
     var cancel: (@Sendable () -> Void)?
   }
 
-  /// How many there may be.
+  /// The maximum number of photos.
   package let capacity: Int
   private let queue = DispatchQueue(label: "googlypuff.photos", attributes: .concurrent)
   private let listeners: DispatchQueue
@@ -28,7 +28,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
   private var lastID = 0
   private var listener: (@Sendable (Change) -> Void)?
 
-  /// - Parameter listeners: where to tell what has changed.
+  /// - Parameter listeners: the serial queue on which changes are reported.
   package init(capacity: Int = 2_000, listeners: DispatchQueue = .main) {
     self.capacity = capacity
     self.listeners = listeners
@@ -38,20 +38,20 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
 
   package var count: Int { queue.sync { entries.count } }
 
-  /// A copy of the photos as they are now, in the order in which they came.
+  /// A snapshot of all photos, in the order in which they were added.
   package var photos: [Photo] { queue.sync { entries.values.map(\.photo).sorted { $0.id < $1.id } } }
 
   package func photo(_ id: Int) -> Photo? { queue.sync { entries[id]?.photo } }
 
   // MARK: Writers
 
-  /// Has `listener` called after each change from now on.
+  /// Sets the closure that is called on the listeners' queue after each change.
   package func whenChanged(_ listener: @escaping @Sendable (Change) -> Void) {
     queue.async(flags: .barrier) { self.listener = listener }
   }
 
-  /// Makes room for photos that are about to arrive. The group is entered for each, and left when the photo is ready,
-  /// has failed or was removed, after the listener's call for that was submitted.
+  /// Adds photos that are about to arrive, and enters the group once for each. The group is left when the photo is ready,
+  /// has failed or was removed, after that change was submitted to the listeners' queue.
   ///
   /// - Returns: the photos, or nil if there is no room for all of them.
   package func expect(_ names: [String], batch: Int, group: DispatchGroup) -> [Photo]? {
@@ -68,7 +68,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     }
   }
 
-  /// Notes how to end the work on a photo. If that photo is gone already, the work is ended now.
+  /// Sets how to cancel the work on a photo. If the photo was removed already, the work is cancelled at once.
   package func work(on id: Int, cancel: @escaping @Sendable () -> Void) {
     queue.async(flags: .barrier) {
       if self.entries[id] == nil { cancel() }
@@ -85,7 +85,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     }
   }
 
-  /// The photo cannot be shown. It is kept until `forgetFailures`, so that the notice can name it.
+  /// The photo cannot be shown. It stays until `forgetFailures`, so that the page can show that it failed.
   package func fail(_ id: Int, _ reason: String) {
     settle(id) {
       $0.stage = .failed
@@ -95,7 +95,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
 
   private func settle(_ id: Int, _ change: @escaping @Sendable (inout Photo) -> Void) {
     queue.async(flags: .barrier) {
-      // Removed meanwhile, or settled by another: a page that was closed and its upload that still arrives, say.
+      // It may have been removed, or have failed: its page was closed, for example, while the upload went on.
       guard var entry = self.entries[id], entry.photo.stage == .arriving else { return }
       change(&entry.photo)
       entry.cancel = nil
@@ -105,7 +105,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     }
   }
 
-  /// The eyes of the photo are known.
+  /// The search for faces is done.
   package func found(_ eyes: [Photo.Eye], in id: Int) {
     queue.async(flags: .barrier) {
       guard self.entries[id] != nil else { return }
@@ -115,7 +115,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     }
   }
 
-  /// Takes the photo away, and ends the work on it.
+  /// Removes the photo, and cancels the work on it.
   package func remove(_ id: Int) {
     queue.async(flags: .barrier) {
       guard let entry = self.entries.removeValue(forKey: id) else { return }
@@ -125,7 +125,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     }
   }
 
-  /// Takes away what failed of a batch.
+  /// Removes the failed photos of a batch.
   package func forgetFailures(of batch: Int) {
     queue.async(flags: .barrier) {
       for (id, entry) in self.entries where entry.photo.batch == batch && entry.photo.stage == .failed {
@@ -135,7 +135,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     }
   }
 
-  /// From within a barrier.
+  /// Reports a change. Called within a barrier.
   private func tell(_ change: Change) {
     guard let listener else { return }
     listeners.async { listener(change) }

@@ -2,14 +2,14 @@ import Concourse
 import FoundationEssentials
 import Glibc
 
-/// The encoded pictures: files in a directory of their own, and a cache of those that were used last.
+/// The encoded pictures: files in a temporary directory, and a cache of those used most recently.
 ///
-/// The files are called by numbers, never by a name that came from outside.
-// SAFETY: what changes is GUARDED BY `queue`, a serial queue whose `sync` is the lock.
+/// Files are named by number, never by a name from outside.
+// SAFETY: the mutable state is GUARDED BY `queue`, a serial queue whose `sync` is the lock.
 package final class PictureStore: @unchecked Sendable {
   package enum Kind: String, Sendable, CaseIterable {
     case photo, thumbnail
-    /// The same with googly eyes.
+    /// The photo with googly eyes.
     case googly
     case googlyThumbnail = "googly-thumbnail"
   }
@@ -19,17 +19,17 @@ package final class PictureStore: @unchecked Sendable {
     let kind: Kind
   }
 
-  private let directory: URL
+  package let directory: URL
   private let budget: Int
   private let queue = DispatchQueue(label: "googlypuff.cache")
   private var cached: [Key: (bytes: [UInt8], use: Int)] = [:]
   private var size = 0
   private var uses = 0
 
-  /// - Parameter budget: how many bytes the cache may hold.
+  /// - Parameter budget: the size of the cache in bytes.
   package init(budget: Int = 48 << 20) throws {
     var template = Array("\(FileManager.default.temporaryDirectory.path)/googlypuff-XXXXXX".utf8CString)
-    // SAFETY: the template is an array of our own, and ends with a zero.
+    // SAFETY: the template is a local array that ends with a zero.
     guard mkdtemp(&template) != nil else { throw CocoaError(.fileWriteUnknown) }
     directory = URL(
       filePath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
@@ -70,8 +70,13 @@ package final class PictureStore: @unchecked Sendable {
 
   package var cachedBytes: Int { queue.sync { size } }
 
-  /// Deletes all files.
-  package func close() { try? FileManager.default.removeItem(at: directory) }
+  /// Deletes all files. Other threads may still write: the directory is renamed first, so that no new file appears while
+  /// it is being removed.
+  package func close() {
+    let removed = directory.appendingPathExtension("removed")
+    try? FileManager.default.moveItem(at: directory, to: removed)
+    try? FileManager.default.removeItem(at: removed)
+  }
 
   private func file(_ key: Key) -> URL { directory.appending(path: "\(key.id)-\(key.kind.rawValue).jpg") }
 
@@ -89,7 +94,7 @@ package final class PictureStore: @unchecked Sendable {
     cached[key] = (bytes, uses)
     size += bytes.count
     guard size > budget else { return }
-    // Down to a half, so that this is rare.
+    // Evicting down to half the budget keeps this rare.
     for (key, _) in cached.sorted(by: { $0.value.use < $1.value.use }) where size > budget / 2 { forget(key) }
   }
 

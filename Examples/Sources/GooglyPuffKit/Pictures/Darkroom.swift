@@ -1,23 +1,23 @@
 import Concourse
 
-/// Makes of each file that arrives a photo of moderate size and a thumbnail.
+/// Makes a scaled photo and a thumbnail from each file that arrives.
 ///
-/// Files gather while others are developed. Then a loop takes all that have gathered, as many at a time as there are
-/// processors; each photo is told as it gets ready.
-// SAFETY: `waiting` is OWNED BY `queue`, a serial queue. The source is used after `init` only to add to it, which any
-// thread may do.
+/// Files that arrive while others are developed are collected, and then developed together by `concurrentPerform`. Each
+/// photo is reported as soon as it is ready.
+// SAFETY: `waiting` is OWNED BY `queue`, a serial queue. After `init` the source is only added to, which any thread may
+// do.
 package final class Darkroom: @unchecked Sendable {
-  /// Pixels of the longer side of a photo, and of the shorter side of a thumbnail.
+  /// The longer side of a photo and the shorter side of a thumbnail, in pixels.
   package static let photoSide = 1_600
   package static let thumbnailSide = 360
 
-  /// How many pictures may be decoded at a time, here and for faces: a decoded one can have a hundred megabytes.
+  /// Bounds how many pictures are decoded at a time, here and in `FaceSearch`: one can take 200 MB.
   static let permits = DispatchSemaphore(value: 2)
 
   private struct File: Sendable {
     let id: Int
     let bytes: [UInt8]
-    /// Dropped at the end of the loop, which lets the next ones in.
+    /// Released at the end of the loop, which admits the next file.
     let turn: Turnstile.Turn
   }
 
@@ -37,11 +37,11 @@ package final class Darkroom: @unchecked Sendable {
 
   deinit { arrivals.cancel() }
 
-  /// Develops a file, at once or together with others.
+  /// Develops a file, alone or together with others.
   package func develop(_ bytes: [UInt8], as id: Int, turn: Turnstile.Turn) {
     queue.async {
       self.waiting.append(File(id: id, bytes: bytes, turn: turn))
-      // However many are added before the handler runs, it runs once.
+      // Adds before the handler runs are coalesced into one call.
       self.arrivals.add(data: 1)
     }
   }
@@ -53,8 +53,8 @@ package final class Darkroom: @unchecked Sendable {
   }
 
   private func develop(_ file: File) {
-    // Removed while it waited.
-    guard manager.photo(file.id) != nil else { return }
+    // Removed or failed while it waited.
+    guard manager.photo(file.id)?.stage == .arriving else { return }
     do {
       Darkroom.permits.wait()
       defer { Darkroom.permits.signal() }
@@ -63,12 +63,12 @@ package final class Darkroom: @unchecked Sendable {
       try store.write(
         picture.encode(shorterSide: Darkroom.thumbnailSide, quality: 82), .thumbnail, of: file.id)
       manager.ready(file.id, width: picture.width, height: picture.height)
-      // Removed while its files were written.
+      // It may have been removed while its files were written.
       if manager.photo(file.id) == nil { store.remove(file.id) }
     } catch let error as PictureError {
       manager.fail(file.id, error.message)
     } catch {
-      manager.fail(file.id, "it could not be stored: \(error)")
+      manager.fail(file.id, "the photo could not be stored: \(error)")
     }
   }
 }

@@ -1,10 +1,13 @@
 import Concourse
 import GooglyPuffVision
 
-/// The search for the faces of one photo, on the queue for what a person waits for. It draws the eyes, and hands the
-/// result to the main queue, by way of the manager.
-// SAFETY: `item` is set once, before anybody else has the search; a work item may be cancelled from any thread.
+/// Searches one photo for faces on the user-initiated global queue, draws the eyes, and passes the result through the
+/// manager to the main queue.
+// SAFETY: `item` is set in `init` only. A work item may be cancelled from any thread.
 final class FaceSearch: @unchecked Sendable {
+  /// Bounds how many searches occupy a thread. More would only block in `permits.wait()`, each with a thread.
+  private static let turnstile = Turnstile(places: 2)
+
   private let id: Int
   private let manager: PhotoManager
   private let store: PictureStore
@@ -18,16 +21,21 @@ final class FaceSearch: @unchecked Sendable {
   }
 
   func start() {
-    // The manager keeps the search until it has ended. If the photo is removed before it begins, it never does; if it
-    // has begun, it looks at `isCancelled` between two steps, since a running block cannot be stopped from outside.
+    // The manager retains the search until it ends. If the photo is removed first, the search never starts. A running
+    // block cannot be stopped from outside, so the search checks `isCancelled` between its steps.
     manager.work(on: id) { self.item.cancel() }
-    DispatchQueue.global(qos: .userInitiated).async(execute: item)
+    FaceSearch.turnstile.enter { turn in
+      DispatchQueue.global(qos: .userInitiated).async {
+        withExtendedLifetime(turn) { self.item.perform() }
+      }
+    }
   }
 
   private func run() {
     Darkroom.permits.wait()
     defer { Darkroom.permits.signal() }
-    guard !item.isCancelled, let bytes = store.read(.photo, of: id) else { return }
+    guard !item.isCancelled else { return }
+    guard let bytes = store.read(.photo, of: id) else { return manager.found([], in: id) }
     do {
       let picture = try Picture(decoding: bytes, side: Darkroom.photoSide)
       let faces = picture.faces(while: { !item.isCancelled })
@@ -37,10 +45,10 @@ final class FaceSearch: @unchecked Sendable {
       try store.write(
         picture.encode(shorterSide: Darkroom.thumbnailSide, quality: 82), .googlyThumbnail, of: id)
       manager.found(faces.flatMap(Photo.Eye.both), in: id)
-      // Removed while its files were written.
+      // It may have been removed while its files were written.
       if manager.photo(id) == nil { store.remove(id) }
     } catch {
-      // Its files could not be written: it stays as it is.
+      // The files could not be written: the photo stays without eyes.
       manager.found([], in: id)
     }
   }

@@ -1,23 +1,23 @@
 import GooglyPuffVision
 
-/// A decoded picture, which OpenCV holds: several megabytes, so it is neither copied nor shared, and is freed at once
-/// when its owner is done with it.
+/// A decoded picture in OpenCV's memory. It takes several megabytes, so it is not copyable, and is freed as soon as its
+/// owner's scope ends.
 package struct Picture: ~Copyable {
   private let vision: GooglyVision
   private let handle: OpaquePointer
 
-  /// The functions over OpenCV; nil on a machine where this was built without it.
+  /// The C functions over OpenCV; nil if this was built without OpenCV.
   // SAFETY: points to a constant of the C++ part.
   private static let vision: GooglyVision? = googly_vision().map { $0.pointee }
 
-  /// Why there can be no pictures: a line that says what to install. Nil if all is there.
+  /// One line that says which packages are missing; nil if none is.
   package static let obstacle: String? = {
     let install = "install it and run this again: apt-get install libopencv-dev opencv-data pkg-config"
     guard let vision else { return "this was built without OpenCV; \(install)" }
     return vision.prepare() ? nil : "opencv-data, which describes faces, is missing; \(install)"
   }()
 
-  /// Decodes a file, and scales it down to `side` pixels if it is larger.
+  /// Decodes a file, and scales it down until its longer side has at most `side` pixels.
   package init(decoding bytes: [UInt8], side: Int) throws {
     let header = try PictureHeader(bytes)
     guard let vision = Picture.vision else { throw PictureError.notAPicture }
@@ -35,7 +35,7 @@ package struct Picture: ~Copyable {
   package var width: Int { Int(vision.width(handle)) }
   package var height: Int { Int(vision.height(handle)) }
 
-  /// The faces, at most 64, and where their eyes are. `goOn` is asked before each step of it.
+  /// Finds at most 64 faces and their eyes. `goOn` is called before each step, and stops the search by returning false.
   package func faces(while goOn: () -> Bool) -> [GooglyFace] {
     guard goOn() else { return [] }
     var faces = [GooglyFace](repeating: GooglyFace(), count: 64)
@@ -52,7 +52,7 @@ package struct Picture: ~Copyable {
     for var face in faces { vision.draw_eyes(handle, &face) }
   }
 
-  /// A JPEG, whose shorter side has at most so many pixels if that is said.
+  /// Encodes a JPEG, scaled down until its shorter side has at most `shorterSide` pixels (0: not scaled).
   package func encode(shorterSide: Int = 0, quality: Int = 88) throws -> [UInt8] {
     var bytes: [UInt8] = []
     let done = withUnsafeMutablePointer(to: &bytes) { place in

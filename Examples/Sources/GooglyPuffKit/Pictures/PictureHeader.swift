@@ -1,6 +1,6 @@
-/// What a file says it is, read before anything is decoded: whether it is a picture, how large, whether it is whole.
+/// The format and the size that a file claims, read before it is decoded. Incomplete and animated files are refused.
 ///
-/// A decoder would have to allocate memory to find out, and a picture of 30,000 × 30,000 pixels fits into a few kilobytes.
+/// A decoder allocates memory for all pixels, and 30,000 × 30,000 of one color fit into a file of a few kilobytes.
 package struct PictureHeader: Equatable, Sendable {
   package enum Format: Sendable { case jpeg, png, webp }
 
@@ -8,7 +8,7 @@ package struct PictureHeader: Equatable, Sendable {
   package let width: Int
   package let height: Int
 
-  /// 64 million pixels are 192 MiB when decoded, and more than phones have.
+  /// 64 million pixels take 192 MB when decoded. Few phones take larger photos.
   package static let maximumPixels = 64_000_000
 
   package init(_ bytes: [UInt8]) throws(PictureError) {
@@ -34,7 +34,7 @@ package struct PictureHeader: Equatable, Sendable {
     }
   }
 
-  /// The fraction of its size at which a JPEG may be decoded and still have `side` pixels.
+  /// The largest divisor by which a JPEG can be scaled while decoding so that its longer side keeps `side` pixels.
   func divisor(for side: Int) -> Int {
     guard format == .jpeg else { return 1 }
     let longer = max(width, height)
@@ -52,7 +52,7 @@ package enum PictureError: Error, Equatable {
   package var message: String {
     switch self {
     case .notAPicture: "not a picture that can be read here (JPEG, PNG or WebP)"
-    case .animated: "animated pictures cannot be added: whose eyes would hold still?"
+    case .animated: "animated pictures cannot be added"
     case .broken: "the picture is damaged or incomplete"
     case .tooManyPixels(let width, let height):
       "\(width) × \(height) pixels are too many (\(PictureHeader.maximumPixels / 1_000_000) million at most)"
@@ -60,7 +60,7 @@ package enum PictureError: Error, Equatable {
   }
 }
 
-/// Bytes of a file that may say anything: each read checks that it is inside.
+/// The bytes of an untrusted file. Every read is checked against the bounds.
 private struct Cursor {
   private let bytes: [UInt8]
 
@@ -75,11 +75,15 @@ private struct Cursor {
 
   private func number(at place: Int, bytes count: Int, bigEndian: Bool) throws(PictureError) -> Int {
     guard place >= 0, place + count <= bytes.count else { throw .broken }
-    let part = bytes[place..<place + count]
-    return (bigEndian ? Array(part) : part.reversed()).reduce(0) { $0 << 8 | Int($1) }
+    // No array: a file may consist of millions of markers.
+    var number = 0
+    for index in 0..<count {
+      number = number << 8 | Int(bytes[place + (bigEndian ? index : count - 1 - index)])
+    }
+    return number
   }
 
-  /// The chunks up to the last one, of which each says how long it is.
+  /// Walks the chunks up to `IEND`.
   func readPNG() throws(PictureError) -> (Int, Int) {
     guard has("IHDR", at: 12) else { throw .broken }
     let size = (
@@ -94,7 +98,7 @@ private struct Cursor {
     }
   }
 
-  /// The segments up to the pixels; after these there must be an end.
+  /// Walks the segments up to the pixels, and requires an end marker after them.
   func readJPEG() throws(PictureError) -> (Int, Int) {
     var size: (Int, Int)?
     var place = 2
@@ -102,7 +106,7 @@ private struct Cursor {
       guard try number(at: place, bytes: 1, bigEndian: true) == 0xFF else { throw .broken }
       let marker = try number(at: place + 1, bytes: 1, bigEndian: true)
       switch marker {
-      // Filling.
+      // A fill byte.
       case 0xFF: place += 1
       // Markers without a length.
       case 0x01, 0xD0...0xD7: place += 2
@@ -114,7 +118,7 @@ private struct Cursor {
         return size
       default:
         let length = try number(at: place + 2, bytes: 2, bigEndian: true)
-        // A frame header: C4, C8 and CC of this range mean something else.
+        // A frame header. C4, C8 and CC are other segments.
         if 0xC0...0xCF ~= marker, ![0xC4, 0xC8, 0xCC].contains(marker) {
           size = (
             try number(at: place + 7, bytes: 2, bigEndian: true),
@@ -126,7 +130,7 @@ private struct Cursor {
     }
   }
 
-  /// Among pixels, FF D9 can only be the end; cameras put more behind it. It is sought from the back.
+  /// FF D9 cannot occur within the pixels. Cameras append data of their own, so the search runs backward.
   private func hasEnd(after start: Int) -> Bool {
     var place = bytes.count - 2
     while place > start {
