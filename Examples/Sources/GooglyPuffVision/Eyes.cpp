@@ -1,4 +1,4 @@
-// Googly eyes: a shadow, a white disc with a rim, and a pupil that has fallen somewhere.
+// Draws googly eyes: a shadow, a white disc with a rim, and a pupil off center.
 
 #include "Picture.hpp"
 
@@ -40,7 +40,7 @@ void drawEye(cv::Mat &image, const GooglyEye &eye) {
 
   drawDisc(part, x, y, radius, cv::Scalar(120, 116, 112));
   drawDisc(part, x, y, radius * 0.95, cv::Scalar(255, 255, 255));
-  // The same place gives the same look each time; two eyes look different ways, which is the point.
+  // Derived from the place: stable for an eye, and different for two eyes of a face.
   const double angle = std::fmod(eye.x * 0.731 + eye.y * 0.417 + radius, 2 * CV_PI);
   const double pupil = radius * 0.52;
   const double pupilX = x + std::cos(angle) * radius * 0.36, pupilY = y + std::sin(angle) * radius * 0.36;
@@ -54,7 +54,7 @@ void drawEyes(GooglyPicture *picture, const GooglyFace *face) {
   try {
     for (const GooglyEye &eye : face->eyes) drawEye(picture->image, eye);
   } catch (const std::exception &) {
-    // A face without its eyes is better than no picture.
+    // A face without eyes is better than no picture.
   }
 }
 

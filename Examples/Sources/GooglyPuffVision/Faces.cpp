@@ -1,4 +1,4 @@
-// Faces and eyes, by the cascades of Debian's opencv-data.
+// Finds faces and eyes with the cascades of Debian's opencv-data.
 
 #include "Picture.hpp"
 
@@ -15,20 +15,20 @@
 
 namespace {
 
-/// A cascade serves one thread at a time, and reading one takes longer than using it: so they are lent.
+/// A pool of cascades. A cascade can be used by one thread at a time, and loading one takes longer than a search.
 class Detectors {
 public:
   struct Set {
     cv::CascadeClassifier face, eye, left, right;
     bool load() {
       const std::string folder = "/usr/share/opencv4/haarcascades/haarcascade_";
-      // `left` knows the eye that appears on the right of the picture, as it is the person's left one.
+      // `left` finds the person's left eye, which is on the right of the picture.
       return face.load(folder + "frontalface_alt2.xml") && eye.load(folder + "eye.xml") &&
              left.load(folder + "lefteye_2splits.xml") && right.load(folder + "righteye_2splits.xml");
     }
   };
 
-  /// A set of detectors until the end of the scope.
+  /// A set of detectors, returned to the pool at the end of the scope.
   class Loan {
   public:
     Loan() : set(take()) {}
@@ -64,10 +64,10 @@ private:
 std::mutex Detectors::mutex;
 std::vector<std::unique_ptr<Detectors::Set>> Detectors::idle;
 
-/// Where an eye is expected, as fractions of the face's side.
+/// Where eyes are expected, as fractions of the face's side.
 constexpr double eyeX[2] = {0.30, 0.70}, eyeY = 0.37, eyeRadius = 0.17, tolerance = 0.12;
 
-/// The candidate that is nearest to where the eye is expected, if any is near enough.
+/// Sets `eye` to the candidate nearest to the expected place, if one is within the tolerance.
 bool nearest(
     const std::vector<cv::Rect> &candidates, const cv::Rect &area, const GooglyFace &face, int which,
     GooglyEye &eye) {
@@ -102,7 +102,7 @@ int32_t findFaces(const GooglyPicture *picture, GooglyFace *faces, int32_t capac
   try {
     cv::Mat gray;
     cv::cvtColor(picture->image, gray, cv::COLOR_BGR2GRAY);
-    // The time grows with the pixels, and a face that is too small for this scale is too small for a joke.
+    // The time grows with the number of pixels. Faces that vanish at this scale are too small for googly eyes.
     const double scale = std::min(1.0, 800.0 / std::max(gray.cols, gray.rows));
     if (scale < 1) cv::resize(gray, gray, cv::Size(), scale, scale, cv::INTER_AREA);
     cv::equalizeHist(gray, gray);
@@ -127,7 +127,7 @@ void findEyes(const GooglyPicture *picture, GooglyFace *face) {
   }
   try {
     const cv::Rect bounds(0, 0, picture->image.cols, picture->image.rows);
-    // Mouths and nostrils look like eyes too: only the upper part is searched.
+    // Mouths and nostrils resemble eyes: search the upper part only.
     const cv::Rect area = cv::Rect(face->x, face->y, face->side, cvRound(side * 0.6)) & bounds;
     if (area.width < 16 || area.height < 16) return;
     cv::Mat gray;
@@ -157,7 +157,7 @@ void findEyes(const GooglyPicture *picture, GooglyFace *face) {
         }
       }
     }
-    // One eye tells where the other is, as most faces have two at the same height.
+    // If only one eye was found, mirror it.
     if (found[0] != found[1]) {
       const GooglyEye &known = face->eyes[found[0] ? 0 : 1];
       GooglyEye &other = face->eyes[found[0] ? 1 : 0];
@@ -165,7 +165,7 @@ void findEyes(const GooglyPicture *picture, GooglyFace *face) {
       other.y = known.y;
     }
   } catch (const std::exception &) {
-    // The expected places serve.
+    // Keep the expected places.
   }
 }
 

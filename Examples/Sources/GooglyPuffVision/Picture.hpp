@@ -1,4 +1,4 @@
-// What the files of this target share.
+// Shared by the files of this target.
 #ifndef GOOGLYPUFF_PICTURE_HPP
 #define GOOGLYPUFF_PICTURE_HPP
 

@@ -1,5 +1,5 @@
 // The functions of GooglyPuffVision.h over OpenCV: decoding, scaling, encoding. Faces.cpp finds faces, Eyes.cpp draws.
-// No exception leaves them: what OpenCV cannot do is a NULL, a false or no face.
+// No exception leaves them: failure is NULL, false or no face.
 
 #include "Picture.hpp"
 
@@ -23,7 +23,7 @@ GooglyPicture *decode(const uint8_t *bytes, size_t count, int32_t divisor, int32
     cv::Mat image = cv::imdecode(input, mode);
     if (image.empty()) return nullptr;
     const double scale = static_cast<double>(side) / std::max(image.cols, image.rows);
-    // A single line of pixels stays one.
+    // No side may become zero.
     if (scale < 1) {
       const cv::Size size(std::max(1, cvRound(image.cols * scale)), std::max(1, cvRound(image.rows * scale)));
       cv::resize(image, image, size, 0, 0, cv::INTER_AREA);
@@ -55,7 +55,7 @@ bool encode(
 }
 
 bool prepare() {
-  // The program divides the work among its queues. Threads of OpenCV's own would compete with them.
+  // The program divides the work among its queues. OpenCV's own threads would compete with them.
   cv::setNumThreads(1);
   cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
   return prepareDetectors();

@@ -1,4 +1,4 @@
-// Eyes that look at the pointer, and wobble: a pupil hangs on a spring, and stops at the rim.
+// Eyes that follow the pointer and wobble: each pupil hangs on a spring and bounces off the rim.
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const pointer = { x: innerWidth / 2, y: innerHeight, moved: false };
@@ -23,7 +23,7 @@ function step() {
     if (!eye.element.isConnected) eyes.delete(eye);
     else moving = eye.step() || moving;
   }
-  // With nothing left to move, nothing runs.
+  // When nothing moves, no frame is requested.
   if (moving) wake();
 }
 
@@ -43,7 +43,7 @@ class Eye {
     wake();
   }
 
-  // Lengths are in radii of the eye. Whether it still moves.
+  // Lengths are in radii of the eye. Returns whether the pupil still moves.
   step() {
     const box = this.element.getBoundingClientRect();
     const radius = box.width / 2 || 1;
@@ -83,8 +83,7 @@ export function addEye(parent) {
   return element;
 }
 
-// Covers the eyes that are drawn in a photo with living ones, at the same places and of the same size. With less motion
-// wanted, the drawn ones stay.
+// Covers the eyes drawn in a photo with moving ones. If the user prefers reduced motion, the drawn eyes stay.
 export function addEyes(parent, photo) {
   parent.replaceChildren();
   if (still.matches) return;

@@ -1,5 +1,5 @@
-// The page shows what the server's events say. It keeps no truth of its own: after a broken connection it is told all
-// there is once more.
+// The page shows what the server's events report. The server owns the state: when the page reconnects, it gets all of it
+// again.
 
 import { addEye, addEyes } from "./eyes.js";
 import { announce, upload } from "./uploads.js";
@@ -76,7 +76,7 @@ function tell({ arrived, failures }) {
   }
   notice.querySelector("button").onclick = () => notice.remove();
   $("notices").append(notice);
-  // Good news goes by itself; bad news waits to be read.
+  // Success notices disappear; failures stay until they are closed.
   if (!failures.length) setTimeout(() => notice.remove(), 6000);
 }
 
@@ -113,7 +113,7 @@ async function reveal(photo) {
   const googly = new Image();
   googly.src = $("save").href = `/photos/${photo.id}/googly`;
   await googly.decode();
-  // Another one may have been opened meanwhile.
+  // Another photo may have been opened meanwhile.
   if (shown !== photo.id) return;
   $("viewer").querySelector("img").src = googly.src;
   addEyes($("viewer").querySelector(".eyes"), photo);

@@ -1,4 +1,4 @@
-// Sends photos of one's own: all are announced first, then a few are sent at a time.
+// Uploads the user's files: announces all of them first, then sends a few at a time.
 
 const atOnce = 4;
 
@@ -24,13 +24,13 @@ export async function upload(files, page, progress, total) {
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-// What goes wrong here the server knows too, and says in its notice.
+// Never rejects: the server reports failures in its notice.
 function send(file, id, progress) {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest();
     request.upload.onprogress = (event) => progress(id, event.loaded / event.total);
     request.onloadend = () => {
-      // Status 0: it was not even sent, for instance because the file has vanished. The server need not wait for it.
+      // Status 0: it could not be sent, for example because the file was deleted. Tell the server not to wait for it.
       if (request.status === 0) fetch(`/photos/${id}`, { method: "DELETE" }).catch(() => {});
       resolve();
     };

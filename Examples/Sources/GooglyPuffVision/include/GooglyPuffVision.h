@@ -1,4 +1,5 @@
-// What the photo app needs of OpenCV, as functions of C. Each may be called on any thread; a picture, on one at a time.
+// The parts of OpenCV that the photo app uses, as C functions. They are thread-safe, except that a picture may be used by
+// one thread at a time.
 #ifndef GOOGLYPUFF_VISION_H
 #define GOOGLYPUFF_VISION_H
 
@@ -26,11 +27,11 @@ typedef struct {
   GooglyEye eyes[2];
 } GooglyFace;
 
-/// Takes the bytes of an encoded picture; they are the caller's only during the call.
+/// Receives the bytes of an encoded picture, which are valid during the call only.
 typedef void (*GooglyOutput)(void *context, const uint8_t *bytes, size_t count);
 
 typedef struct {
-  /// Reads the descriptions of faces and eyes, once. False if OpenCV's data is not installed.
+  /// Loads the cascades for faces and eyes. False if OpenCV's data is not installed.
   bool (*prepare)(void);
 
   /// Decodes a JPEG, PNG or WebP, upright, and scales it down until its longer side has at most `side` pixels.
@@ -43,7 +44,7 @@ typedef struct {
 
   /// Finds at most `capacity` faces, and returns how many. Their eyes are still unknown.
   int32_t (*find_faces)(const GooglyPicture *picture, GooglyFace *faces, int32_t capacity);
-  /// Finds the eyes of a face. An eye that cannot be made out is put where faces have one.
+  /// Finds the eyes of a face. An eye that is not found is set to the usual place.
   void (*find_eyes)(const GooglyPicture *picture, GooglyFace *face);
   /// Draws googly eyes over those of the face.
   void (*draw_eyes)(GooglyPicture *picture, const GooglyFace *face);
