@@ -55,20 +55,22 @@ final class SignalHub: FileWatchOwner, TimerOwner {
 
   private static let samplingInterval: UInt64 = 10_000_000
 
+  /// Once the handler is installed, a signal no longer has its default effect. Each delivery from then on reaches the
+  /// source: `report_to` is set before, old counts are discarded before, and `deliver` waits for the lock.
   /// - Returns: 0, or the errno.
   func add(_ backend: SignalBackend) -> Int32 {
+    listen()
     let failure = lock.withLock { () -> Int32 in
-      let failure = System.countSignal(backend.signal)
-      guard failure == 0 else { return Int32(-failure) }
       if sources[backend.signal, default: []].isEmpty {
         // Discard deliveries from before there was a source.
         _ = concourse_signal_take(backend.signal)
       }
+      let failure = System.countSignal(backend.signal)
+      guard failure == 0 else { return Int32(-failure) }
       sources[backend.signal, default: []].append(backend)
       return 0
     }
     guard failure == 0 else { return failure }
-    listen()
     unblock(backend.signal)
     return 0
   }
@@ -100,8 +102,9 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   }
 
   func timerIsDue(_ timer: LoopTimer) {
-    deliver()
+    // Deliveries from before the eventfd existed are counted, but not reported.
     listen()
+    deliver()
     let wantsThread = lock.withLock { () -> Bool in
       defer { self.wantsThread = false }
       return self.wantsThread

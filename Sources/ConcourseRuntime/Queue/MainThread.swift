@@ -40,8 +40,9 @@ extension DispatchQueue {
 
 /// Serves the main queue on the calling thread, which must be the main thread, and never returns.
 ///
-/// From then on the main thread serves only the main queue. Traps on another thread, and inside an item of a
-/// queue. Matching C function: `dispatch_main`.
+/// From then on the main thread serves only the main queue. Keep sources in global variables: in an optimized build the
+/// caller's local variables are released before the call, even with `withExtendedLifetime`, because nothing after the
+/// call is reachable. Traps on another thread, and inside an item of a queue. Matching C function: `dispatch_main`.
 public func dispatchMain() -> Never {
   guard CurrentThread.isMain else {
     Trap.clientBug("dispatchMain() was called off the main thread")

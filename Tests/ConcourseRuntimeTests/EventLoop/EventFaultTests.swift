@@ -191,6 +191,36 @@ extension Engine {
       }
     }
 
+    @Test("S112 a signal that arrives while its first source is activated is not lost")
+    func signalDuringActivation() async {
+      await #expect(processExitsWith: .success) {
+        // Each child has a first source. Its thread sends the signal as soon as the disposition changes, and a little
+        // later in each round.
+        for round in 0..<200 {
+          let child = inForkedChild {
+            signal(SIGUSR2, SIG_IGN)
+            unblock(SIGUSR2)
+            let isReady = DispatchSemaphore(value: 0)
+            startThread {
+              isReady.signal()
+              var present = sigaction()
+              repeat { sigaction(SIGUSR2, nil, &present) } while present.isIgnored
+              let start = DispatchTime.now().uptimeNanoseconds
+              while DispatchTime.now().uptimeNanoseconds - start < UInt64(round % 50) * 500 {}
+              kill(getpid(), SIGUSR2)
+            }
+            isReady.wait()
+            let arrived = DispatchSemaphore(value: 0)
+            let source = DispatchSource.makeSignalSource(signal: SIGUSR2)
+            source.setEventHandler { arrived.signal() }
+            source.activate()
+            _exit(arrived.wait(timeout: .now() + 8) == .success ? 0 : 1)
+          }
+          precondition(child == 0, "round \(round)")
+        }
+      }
+    }
+
     @Test("trap 19: no descriptors at all: pipes, timers and cancel handlers go on")
     func noDescriptors() async {
       await #expect(processExitsWith: .success) {
@@ -217,5 +247,12 @@ extension Engine {
         pipe.end()
       }
     }
+  }
+}
+
+extension sigaction {
+  fileprivate var isIgnored: Bool {
+    // SAFETY: SIG_IGN is the number 1 in the place of a function; it is compared and never called.
+    unsafeBitCast(__sigaction_handler.sa_handler, to: UInt.self) == 1
   }
 }
