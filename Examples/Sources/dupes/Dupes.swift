@@ -11,7 +11,7 @@ struct Dupes {
     let search = Search(options)
     // The first signal ends the search. The second ends the process at once: a read may hang, or the reader of the
     // output.
-    let signals = Signals([SIGINT, SIGTERM], queue: DispatchQueue(label: "dupes.signals")) { signal in
+    Signals.handle([SIGINT, SIGTERM], on: DispatchQueue(label: "dupes.signals")) { signal in
       if !search.cancel(signal) { _exit(128 + signal) }
     }
     let showsProgress = options.progress || (!options.quiet && isatty(STDERR_FILENO) == 1)
@@ -22,7 +22,7 @@ struct Dupes {
       progress?.stop()
       report(outcome, options)
     }
-    withExtendedLifetime(signals) { dispatchMain() }
+    dispatchMain()
   }
 
   private static func report(_ outcome: Outcome, _ options: Options) -> Never {

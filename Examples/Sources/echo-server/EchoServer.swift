@@ -33,10 +33,10 @@ struct EchoServer {
         _ = writeAll(Bytes("echo-server: listening on \(server.address)\n".utf8), to: STDOUT_FILENO)
       }
     }
-    let signals = Signals([SIGTERM, SIGINT, SIGUSR1], queue: .main, whenReady: begin) { [options] signal in
+    Signals.handle([SIGTERM, SIGINT, SIGUSR1], on: .main, whenReady: begin) { [options] signal in
       if signal == SIGUSR1 { program.complain(server.statistics.line) } else { stop(server, options) }
     }
-    withExtendedLifetime(signals) { dispatchMain() }
+    dispatchMain()
   }
 
   private static func stop(_ server: Server, _ options: Options) {

@@ -33,7 +33,7 @@ final class Server: @unchecked Sendable {
   init(_ options: Options, report: @escaping @Sendable (String) -> Void) throws(ServerError) {
     let socket = try Listener(host: options.host, port: options.port)
     port = socket.port
-    address = "\(options.host.contains(":") ? "[\(options.host)]" : options.host):\(port)"
+    address = socket.address
     descriptor = socket.descriptor
     maximumConnections = options.maximumConnections
     self.report = report
@@ -182,5 +182,29 @@ struct Statistics: Sendable {
   var line: String {
     "\(open) open, \(accepted) accepted, \(failed) broken, \(cutOff) cut off, \(bytes) bytes echoed, "
       + "\(pauses) pauses"
+  }
+}
+
+/// The number of descriptors that the process may open.
+enum DescriptorLimit {
+  /// Descriptors that are not connections: standard input and output, the listener, those of the runtime and the C
+  /// library.
+  static let reserve = 32
+
+  /// Raises the soft limit as far as `connections` need and the hard limit allows. The soft one is usually 1,024, for
+  /// programs with select().
+  ///
+  /// - Returns: how many connections there is room for, at most `connections`.
+  static func makeRoom(for connections: Int) -> Int {
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(resource, &limit) == 0 else { return connections }
+    let wanted = rlim_t(connections + reserve)
+    if limit.rlim_cur < wanted {
+      var raised = limit
+      raised.rlim_cur = min(wanted, limit.rlim_max)
+      if setrlimit(resource, &raised) == 0 { limit = raised }
+    }
+    return limit.rlim_cur < wanted ? max(1, Int(limit.rlim_cur) - reserve) : connections
   }
 }

@@ -16,12 +16,12 @@ struct TailMany {
     let follower = Follower(options, report: { program.complain($0) }, ended: ended)
     // If the reader of our output has gone, a write should fail and not end the process.
     signal(SIGPIPE, SIG_IGN)
-    let signals = Signals([SIGINT, SIGTERM], queue: follower.queue) { signal in
+    Signals.handle([SIGINT, SIGTERM], on: follower.queue) { signal in
       // The second signal does not wait for the reader of the output.
       if !follower.stop(status: 128 + signal) { _exit(128 + signal) }
     }
     follower.start(output: STDOUT_FILENO)
-    withExtendedLifetime(signals) { dispatchMain() }
+    dispatchMain()
   }
 }
 

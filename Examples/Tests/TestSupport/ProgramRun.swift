@@ -54,7 +54,7 @@ package final class ProgramRun {
     var signals = sigset_t()
     sigemptyset(&signals)
     posix_spawnattr_setsigmask(&attributes, &signals)
-    for signal in [SIGINT, SIGTERM, SIGUSR1, SIGPIPE] { sigaddset(&signals, signal) }
+    for signal in [SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE] { sigaddset(&signals, signal) }
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
