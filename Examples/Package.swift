@@ -26,10 +26,11 @@ let concourseOnly: [Target] = [
     providers: [.apt(["libopencv-dev", "opencv-data", "pkg-config"])]),
   .target(name: "GooglyPuffVision", dependencies: ["GooglyPuffOpenCV"]),
   .target(
-    name: "GooglyPuffKit", dependencies: runtime + ["GooglyPuffVision"], exclude: ["README.md"],
+    name: "GooglyPuffKit", dependencies: ["ExampleSupport", "GooglyPuffVision"], exclude: ["README.md"],
     resources: [.copy("Page")]),
   .executableTarget(name: "googlypuff", dependencies: ["GooglyPuffKit"]),
-  .testTarget(name: "GooglyPuffTests", dependencies: ["GooglyPuffKit", "googlypuff"]),
+  .testTarget(
+    name: "GooglyPuffTests", dependencies: ["GooglyPuffKit", "googlypuff", "ExampleSupport", "TestSupport"]),
 ]
 
 let package = Package(
@@ -48,7 +49,7 @@ let package = Package(
       ]),
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],
   targets: [
-    // What the examples share: command lines, output, signals.
+    // What the examples share: command lines, output, signals, sockets.
     .target(name: "ExampleSupport", dependencies: runtime, swiftSettings: settings),
     // Its tests' part: running a built program, files for it.
     .target(name: "TestSupport", path: "Tests/TestSupport"),

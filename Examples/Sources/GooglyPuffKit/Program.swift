@@ -1,82 +1,96 @@
-import Concourse
+import ExampleSupport
 import Glibc
 
-/// Runs the program: connects its parts, and hands the main thread over to the main queue.
+private let program = Program(name: "googlypuff", help: Options.help)
+/// Starts the program and ends it.
+private let control = DispatchQueue(label: "googlypuff.control")
+// SAFETY: OWNED BY `control`.
+nonisolated(unsafe) private var store: PictureStore?
+
+/// Runs the program, and hands the main thread over to the main queue.
 package func runProgram() -> Never {
-  let options: Options
-  do {
-    switch try Options.parse(Array(CommandLine.arguments.dropFirst())) {
-    case .help:
-      write(Options.help, to: STDOUT_FILENO)
-      exit(0)
-    case .serve(let wanted): options = wanted
-    }
-  } catch {
-    complain("\(error.message)\nTry 'googlypuff --help'.")
-    exit(2)
-  }
-  if let obstacle = Picture.obstacle {
-    complain(obstacle)
-    exit(1)
-  }
+  let options = program.options(Options.init)
+  if let obstacle = Picture.obstacle { fail(obstacle) }
   // Sending to a client that has gone must fail with an error, not end the program.
   signal(SIGPIPE, SIG_IGN)
+  let begin = { @Sendable in start(options) }
+  Signals.handle([SIGINT, SIGTERM, SIGHUP], on: control, whenReady: begin) { _ in
+    store?.close()
+    // Not `exit`: it would destroy OpenCV's globals while other threads use them.
+    _exit(0)
+  }
+  dispatchMain()
+}
+
+/// Connects the parts of the program.
+private func start(_ options: Options) {
   do {
     let listener = try listen(options)
     let store = try PictureStore()
-    let pressure = MemoryPressure { store.dropCache() }
-    let signals = [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .main)
-      source.setEventHandler {
-        store.close()
-        // Not `exit`: it would destroy OpenCV's globals while other threads use them.
-        _exit(0)
-      }
-      source.activate()
-      return source
-    }
-    // After the signals: it prints the address, and from then on the files must not outlive the program.
-    let server = try serve(options, listener, store)
-    withExtendedLifetime((server, pressure, signals)) { dispatchMain() }
-  } catch let failure as Listener.Failure {
-    complain(failure.message)
+    GooglyPuffKit.store = store
+    let manager = PhotoManager.shared
+    let turnstile = Turnstile(places: Limits.filesAtOnce)
+    let gallery = Gallery(manager: manager, store: store)
+    let darkroom = Darkroom(manager: manager, store: store)
+    let router = Router(
+      address: listener.address, resources: try Resources(),
+      internet: options.internet.isEmpty ? Resources.samples(at: listener.address) : options.internet,
+      manager: manager, store: store, gallery: gallery,
+      batches: Batches(manager: manager) { batch in gallery.batchEnded(batch) },
+      downloads: Downloads(manager: manager, darkroom: darkroom, turnstile: turnstile), darkroom: darkroom)
+    Server(listener, turnstile: turnstile, plan: router.plan).start()
+    _ = writeAll(Bytes("googlypuff: http://\(listener.address)/\n".utf8), to: STDOUT_FILENO)
+  } catch let error as ServerError {
+    fail(error.message)
   } catch {
-    complain("\(error)")
+    store?.close()
+    fail("\(error)")
   }
+}
+
+private func listen(_ options: Options) throws -> Listener {
+  if options.port == nil, let listener = try? Listener(host: options.host, port: 8042) { return listener }
+  return try Listener(host: options.host, port: options.port ?? 0)
+}
+
+private func fail(_ message: String) -> Never {
+  program.complain(message)
   exit(1)
 }
 
-private func listen(_ options: Options) throws(Listener.Failure) -> Listener {
-  if let port = options.port { return try Listener(host: options.host, port: port) }
-  do {
-    return try Listener(host: options.host, port: 8042)
-  } catch {
-    return try Listener(host: options.host, port: 0)
+/// What the user asked for.
+package struct Options: Sendable, Equatable {
+  package var host = "127.0.0.1"
+  /// 0 lets the kernel choose a port. Nil means 8042, or a free port if 8042 is taken.
+  package var port: UInt16?
+  /// The URLs that "Le Internet" offers. If empty, the sample photos.
+  package var internet: [String] = []
+
+  package init() {}
+
+  package init(_ arguments: inout Arguments) throws(UsageError) {
+    while let argument = try arguments.next() {
+      switch argument {
+      case .name(let name): throw UsageError("no names are expected: \(name.text)")
+      case .option("--host"): host = try arguments.value().text
+      case .option("-p"), .option("--port"): port = UInt16(try arguments.number(in: 0...65_535))
+      case .option("--internet"): internet.append(try arguments.value().text)
+      case .option: throw arguments.unknownOption()
+      }
+    }
   }
-}
 
-private func serve(_ options: Options, _ listener: Listener, _ store: PictureStore) throws -> Server {
-  let manager = PhotoManager.shared
-  let turnstile = Turnstile(places: Limits.filesAtOnce)
-  let gallery = Gallery(manager: manager, store: store)
-  let darkroom = Darkroom(manager: manager, store: store)
-  let router = Router(
-    address: listener.address, isLoopback: listener.isLoopback, resources: try Resources(),
-    internet: options.internet.isEmpty ? Resources.samples(at: listener.address) : options.internet,
-    manager: manager, store: store, gallery: gallery,
-    batches: Batches(manager: manager) { batch in gallery.batchEnded(batch) },
-    downloads: Downloads(manager: manager, darkroom: darkroom, turnstile: turnstile), darkroom: darkroom)
-  let server = Server(listener, turnstile: turnstile, plan: router.plan)
-  server.start()
-  write("googlypuff: http://\(listener.address)/\n", to: STDOUT_FILENO)
-  return server
-}
+  static let help = """
+    usage: googlypuff [options]
 
-private func complain(_ message: String) { write("googlypuff: \(message)\n", to: STDERR_FILENO) }
+    A photo gallery in the browser. Open a photo, and every face has googly eyes.
 
-private func write(_ text: String, to descriptor: Int32) {
-  var text = text
-  // SAFETY: the buffer has `count` bytes. A failed write is ignored.
-  _ = text.withUTF8 { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+        --internet URL   a photo that "Le Internet" offers; may be repeated (default: three sample photos)
+    -p, --port N         the port; 0 lets the kernel choose one (default: 8042, or a free one if 8042 is taken)
+        --host ADDRESS   the address to listen on (default: 127.0.0.1, which only this machine can reach)
+    -h, --help           print this text
+
+    Photos are kept in a temporary directory, which is removed when SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the program.
+
+    """
 }

@@ -15,54 +15,40 @@
 
 namespace {
 
-/// A pool of cascades. A cascade can be used by one thread at a time, and loading one takes longer than a search.
-class Detectors {
-public:
-  struct Set {
-    cv::CascadeClassifier face, eye, left, right;
-    bool load() {
-      const std::string folder = "/usr/share/opencv4/haarcascades/haarcascade_";
-      // `left` finds the person's left eye, which is on the right of the picture.
-      return face.load(folder + "frontalface_alt2.xml") && eye.load(folder + "eye.xml") &&
-             left.load(folder + "lefteye_2splits.xml") && right.load(folder + "righteye_2splits.xml");
-    }
-  };
+struct Cascades {
+  cv::CascadeClassifier face, eye, left, right;
 
-  /// A set of detectors, returned to the pool at the end of the scope.
-  class Loan {
-  public:
-    Loan() : set(take()) {}
-    ~Loan() {
-      const std::lock_guard<std::mutex> guard(mutex);
-      idle.push_back(std::move(set));
-    }
-    Set *operator->() { return set.get(); }
-
-  private:
-    std::unique_ptr<Set> set;
-  };
-
-  static std::unique_ptr<Set> take() {
-    {
-      const std::lock_guard<std::mutex> guard(mutex);
-      if (!idle.empty()) {
-        auto set = std::move(idle.back());
-        idle.pop_back();
-        return set;
-      }
-    }
-    auto set = std::make_unique<Set>();
-    if (!set->load()) throw std::runtime_error("opencv-data is missing");
-    return set;
+  bool load() {
+    const std::string folder = "/usr/share/opencv4/haarcascades/haarcascade_";
+    // `left` finds the person's left eye, which is on the right of the picture.
+    return face.load(folder + "frontalface_alt2.xml") && eye.load(folder + "eye.xml") &&
+           left.load(folder + "lefteye_2splits.xml") && right.load(folder + "righteye_2splits.xml");
   }
-
-private:
-  static std::mutex mutex;
-  static std::vector<std::unique_ptr<Set>> idle;  // GUARDED BY `mutex`.
 };
 
-std::mutex Detectors::mutex;
-std::vector<std::unique_ptr<Detectors::Set>> Detectors::idle;
+std::mutex mutex;
+std::vector<std::unique_ptr<Cascades>> idle;  // GUARDED BY `mutex`.
+
+/// Cascades for the calling thread, which can be used by one thread at a time. They return to the pool with the last
+/// reference: loading them takes longer than a search.
+std::shared_ptr<Cascades> borrowCascades() {
+  std::unique_ptr<Cascades> cascades;
+  {
+    const std::lock_guard<std::mutex> guard(mutex);
+    if (!idle.empty()) {
+      cascades = std::move(idle.back());
+      idle.pop_back();
+    }
+  }
+  if (!cascades) {
+    cascades = std::make_unique<Cascades>();
+    if (!cascades->load()) throw std::runtime_error("opencv-data is missing");
+  }
+  return std::shared_ptr<Cascades>(cascades.release(), [](Cascades *returned) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    idle.emplace_back(returned);
+  });
+}
 
 /// Where eyes are expected, as fractions of the face's side.
 constexpr double eyeX[2] = {0.30, 0.70}, eyeY = 0.37, eyeRadius = 0.17, tolerance = 0.12;
@@ -89,9 +75,9 @@ bool nearest(
 
 }  // namespace
 
-bool prepareDetectors() {
+bool prepareCascades() {
   try {
-    Detectors::Loan loan;
+    borrowCascades();
     return true;
   } catch (const std::exception &) {
     return false;
@@ -107,8 +93,8 @@ int32_t findFaces(const GooglyPicture *picture, GooglyFace *faces, int32_t capac
     if (scale < 1) cv::resize(gray, gray, cv::Size(), scale, scale, cv::INTER_AREA);
     cv::equalizeHist(gray, gray);
     std::vector<cv::Rect> found;
-    Detectors::Loan detectors;
-    detectors->face.detectMultiScale(gray, found, 1.1, 4, 0, cv::Size(28, 28));
+    const auto cascades = borrowCascades();
+    cascades->face.detectMultiScale(gray, found, 1.1, 4, 0, cv::Size(28, 28));
     const int32_t count = std::min(capacity, static_cast<int32_t>(found.size()));
     for (int32_t i = 0; i < count; i++) {
       faces[i] = GooglyFace{
@@ -136,11 +122,11 @@ void findEyes(const GooglyPicture *picture, GooglyFace *face) {
     if (scale < 1) cv::resize(gray, gray, cv::Size(), scale, scale, cv::INTER_AREA);
     cv::equalizeHist(gray, gray);
 
-    Detectors::Loan detectors;
+    const auto cascades = borrowCascades();
     bool found[2] = {false, false};
-    cv::CascadeClassifier *first = &detectors->eye;
+    cv::CascadeClassifier *first = &cascades->eye;
     for (int which = 0; which < 2; which++) {
-      cv::CascadeClassifier *second = which == 0 ? &detectors->right : &detectors->left;
+      cv::CascadeClassifier *second = which == 0 ? &cascades->right : &cascades->left;
       for (cv::CascadeClassifier *classifier : {first, second}) {
         std::vector<cv::Rect> candidates;
         const int least = std::max(8, gray.cols / 8);

@@ -15,7 +15,7 @@ struct GooglyPicture {
   cv::Mat image;
 };
 
-bool prepareDetectors();
+bool prepareCascades();
 int32_t findFaces(const GooglyPicture *picture, GooglyFace *faces, int32_t capacity);
 void findEyes(const GooglyPicture *picture, GooglyFace *face);
 void drawEyes(GooglyPicture *picture, const GooglyFace *face);

@@ -58,7 +58,7 @@ bool prepare() {
   // The program divides the work among its queues. OpenCV's own threads would compete with them.
   cv::setNumThreads(1);
   cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
-  return prepareDetectors();
+  return prepareCascades();
 }
 
 void release(GooglyPicture *picture) { delete picture; }

@@ -11,6 +11,7 @@ import traceback
 
 from PIL import Image
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -18,7 +19,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from mischief import Mischief
 
 samples = os.path.join(os.path.dirname(__file__), "../../Sources/GooglyPuffKit/Page/samples")
-# Where the eyes are, seen by a person.
+# Where the eyes are, as a person sees them.
 astronaut, hopper = [(202, 100), (246, 103)], [(224, 184), (306, 182)]
 
 
@@ -29,23 +30,26 @@ class Visit:
         self.shots = shots
         self.server = Mischief(os.path.join(samples, "astronaut.jpg"))
         self.folder = tempfile.TemporaryDirectory()
-        self.program = subprocess.Popen([program, "--port", "0"], stdout=subprocess.PIPE, text=True)
+        self.photos = tempfile.TemporaryDirectory()
+        self.program = subprocess.Popen(
+            [program, "--port", "0"], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": self.photos.name})
         self.address = self.program.stdout.readline().split()[-1]
         options = webdriver.ChromeOptions()
         for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]:
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
-        # The drawn eyes are looked at, not the living ones above them.
+        # The tests look at the drawn eyes, which moving ones would cover.
         self.emulate("prefers-reduced-motion", "reduce")
         self.browser.set_window_size(1200, 900)
 
     def close(self):
         self.browser.quit()
-        self.program.send_signal(signal.SIGTERM)
-        self.program.wait(60)
+        self.program.kill()
+        self.program.wait()
         self.server.stop()
         self.folder.cleanup()
+        self.photos.cleanup()
 
     def emulate(self, feature, value):
         features = {"features": [{"name": feature, "value": value}]}
@@ -58,8 +62,10 @@ class Visit:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def until(self, what, condition):
-        # Long, as nobody waits so long unless it does not come.
-        return WebDriverWait(self.browser, 120, 0.05).until(lambda _: condition(), what)
+        # Long, because only a failing test waits to the end.
+        # A condition may meet an element that the page has just removed.
+        return WebDriverWait(self.browser, 120, 0.05, [StaleElementReferenceException]).until(
+            lambda _: condition(), what)
 
     def shot(self, name):
         picture = Image.open(io.BytesIO(self.browser.get_screenshot_as_png())).convert("RGB")
@@ -281,6 +287,13 @@ def the_browser_had_nothing_to_complain_about(visit):
     assert all("/photos/" in line for line in lines), lines
 
 
+def a_signal_ends_the_program(visit):
+    # The page is open. This is the optimized program, unlike that of the unit tests.
+    visit.program.send_signal(signal.SIGTERM)
+    assert visit.program.wait(60) == 0
+    assert not os.listdir(visit.photos.name)
+
+
 def main():
     shots = sys.argv[3] if sys.argv[2:3] == ["--shots"] else None
     visit = Visit(sys.argv[1], shots)
@@ -291,7 +304,7 @@ def main():
                      a_photo_without_faces_stays_as_it_is, every_face_of_a_group_gets_eyes,
                      the_eyes_follow_the_pointer, removed_photos_go_and_the_prompt_returns, le_internet_in_all_its_moods,
                      bad_files_are_named_with_the_reason, a_hundred_at_once_leave_the_main_queue_free,
-                     the_browser_had_nothing_to_complain_about]:
+                     the_browser_had_nothing_to_complain_about, a_signal_ends_the_program]:
             start = time.monotonic()
             try:
                 test(visit)

@@ -1,4 +1,4 @@
-import Concourse
+import ExampleSupport
 import FoundationEssentials
 import Testing
 
@@ -63,26 +63,17 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ([], Options.Command.serve(Options())), (["--help"], .help),
-    (
-      ["--port", "0", "--internet", "http://a/", "--internet", "http://b/"],
-      options(0, ["http://a/", "http://b/"])
-    ),
-  ])
-  func theCommandLineIsRead(arguments: [String], command: Options.Command) throws {
-    #expect(try Options.parse(arguments) == command)
-  }
-
-  @Test(arguments: [["--port"], ["--port", "70000"], ["--host", ""], ["photo.jpg"]])
-  func aWrongCommandLineIsRefused(arguments: [String]) {
-    #expect(throws: Options.UsageError.self) { try Options.parse(arguments) }
-  }
-
-  private static func options(_ port: UInt16, _ internet: [String]) -> Options.Command {
-    var options = Options()
-    options.port = port
-    options.internet = internet
-    return .serve(options)
+  @Test func theCommandLineIsRead() throws {
+    func parse(_ words: String...) throws -> Options {
+      var arguments = Arguments(words.map { Bytes($0.utf8) })
+      return try Options(&arguments)
+    }
+    #expect(try parse() == Options())
+    let options = try parse("--port", "0", "--internet", "http://a/", "--internet", "http://b/")
+    #expect(
+      options.port == 0 && options.internet == ["http://a/", "http://b/"] && options.host == "127.0.0.1")
+    for mistake in ["--port=70000", "--host=", "photo.jpg", "--name"] {
+      #expect(throws: UsageError.self) { try parse(mistake) }
+    }
   }
 }

@@ -1,31 +1,88 @@
-import Concourse
+import ExampleSupport
 import Glibc
 import Testing
 
 @testable import GooglyPuffKit
 
 @Suite struct ConnectionTests {
-  /// The request can be read, but nothing can be sent: the connection ends, and must not become a stream after that. Its
-  /// descriptor is about to be closed, and events would reach the client that gets the same number.
-  @Test func aClientThatIsGoneGetsNoStream() throws {
+  private let ends: (server: Int32, client: Int32)
+  private let closed = DispatchSemaphore(value: 0)
+
+  init() throws {
     var ends: [Int32] = [0, 0]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     Socket.prepare(ends[0])
-    let request = Client.head("GET", "/events", port: 1)
-    try #require(Glibc.send(ends[1], request, request.count, Int32(MSG_NOSIGNAL)) == request.count)
-    close(ends[1])
+    self.ends = (ends[0], ends[1])
+  }
+
+  private func start(
+    patience: Patience = Patience(), _ plan: @escaping @Sendable (RequestHead) -> Plan
+  ) {
+    let closed = closed
+    Connection(
+      ends.server, turnstile: Turnstile(places: 1), patience: patience, plan: plan,
+      whenClosed: { _ in closed.signal() }
+    ).start()
+  }
+
+  private func send(_ bytes: [UInt8]) -> Bool {
+    Glibc.send(ends.client, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+  }
+
+  /// The request can be read, but nothing can be sent: the connection ends, and must not become a stream after that.
+  /// Its descriptor is about to be closed, and events would reach the client that gets the same number.
+  @Test func aClientThatIsGoneGetsNoStream() throws {
+    try #require(send(Client.head("GET", "/events", port: 1)))
+    close(ends.client)
     let begun = Collected<Bool>()
-    let closed = DispatchSemaphore(value: 0)
-    let connection = Connection(
-      ends[0], turnstile: Turnstile(places: 1),
-      plan: { _ in
-        .stream { _ in
-          begun.append(true)
-          return {}
-        }
-      }, whenClosed: { _ in closed.signal() })
-    connection.start()
+    start { _ in
+      .stream { _ in
+        begun.append(true)
+        return {}
+      }
+    }
     #expect(closed.comes())
     #expect(begun.all.isEmpty)
+  }
+
+  @Test func aClientThatSendsAByteNowAndThenLosesItsPlace() throws {
+    let broken = DispatchSemaphore(value: 0)
+    start(patience: Patience(limit: .milliseconds(200))) { _ in
+      .receive(
+        Plan.Receiver(
+          limit: .max, takesTurn: true, received: { _, _, _ in }, broken: { _ in broken.signal() }))
+    }
+    try #require(send(Client.head("POST", "/photos/1", port: 1, length: 1 << 20)))
+    // A byte each 10 ms until the server closes the connection.
+    let deadline = DispatchTime.now() + .seconds(120)
+    while send([0]), .now() < deadline { usleep(10_000) }
+    #expect(.now() < deadline, "the server still takes bytes")
+    #expect(broken.comes() && closed.comes())
+    close(ends.client)
+  }
+
+  @Test func aClientThatIsFastEnoughKeepsItsPlace() {
+    func seconds(_ count: Int) -> DispatchTime {
+      DispatchTime(uptimeNanoseconds: UInt64(count) * 1_000_000_000)
+    }
+    /// How long a client lasts that moves so many bytes each second.
+    func end(moving count: Int) -> Int {
+      var patience = Patience()
+      patience.renew(at: seconds(1))
+      for second in 2..<1_000 {
+        guard seconds(second) <= patience.deadline else { return second }
+        patience.earn(count, at: seconds(second))
+      }
+      return .max
+    }
+    #expect(end(moving: 0) == 32)
+    #expect(end(moving: 1) == 32)
+    #expect(end(moving: Limits.slowest / 2) == 61)
+    #expect(end(moving: Limits.slowest) == .max)
+    // What was moved early is no credit for later.
+    var patience = Patience()
+    patience.renew(at: seconds(1))
+    patience.earn(1 << 30, at: seconds(2))
+    #expect(patience.deadline == seconds(32))
   }
 }

@@ -6,14 +6,14 @@ import Testing
 /// URLSession on Concourse, against a misbehaving server.
 @Suite(.serialized) struct DownloadsTests {
   /// The reason why each download failed, or "" if it succeeded.
-  private func fetch(_ urls: [String], patience: Int = 60) throws -> [String] {
+  private func fetch(_ urls: [String], patience: Int = 60, longest: Int = 120) throws -> [String] {
     let listeners = DispatchQueue(label: "test.listeners")
     let manager = PhotoManager(listeners: listeners)
     let store = try PictureStore()
     defer { store.close() }
     let downloads = Downloads(
       manager: manager, darkroom: Darkroom(manager: manager, store: store), turnstile: Turnstile(places: 4),
-      patience: patience)
+      patience: patience, longest: longest)
     defer { downloads.close() }
     let group = DispatchGroup()
     let photos = try #require(manager.expect(urls, batch: 1, group: group))
@@ -51,6 +51,22 @@ import Testing
     let server = try MischiefServer()
     defer { server.stop() }
     #expect(try fetch(["\(server.address)/silent"], patience: 1) == ["the server took too long"])
+  }
+
+  @Test func aServerThatIsSlowLosesItsPlace() throws {
+    let server = try MischiefServer()
+    defer { server.stop() }
+    #expect(try fetch(["\(server.address)/trickle"], longest: 1) == ["the server took too long"])
+  }
+
+  @Test func aSchemeMayBeInUpperCase() throws {
+    let server = try MischiefServer()
+    defer { server.stop() }
+    let address = server.address.replacing("http", with: "HTTP")
+    #expect(
+      try fetch(["\(address)/text", "\(address)/redirect-to-upper-case"]) == [
+        PictureError.notAPicture.message, PictureError.notAPicture.message,
+      ])
   }
 
   @Test func onlyAddressesOfTheWebAreFetched() throws {

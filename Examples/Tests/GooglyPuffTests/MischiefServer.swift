@@ -1,4 +1,4 @@
-import Concourse
+import ExampleSupport
 import Glibc
 import Testing
 
@@ -57,6 +57,8 @@ final class MischiefServer: Sendable {
     case "/redirect-to-text": send(client, head("302 Found", length: 0, location: "/text"))
     case "/loop": send(client, head("302 Found", length: 0, location: "/loop"))
     case "/redirect-to-file": send(client, head("302 Found", length: 0, location: "file:///etc/passwd"))
+    case "/redirect-to-upper-case":
+      send(client, head("302 Found", length: 0, location: "HTTP://127.0.0.1:\(port)/text"))
     case "/huge": send(client, head("200 OK", length: 1 << 40))
     case "/break": send(client, head("200 OK", length: 100_000) + String(repeating: "x", count: 1_000))
     case "/rubbish": send(client, "\u{1}\u{2}\u{3} nonsense\r\n\r\nmore")
@@ -65,6 +67,9 @@ final class MischiefServer: Sendable {
     case "/endless":
       send(client, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
       while send(client, String(repeating: "x", count: 1 << 16)) {}
+    case "/trickle":
+      send(client, head("200 OK", length: 1 << 20))
+      while send(client, "x") { usleep(20_000) }
     case "/slow":
       // The first bytes one at a time, then the rest.
       send(client, head("200 OK", length: photo.count))

@@ -100,6 +100,17 @@ import Testing
     #expect(ended.all == ["early", "late"])
   }
 
+  @Test func aPhotoIsUploadedOnce() throws {
+    let (manager, _) = manager()
+    let photo = try #require(manager.expect(["one"], batch: 1, group: group)?.first)
+    let claims = Collected<Bool>()
+    DispatchQueue.concurrentPerform(iterations: 50) { _ in claims.append(manager.claim(photo.id)) }
+    #expect(claims.all.count { $0 } == 1)
+    manager.fail(photo.id, "broken")
+    #expect(!manager.claim(photo.id) && !manager.claim(photo.id + 1))
+    #expect(group.wait(timeout: .now() + .seconds(60)) == .success)
+  }
+
   @Test func aFullGalleryTakesNoneOfABatch() throws {
     let (manager, _) = manager(capacity: 3)
     let two = try #require(manager.expect(["a", "b"], batch: 1, group: group))

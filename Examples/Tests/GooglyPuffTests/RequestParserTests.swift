@@ -59,15 +59,17 @@ import Testing
     ("127.0.0.1:80", "127.0.0.1", true), ("127.0.0.1:80", "localhost", true), ("[::1]:80", "[::1]:80", true),
     ("127.0.0.1:80", "evil.example", false), ("127.0.0.1:80", "evil.example:80", false),
     ("127.0.0.1:8042", "localhost:8042", true), ("127.0.0.1:8042", "localhost", false),
+    ("my-machine:8042", "my-machine:8042", true), ("my-machine:8042", "evil.example:8042", false),
+    ("0.0.0.0:8042", "my-machine:8042", true),
   ])
   func theHostIsThisMachine(address: String, host: String, isTrusted: Bool) {
     var head = RequestHead()
     head.headers["host"] = host
-    #expect(Router.isTrusted(head, address: address, isLoopback: true) == isTrusted)
+    #expect(Router.isTrusted(head, address: address) == isTrusted)
     head.headers["origin"] = "http://\(host)"
-    #expect(Router.isTrusted(head, address: address, isLoopback: true) == isTrusted)
+    #expect(Router.isTrusted(head, address: address) == isTrusted)
     head.headers["origin"] = "http://evil.example:1"
-    #expect(!Router.isTrusted(head, address: address, isLoopback: true))
+    #expect(!Router.isTrusted(head, address: address))
   }
 
   @Test func rubbishIsNeverMoreThanRefused() {

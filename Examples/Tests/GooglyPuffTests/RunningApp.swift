@@ -1,70 +1,45 @@
 import Concourse
 import FoundationEssentials
 import Glibc
+import TestSupport
 import Testing
 
 @testable import GooglyPuffKit
 
-/// A process of the built program.
-final class RunningApp: @unchecked Sendable {  // SAFETY: `process` and `port` do not change after `init`.
+/// A process of the built program. Its temporary directory is in `folder`.
+final class RunningApp: @unchecked Sendable {  // SAFETY: `run` is used by the test's own thread.
   let port: UInt16
-  private let process: pid_t
-
-  /// The program, which the package manager builds beside the test executable.
-  static let program: String = {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let length = readlink("/proc/self/exe", &buffer, buffer.count)
-    let me = String(decoding: buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    return me.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/googlypuff"
-  }()
+  let run: ProgramRun
+  let folder = TemporaryTree()
 
   init() throws {
-    var ends: [Int32] = [0, 0]
-    try #require(pipe(&ends) == 0)
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    // The program must not keep connections of other tests open.
-    for descriptor: Int32 in 3..<4_096 { posix_spawn_file_actions_addclose(&actions, descriptor) }
-    let arguments: [String] = [RunningApp.program, "--port", "0"]
-    // SAFETY: copies of the words, freed at the end of this initializer.
-    let words: [UnsafeMutablePointer<CChar>?] =
-      arguments.map { strdup($0) } + [nil]
-    defer { for word in words { free(word) } }
-    var process = pid_t()
-    try #require(posix_spawn(&process, RunningApp.program, &actions, nil, words, environ) == 0)
-    close(ends[1])
-    defer { close(ends[0]) }
-    var line: [UInt8] = []
-    var byte: UInt8 = 0
-    while read(ends[0], &byte, 1) == 1, byte != UInt8(ascii: "\n") { line.append(byte) }
-    let port = String(decoding: line, as: UTF8.self).split(separator: ":").last.flatMap {
-      UInt16($0.dropLast())
-    }
-    self.process = process
-    self.port = try #require(port, "no address was printed")
+    run = ProgramRun("googlypuff", "--port", "0", prelude: "export TMPDIR=\(folder.root)")
+    port = try #require(
+      run.outputLine().split(separator: ":").last.flatMap { UInt16($0.dropLast()) }, "no address was printed")
   }
 
-  deinit {
-    kill(process, SIGTERM)
-    var status: Int32 = 0
-    waitpid(process, &status, 0)
+  /// Sends a signal, and returns the exit status.
+  func end(_ signal: Int32) -> Int32 {
+    run.send(signal)
+    return run.end()
+  }
+
+  var leftFiles: [String] { (try? FileManager.default.contentsOfDirectory(atPath: folder.root)) ?? ["?"] }
+
+  /// The memory that is resident, in bytes.
+  var residentBytes: Int {
+    let pages = (try? String(contentsOfFile: "/proc/\(run.process)/statm", encoding: .utf8))?.split(
+      separator: " ")
+    return (pages?.dropFirst().first.flatMap { Int($0) } ?? .max / Int(getpagesize())) * Int(getpagesize())
   }
 
   struct Statistics: Decodable {
-    struct Record: Decodable {
-      let items: Int
-      let longest: UInt64
-      let longestComputing: UInt64
-      let late: Int
-    }
-    let mainQueue: Record
-    let photos: Int
-    let residentBytes: Int
+    let items: Int
+    let longest: UInt64
+    let longestComputing: UInt64
   }
 
+  /// How long items have held the main queue.
   func statistics() throws -> Statistics {
     try JSONDecoder().decode(Statistics.self, from: Data(try request("GET", "/statistics", port: port).body))
   }
@@ -84,6 +59,8 @@ final class ListeningPage: Sendable {
   struct Event: Sendable {
     let name: String
     let data: String
+    /// The number of the last notice, which the page returns when it reconnects.
+    let id: String
   }
 
   struct Notice: Decodable {
@@ -100,10 +77,13 @@ final class ListeningPage: Sendable {
   private let events = Collected<Event>()
   private let news = DispatchSemaphore(value: 0)
 
-  init(_ app: RunningApp, name: String) throws {
+  /// - Parameter last: the id of the last event, if the page reconnects.
+  init(_ app: RunningApp, name: String, last: String? = nil) throws {
     self.name = name
     client = try Client(port: app.port)
-    client.send(Client.head("GET", "/events?page=\(name)", port: app.port))
+    client.send(
+      Client.head(
+        "GET", "/events?page=\(name)", port: app.port, last.map { "Last-Event-ID: \($0)\r\n" } ?? ""))
     let (client, events, news) = (client, events, news)
     DispatchQueue.global().async {
       var text = ""
@@ -113,9 +93,12 @@ final class ListeningPage: Sendable {
           let lines = text[..<end.lowerBound].split(separator: "\n")
           text = String(text[end.upperBound...])
           guard let name = lines.first(where: { $0.hasPrefix("event: ") }),
-            let data = lines.first(where: { $0.hasPrefix("data: ") })
+            let data = lines.first(where: { $0.hasPrefix("data: ") }),
+            let id = lines.first(where: { $0.hasPrefix("id: ") })
           else { continue }
-          events.append(Event(name: String(name.dropFirst(7)), data: String(data.dropFirst(6))))
+          events.append(
+            Event(
+              name: String(name.dropFirst(7)), data: String(data.dropFirst(6)), id: String(id.dropFirst(4))))
           news.signal()
         }
       }

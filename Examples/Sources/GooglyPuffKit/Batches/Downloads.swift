@@ -20,18 +20,23 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
   private let manager: PhotoManager
   private let darkroom: Darkroom
   private let turnstile: Turnstile
+  private let longest: Int
   private var downloads: [Int: Download] = [:]
   private var session: URLSession!
 
-  /// - Parameter patience: a download fails after so many seconds without a byte.
-  package init(manager: PhotoManager, darkroom: Darkroom, turnstile: Turnstile, patience: Int = 15) {
+  /// - Parameters:
+  ///   - patience: a download fails after so many seconds without a byte.
+  ///   - longest: a download fails if it is not complete after so many seconds.
+  package init(
+    manager: PhotoManager, darkroom: Darkroom, turnstile: Turnstile, patience: Int = 15, longest: Int = 120
+  ) {
     self.manager = manager
     self.darkroom = darkroom
     self.turnstile = turnstile
+    self.longest = longest
     super.init()
     let configuration = URLSessionConfiguration.ephemeral
     configuration.timeoutIntervalForRequest = Double(patience)
-    configuration.timeoutIntervalForResource = Double(patience) * 8
     configuration.urlCache = nil
     configuration.httpShouldSetCookies = false
     let delegates = OperationQueue()
@@ -40,7 +45,8 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
   }
 
   package func fetch(_ address: String, as id: Int) {
-    guard let url = URL(string: address), Downloads.isWeb(url) else {
+    guard manager.claim(id) else { return }
+    guard let url = Downloads.webURL(address) else {
       return manager.fail(id, "not an address of the web (http:// or https://)")
     }
     turnstile.enter { [self] turn in
@@ -49,6 +55,10 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
         downloads[task.taskIdentifier] = Download(id: id, turn: turn)
         manager.work(on: id) { task.cancel() }
         task.resume()
+        queue.asyncAfter(deadline: .now() + .seconds(longest)) { [self] in
+          object(to: task, "the server took too long")
+          task.cancel()
+        }
       }
     }
   }
@@ -56,9 +66,14 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
   /// Cancels all downloads. The session retains its delegate and several descriptors until then.
   package func close() { session.invalidateAndCancel() }
 
-  /// Foundation would also load `file:` and `data:` URLs.
-  private static func isWeb(_ url: URL) -> Bool {
-    ["http", "https"].contains(url.scheme?.lowercased()) && !(url.host ?? "").isEmpty
+  /// Nil for `file:` and `data:` URLs, which Foundation would load too. The scheme becomes lower case: URLSession knows
+  /// no `HTTP:`.
+  private static func webURL(_ address: String) -> URL? {
+    guard var parts = URLComponents(string: address), let scheme = parts.scheme?.lowercased(),
+      ["http", "https"].contains(scheme), !(parts.host ?? "").isEmpty
+    else { return nil }
+    parts.scheme = scheme
+    return parts.url
   }
 
   /// Records why a download is cancelled. The first reason is kept.
@@ -72,12 +87,14 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
     newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
   ) {
-    if !(request.url.map(Downloads.isWeb) ?? false) { object(to: task, "it leads away from the web") }
+    let target = request.url.flatMap { Downloads.webURL($0.absoluteString) }
+    if target == nil { object(to: task, "it leads away from the web") }
     downloads[task.taskIdentifier]?.redirections += 1
     if downloads[task.taskIdentifier]?.redirections ?? 0 > 10 {
       object(to: task, "it leads from one address to the next without end")
     }
-    completionHandler(downloads[task.taskIdentifier]?.objection == nil ? request : nil)
+    let objection = downloads[task.taskIdentifier]?.objection
+    completionHandler(objection == nil ? target.map { URLRequest(url: $0) } : nil)
   }
 
   package func urlSession(

@@ -1,4 +1,4 @@
-import Concourse
+import ExampleSupport
 import Glibc
 
 /// One client: a read source, a write source that is active while output is pending, and a serial queue that owns its
@@ -15,8 +15,8 @@ final class Connection: @unchecked Sendable {
     /// The answer is being sent. The next request is read after that.
     case sending
     case streaming(ended: @Sendable () -> Void)
-    /// The answer was sent and the connection will close. Input is discarded until then: closing with unread input would
-    /// reset the connection, and the client could lose the answer.
+    /// The answer was sent and the connection will close. Input is discarded until then: closing with unread input
+    /// would reset the connection, and the client could lose the answer.
     case lingering
     case closed
   }
@@ -32,7 +32,7 @@ final class Connection: @unchecked Sendable {
   private var closesAfterAnswer = false
   private var pending: [UInt8] = []
   private var sent = 0
-  private var progress = DispatchTime.now()
+  private var patience: Patience
   private var reading: SwitchedSource
   private var writing: SwitchedSource
   private let watchdog: any DispatchSourceTimer
@@ -41,11 +41,12 @@ final class Connection: @unchecked Sendable {
 
   /// Takes ownership of the descriptor.
   init(
-    _ descriptor: Int32, turnstile: Turnstile, plan: @escaping @Sendable (RequestHead) -> Plan,
-    whenClosed: @escaping @Sendable (Connection) -> Void
+    _ descriptor: Int32, turnstile: Turnstile, patience: Patience = Patience(),
+    plan: @escaping @Sendable (RequestHead) -> Plan, whenClosed: @escaping @Sendable (Connection) -> Void
   ) {
     self.descriptor = descriptor
     self.turnstile = turnstile
+    self.patience = patience
     self.plan = plan
     self.whenClosed = whenClosed
     reading = SwitchedSource(DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue))
@@ -60,19 +61,19 @@ final class Connection: @unchecked Sendable {
     writing.source.setEventHandler { self.flush() }
     writing.source.setCancelHandler { self.sourceEnded() }
     watchdog.setEventHandler { self.checkProgress() }
-    watchdog.schedule(
-      deadline: .now() + .seconds(Limits.patience), repeating: .seconds(10), leeway: .seconds(1))
+    patience.renew()
+    watchdog.schedule(deadline: patience.deadline, repeating: patience.limit, leeway: .milliseconds(100))
     watchdog.activate()
     reading.resume()
   }
 
   /// Sends an event if this is a stream.
-  func push(_ make: @escaping @Sendable () -> [UInt8]) {
+  func push(_ event: [UInt8]) {
     queue.async {
       guard case .streaming = self.state else { return }
       // A page that does not read is disconnected. When it reconnects, it gets the whole state.
       guard self.pending.count - self.sent < Limits.unreadEvents else { return self.end() }
-      self.send(make())
+      self.send(event)
     }
   }
 
@@ -83,7 +84,7 @@ final class Connection: @unchecked Sendable {
       // One read per event, so that a client that sends a lot does not delay the others.
       switch Socket.receive(descriptor, into: buffer) {
       case .bytes(let count):
-        progress = .now()
+        patience.earn(count)
         switch state {
         case .streaming, .lingering: break
         default:
@@ -147,13 +148,10 @@ final class Connection: @unchecked Sendable {
       return answer(.error(413, receiver.tooLarge, closes: true))
     }
     let readBody: @Sendable (Turnstile.Turn?) -> Void = { turn in
-      self.progress = .now()
+      self.patience.renew()
       self.state = .readingBody(receiver, missing: length, turn)
       self.body.reserveCapacity(length)
       self.reading.resume()
-      if head.headers["expect"]?.lowercased() == "100-continue" {
-        self.send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
-      }
       self.advance()
     }
     guard receiver.takesTurn else { return readBody(nil) }
@@ -181,7 +179,7 @@ final class Connection: @unchecked Sendable {
     if sent == pending.count {
       pending = bytes
       sent = 0
-      progress = .now()
+      patience.renew()
     } else {
       pending.removeFirst(sent)
       sent = 0
@@ -195,9 +193,9 @@ final class Connection: @unchecked Sendable {
       let result = pending.withUnsafeBytes { buffer in
         Socket.send(UnsafeRawBufferPointer(rebasing: buffer[sent...]), to: descriptor)
       }
-      guard case .bytes(let count) = result else { return end() }
+      guard let count = result else { return end() }
       guard count > 0 else { return writing.resume() }
-      progress = .now()
+      patience.earn(count)
       sent += count
     }
     pending = []
@@ -213,6 +211,7 @@ final class Connection: @unchecked Sendable {
       queue.asyncAfter(deadline: .now() + .seconds(2)) { self.end() }
     } else {
       state = .readingHead
+      patience.renew()
       // The next request may have arrived with this one.
       queue.async { self.advance() }
     }
@@ -223,12 +222,10 @@ final class Connection: @unchecked Sendable {
   private func checkProgress() {
     switch state {
     // The connection is not waiting for the client.
-    case .waiting, .answering: return
+    case .waiting, .answering, .closed: return
     case .streaming where pending.isEmpty: return
-    case .closed: return
-    default: break
+    default: if patience.deadline < .now() { end() }
     }
-    if progress + .seconds(Limits.patience) < .now() { end() }
   }
 
   private func end() {
@@ -255,4 +252,31 @@ final class Connection: @unchecked Sendable {
     close(descriptor)
     whenClosed(self)
   }
+}
+
+/// How long a connection waits for its client: for `limit` without a byte, and not for one that is slower than
+/// `Limits.slowest`. A client that sends or takes a byte now and then would hold its place for ever.
+struct Patience: Sendable {
+  let limit: DispatchTimeInterval
+  private(set) var deadline = DispatchTime.now()
+
+  init(limit: DispatchTimeInterval = .seconds(30)) { self.limit = limit }
+
+  mutating func renew(at now: DispatchTime = .now()) { deadline = now + limit }
+
+  /// Extends the deadline by the time that so many bytes may take, up to the full patience.
+  mutating func earn(_ count: Int, at now: DispatchTime = .now()) {
+    deadline = min(deadline + .nanoseconds(count * 1_000_000_000 / Limits.slowest), now + limit)
+  }
+}
+
+/// A stream of server-sent events to a page.
+package struct EventStream: Sendable {
+  private let connection: Connection
+
+  init(_ connection: Connection) { self.connection = connection }
+
+  var id: ObjectIdentifier { ObjectIdentifier(connection) }
+
+  func push(_ event: [UInt8]) { connection.push(event) }
 }

@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// Limits on input from outside.
 package enum Limits {
   static let headBytes = 16 << 10
@@ -10,8 +12,8 @@ package enum Limits {
   static let connections = 256
   /// How many bytes of events may be pending for a page.
   static let unreadEvents = 4 << 20
-  /// A connection ends after so many seconds without progress by its client.
-  static let patience = 30
+  /// How fast a client must send and receive, in bytes per second.
+  static let slowest = 32 << 10
 }
 
 /// A request without its body.
@@ -48,7 +50,7 @@ package struct Response: Sendable {
     if closing { all["Connection"] = "close" }
     // The page loads nothing from elsewhere, and must not be framed.
     all["Content-Security-Policy"] =
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
       + "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     all["X-Content-Type-Options"] = "nosniff"
     // No other page in the browser may show the photos.
@@ -62,8 +64,42 @@ package struct Response: Sendable {
 
   private static let reasons = [
     200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 403: "Forbidden", 404: "Not Found",
-    405: "Method Not Allowed", 409: "Conflict", 410: "Gone", 411: "Length Required", 413: "Content Too Large",
-    422: "Unprocessable Content", 431: "Request Header Fields Too Large", 501: "Not Implemented",
-    503: "Service Unavailable", 507: "Insufficient Storage",
+    405: "Method Not Allowed", 410: "Gone", 411: "Length Required", 413: "Content Too Large",
+    431: "Request Header Fields Too Large", 507: "Insufficient Storage",
   ]
+}
+
+/// How to handle a request, decided from its head.
+package enum Plan: Sendable {
+  case answer(Response)
+  case receive(Receiver)
+  /// The connection becomes an event stream, passed to the closure. The closure returned is called when it has ended.
+  case stream(@Sendable (EventStream) -> @Sendable () -> Void)
+
+  /// Takes the body of a request.
+  package struct Receiver: Sendable {
+    /// The maximum size of the body, and the error message for a larger one.
+    var limit = 0
+    var tooLarge = "the request is too large"
+    /// Whether the body is read only after the turnstile has admitted it.
+    var takesTurn = false
+    /// Called with the whole body; the answer may come from any queue, at any time.
+    var received: @Sendable ([UInt8], Turnstile.Turn?, @escaping @Sendable (Response) -> Void) -> Void
+    /// Called instead if the body does not arrive.
+    var broken: @Sendable (String) -> Void = { _ in }
+  }
+}
+
+/// JSON by FoundationEssentials, the part of Foundation that does not import Dispatch.
+enum JSON {
+  static func encode(_ value: some Encodable) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let data = try? encoder.encode(value) else { fatalError("a value that cannot be encoded as JSON") }
+    return [UInt8](data)
+  }
+
+  static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) -> Value? {
+    try? JSONDecoder().decode(type, from: Data(bytes))
+  }
 }

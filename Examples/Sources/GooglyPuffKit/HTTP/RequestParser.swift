@@ -1,3 +1,5 @@
+import Foundation
+
 /// Parses requests from the bytes that a connection receives. A pure type: it does no I/O.
 package struct RequestParser {
   private var bytes: [UInt8] = []
@@ -83,38 +85,20 @@ package struct RequestParser {
     if words[2] == "HTTP/1.0" { head.headers["connection"] = "close" }
 
     let target = words[1].split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let path = target.first?.split(separator: "/").map({ percentDecoded($0) }) else { throw malformed }
+    guard let path = target.first?.split(separator: "/").map(\.removingPercentEncoding) else {
+      throw malformed
+    }
     for part in path {
       guard let part else { throw malformed }
       head.path.append(part)
     }
     for pair in target.count > 1 ? target[1].split(separator: "&") : [] {
       let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard let name = percentDecoded(sides[0]), let value = percentDecoded(sides.count > 1 ? sides[1] : "")
+      guard let name = sides[0].removingPercentEncoding,
+        let value = sides.count > 1 ? sides[1].removingPercentEncoding : ""
       else { throw malformed }
       head.query[name] = value
     }
     return head
-  }
-
-  /// Nil if a percent sign is not followed by two hexadecimal digits, or the result is not UTF-8.
-  private static func percentDecoded(_ text: Substring) -> String? {
-    var bytes: [UInt8] = []
-    var rest = text.utf8[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
-        return nil
-      }
-      bytes.append(high << 4 | low)
-    }
-    return String(validating: bytes, as: UTF8.self)
-  }
-
-  private static func digit(_ byte: UInt8) -> UInt8? {
-    Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) }
   }
 }

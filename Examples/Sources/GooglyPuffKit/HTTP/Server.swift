@@ -1,5 +1,4 @@
-import Concourse
-import Glibc
+import ExampleSupport
 
 /// Accepts clients, and creates a `Connection` for each.
 // SAFETY: the mutable state is OWNED BY `queue`, a serial queue.
@@ -28,10 +27,11 @@ final class Server: @unchecked Sendable {
 
   private func accept() {
     while connections < Limits.connections {
-      let (client, isOutOfDescriptors) = Socket.accept(from: listener.descriptor)
-      guard let client else {
-        if isOutOfDescriptors { pause() }
-        return
+      let client: Int32
+      switch Socket.accept(from: listener.descriptor) {
+      case .connection(let descriptor): client = descriptor
+      case .nothing: return
+      case .failed: return pause()
       }
       connections += 1
       let connection = Connection(client, turnstile: turnstile, plan: plan) { [self] _ in

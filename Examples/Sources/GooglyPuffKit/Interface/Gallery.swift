@@ -1,11 +1,11 @@
 import Concourse
 
-/// What the open pages show: the photos, the notices, the prompt. Like a view controller, it keeps its state on the main
-/// queue and does its work elsewhere.
+/// What the open pages show: the photos, the notices, the prompt. Like a view controller, it keeps its state on the
+/// main queue and does its work elsewhere.
 // SAFETY: the mutable state is OWNED BY the main queue.
 package final class Gallery: @unchecked Sendable {
   /// What the page says when a batch has arrived.
-  private struct Notice: Sendable, Encodable {
+  struct Notice: Sendable, Encodable {
     struct Failure: Sendable, Encodable {
       let name: String
       let reason: String
@@ -16,20 +16,22 @@ package final class Gallery: @unchecked Sendable {
   }
 
   private struct Page {
-    var streams: [ObjectIdentifier: EventStream] = [:]
+    var streams = 0
     /// Photos that the page has announced and will upload.
     var promised: Set<Int> = []
   }
 
   private let manager: PhotoManager
   private let store: PictureStore
+  private let events = EventStreams()
   private var photos: [Int: Photo] = [:]
+  /// The notices of batches that have not ended.
   private var notices: [Int: Notice] = [:]
   private var pages: [String: Page] = [:]
   private var searching: Set<Int> = []
   private lazy var prompt = Prompt(
     isGalleryEmpty: { [unowned self] in photos.isEmpty },
-    show: { [unowned self] isShown in broadcast("prompt", isShown) })
+    show: { [unowned self] isShown in events.send("prompt", isShown) })
 
   package init(manager: PhotoManager, store: PictureStore) {
     self.manager = manager
@@ -39,19 +41,21 @@ package final class Gallery: @unchecked Sendable {
 
   // MARK: From any queue
 
-  /// Adds a page's event stream. The page gets all photos, then each change.
+  /// Adds a page's event stream. The page gets the notices that it has missed, all photos, then each change.
   ///
+  /// - Parameter lastNotice: the number of the last notice that the page got before its stream broke off.
   /// - Returns: a closure to call when the stream has ended.
-  func open(_ stream: EventStream, of page: String) -> @Sendable () -> Void {
+  func open(_ stream: EventStream, of page: String, lastNotice: Int?) -> @Sendable () -> Void {
     MainQueue.async {
-      self.pages[page, default: Page()].streams[stream.id] = stream
+      self.pages[page, default: Page()].streams += 1
       let photos = self.photos
-      stream.send("photos", photos.values.sorted { $0.id < $1.id })
+      self.events.add(stream, lastNotice: lastNotice) { photos.values.sorted { $0.id < $1.id } }
       self.prompt.consider()
     }
     return {
       MainQueue.async {
-        self.pages[page]?.streams[stream.id] = nil
+        self.events.remove(stream)
+        self.pages[page]?.streams -= 1
         self.awaitReturn(of: page)
       }
     }
@@ -78,7 +82,7 @@ package final class Gallery: @unchecked Sendable {
 
   /// Every photo of the batch is settled. Called on the main queue, after all changes of the photos.
   package func batchEnded(_ batch: Int) {
-    broadcast("notice", notices.removeValue(forKey: batch) ?? Notice(batch: batch))
+    events.send(notices.removeValue(forKey: batch) ?? Notice(batch: batch))
     manager.forgetFailures(of: batch)
   }
 
@@ -90,11 +94,11 @@ package final class Gallery: @unchecked Sendable {
       let wasSettled = photos.updateValue(photo, forKey: photo.id).map { $0.stage != .arriving } ?? false
       if !wasSettled { note(photo) }
       if photo.eyes != nil { searching.remove(photo.id) }
-      broadcast("photo", photo)
+      events.send("photo", photo)
     case .removed(let photo):
       photos[photo.id] = nil
       searching.remove(photo.id)
-      broadcast("removed", photo.id)
+      events.send("removed", photo.id)
       DispatchQueue.global(qos: .utility).async { [store] in store.remove(photo.id) }
     }
     // Only adding the first photo and removing the last one matter.
@@ -111,22 +115,15 @@ package final class Gallery: @unchecked Sendable {
     }
   }
 
-  private func broadcast(_ name: String, _ value: some Encodable & Sendable) {
-    for page in pages.values {
-      for stream in page.streams.values { stream.send(name, value) }
-    }
-  }
-
-  /// A page without a stream either reconnects soon or was closed. After five seconds it counts as closed, and the photos
-  /// that it announced but did not upload have failed.
+  /// A page without a stream either reconnects soon or was closed. After five seconds it counts as closed, and the
+  /// photos that it announced but did not upload have failed.
   private func awaitReturn(of page: String) {
-    guard pages[page]?.streams.isEmpty ?? false else { return }
+    guard pages[page]?.streams == 0 else { return }
     MainQueue.async(after: .seconds(5)) {
-      guard let left = self.pages[page], left.streams.isEmpty else { return }
+      guard let left = self.pages[page], left.streams == 0 else { return }
       self.pages[page] = nil
-      for id in left.promised where self.photos[id]?.stage == .arriving {
-        self.manager.fail(id, "the page was closed before the upload was complete")
-      }
+      let missing = left.promised.filter { self.photos[$0]?.stage == .arriving }
+      self.manager.fail(missing, "the page was closed before the upload was complete")
     }
   }
 }

@@ -11,8 +11,6 @@ package enum MainQueue {
     /// The longest time that an item held the queue, and the longest time that one computed, in nanoseconds.
     package fileprivate(set) var longest: UInt64 = 0
     package fileprivate(set) var longestComputing: UInt64 = 0
-    /// How many items held it for more than five milliseconds.
-    package fileprivate(set) var late = 0
   }
 
   // SAFETY: OWNED BY the main queue.
@@ -36,7 +34,6 @@ package enum MainQueue {
     record.items += 1
     record.longest = max(record.longest, held)
     record.longestComputing = max(record.longestComputing, watch.computed &- computed)
-    if held > 5_000_000 { record.late += 1 }
   }
 }
 

@@ -1,10 +1,8 @@
 import Concourse
-import Glibc
 
 /// Maps requests to handlers: the page, its events, photos and batches.
 struct Router: Sendable {
   let address: String
-  let isLoopback: Bool
   let resources: Resources
   let internet: [String]
   let manager: PhotoManager
@@ -15,37 +13,44 @@ struct Router: Sendable {
   let darkroom: Darkroom
 
   func plan(_ head: RequestHead) -> Plan {
-    guard Router.isTrusted(head, address: address, isLoopback: isLoopback) else {
+    guard Router.isTrusted(head, address: address) else {
       return .answer(.error(403, "only the page at http://\(address)/ may send requests"))
     }
     switch (head.method, head.path.count, head.path.first) {
     case ("GET", 1, "events"):
-      let page = head.query["page"] ?? ""
-      return .stream { [gallery] stream in gallery.open(stream, of: page) }
+      let (page, last) = (head.query["page"] ?? "", head.headers["last-event-id"].flatMap { Int($0) })
+      return .stream { [gallery] stream in gallery.open(stream, of: page, lastNotice: last) }
     case ("GET", 1, "internet"): return .answer(Response(body: JSON.encode(internet)))
-    case ("GET", 1, "statistics"): return statistics
+    case ("GET", 1, "statistics"):
+      return .receive(
+        Plan.Receiver { _, _, answer in
+          MainQueue.async {
+            let record = MainQueue.record
+            DispatchQueue.global().async { answer(Response(body: JSON.encode(record))) }
+          }
+        })
     case ("POST", 1, "batches"): return expectUploads
     case ("POST", 1, "downloads"): return download
     case (_, 2..., "photos"):
       guard let id = Int(head.path[1]) else { return .answer(.error(404, "there is no such photo")) }
       return photo(id, head)
     case ("GET", _, _):
-      guard let resource = resources.resource(at: head.path) else { return .answer(.error(404, "not found")) }
-      return .answer(resource)
+      return .answer(resources.resource(at: head.path) ?? .error(404, "not found"))
     default: return .answer(.error(405, "that cannot be done"))
     }
   }
 
   /// Rejects requests from other pages in the browser, also those that resolve a name of their own to this machine.
-  static func isTrusted(_ head: RequestHead, address: String, isLoopback: Bool) -> Bool {
+  static func isTrusted(_ head: RequestHead, address: String) -> Bool {
     guard let host = head.headers["host"] else { return false }
     let port = address.split(separator: ":").last ?? ""
     // Browsers leave out port 80.
     let full = port == "80" && !host.hasSuffix(":80") ? "\(host):80" : host
-    let names = ["127.0.0.1", "localhost", "[::1]"].map { "\($0):\(port)" }
-    if isLoopback, full != address, !names.contains(full) { return false }
-    guard let origin = head.headers["origin"] else { return true }
-    return origin == "http://\(host)"
+    let names = ["127.0.0.1", "localhost", "[::1]"].map { "\($0):\(port)" } + [address]
+    // Listening on all addresses, the machine has names that are not known here.
+    let hasAnyName = address.hasPrefix("0.0.0.0:") || address.hasPrefix("[::]:")
+    guard hasAnyName || names.contains(full) else { return false }
+    return head.headers["origin"].map { $0 == "http://\(host)" } ?? true
   }
 
   // MARK: One photo
@@ -70,8 +75,8 @@ struct Router: Sendable {
   }
 
   private func receive(_ id: Int) -> Plan {
-    guard manager.photo(id)?.stage == .arriving else {
-      return .answer(.error(410, "this photo is not expected any more", closes: true))
+    guard manager.claim(id) else {
+      return .answer(.error(410, "this photo is not expected, or not any more", closes: true))
     }
     return .receive(
       Plan.Receiver(
@@ -96,71 +101,34 @@ struct Router: Sendable {
   }
 
   private var expectUploads: Plan {
-    json(Expected.self, count: \.names.count) { expected in
-      guard let photos = batches.begin(expected.names) else { return full }
-      gallery.promise(photos.map(\.id), by: expected.page)
-      return Response(status: 201, body: JSON.encode(photos.map(\.id)))
-    }
+    begin(\Expected.names) { expected, photos in gallery.promise(photos.map(\.id), by: expected.page) }
   }
 
   private var download: Plan {
-    json(Addresses.self, count: \.urls.count) { addresses in
-      guard let photos = batches.begin(addresses.urls) else { return full }
+    begin(\Addresses.urls) { addresses, photos in
       for (photo, url) in zip(photos, addresses.urls) { downloads.fetch(url, as: photo.id) }
-      return Response(status: 201, body: JSON.encode(photos.map(\.id)))
     }
   }
 
-  private var full: Response {
-    .error(507, "the gallery has room for \(manager.capacity) photos; remove some first")
-  }
-
-  private func json<Request: Decodable & Sendable>(
-    _ type: Request.Type, count: @escaping @Sendable (Request) -> Int,
-    _ serve: @escaping @Sendable (Request) -> Response
+  /// Begins the batch that the request's body describes, and answers with the ids of its photos.
+  private func begin<Request: Decodable & Sendable>(
+    _ names: @escaping @Sendable (Request) -> [String],
+    _ begun: @escaping @Sendable (Request, [Photo]) -> Void
   ) -> Plan {
     .receive(
       Plan.Receiver(limit: Limits.jsonBytes) { bytes, _, answer in
-        guard let request = JSON.decode(type, from: bytes), count(request) > 0 else {
-          return answer(.error(400, "that names no photos"))
-        }
-        answer(serve(request))
-      })
-  }
-
-  // MARK: Numbers
-
-  private struct Statistics: Encodable {
-    let mainQueue: MainQueue.Record
-    let photos: Int
-    let cachedBytes: Int
-    let residentBytes: Int
-  }
-
-  private var statistics: Plan {
-    .receive(
-      Plan.Receiver { _, _, answer in
-        MainQueue.async {
-          let record = MainQueue.record
-          DispatchQueue.global().async {
-            let statistics = Statistics(
-              mainQueue: record, photos: manager.count, cachedBytes: store.cachedBytes,
-              residentBytes: residentBytes)
-            answer(Response(body: JSON.encode(statistics)))
+        // Off the connection's queue: a large batch takes a while.
+        DispatchQueue.global(qos: .userInitiated).async {
+          guard let request = JSON.decode(Request.self, from: bytes), !names(request).isEmpty else {
+            return answer(.error(400, "the request cannot be read"))
           }
+          guard let photos = batches.begin(names(request)) else {
+            return answer(
+              .error(507, "the gallery has room for \(manager.capacity) photos; remove some first"))
+          }
+          begun(request, photos)
+          answer(Response(status: 201, body: JSON.encode(photos.map(\.id))))
         }
       })
-  }
-
-  private var residentBytes: Int {
-    guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-    defer { fclose(file) }
-    var (total, resident) = (0, 0)
-    // SAFETY: both numbers have the width that the format says.
-    return withVaList([
-      withUnsafeMutablePointer(to: &total) { $0 }, withUnsafeMutablePointer(to: &resident) { $0 },
-    ]) {
-      vfscanf(file, "%ld %ld", $0)
-    } == 2 ? resident * Int(getpagesize()) : 0
   }
 }

@@ -1,16 +1,14 @@
 // Eyes that follow the pointer and wobble: each pupil hangs on a spring and bounces off the rim.
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-const pointer = { x: innerWidth / 2, y: innerHeight, moved: false };
+const eyes = new Set();
+let pointer = null;
+let frame = 0;
+
 addEventListener("pointermove", (event) => {
-  pointer.x = event.clientX;
-  pointer.y = event.clientY;
-  pointer.moved = true;
+  pointer = { x: event.clientX, y: event.clientY };
   wake();
 });
-
-const eyes = new Set();
-let frame = 0;
 
 function wake() {
   if (!frame && eyes.size > 0 && !still.matches) frame = requestAnimationFrame(step);
@@ -27,28 +25,21 @@ function step() {
   if (moving) wake();
 }
 
+// Lengths are in radii of the eye.
 class Eye {
-  x = 0; y = 0; dx = 0; dy = 0;
+  x = 0; y = 0; dx = Math.random() * 0.3 - 0.15; dy = 0.1;
 
   constructor(element) {
     this.element = element;
     this.pupil = element.firstElementChild;
-    element.addEventListener("pointerdown", () => this.nudge(0.25));
   }
 
-  nudge(force) {
-    const angle = Math.random() * 2 * Math.PI;
-    this.dx += Math.cos(angle) * force;
-    this.dy += Math.sin(angle) * force;
-    wake();
-  }
-
-  // Lengths are in radii of the eye. Returns whether the pupil still moves.
+  // Returns whether the pupil still moves.
   step() {
     const box = this.element.getBoundingClientRect();
     const radius = box.width / 2 || 1;
     let goalX = 0, goalY = 0.42;
-    if (pointer.moved) {
+    if (pointer) {
       const x = pointer.x - box.x - radius, y = pointer.y - box.y - radius;
       const reach = Math.min(1, Math.hypot(x, y) / (radius * 2)) * 0.42, angle = Math.atan2(y, x);
       goalX = Math.cos(angle) * reach;
@@ -77,9 +68,8 @@ export function addEye(parent) {
   element.className = "eye";
   element.append(document.createElement("i"));
   parent.append(element);
-  const eye = new Eye(element);
-  eyes.add(eye);
-  eye.nudge(0.15);
+  eyes.add(new Eye(element));
+  wake();
   return element;
 }
 
@@ -88,9 +78,9 @@ export function addEyes(parent, photo) {
   parent.replaceChildren();
   if (still.matches) return;
   for (const { x, y, radius } of photo.eyes) {
-    const element = addEye(parent);
-    element.style.left = `${x / photo.width * 100}%`;
-    element.style.top = `${y / photo.height * 100}%`;
-    element.style.width = `${2 * radius / photo.width * 100}%`;
+    const { style } = addEye(parent);
+    style.left = `${x / photo.width * 100}%`;
+    style.top = `${y / photo.height * 100}%`;
+    style.width = `${2 * radius / photo.width * 100}%`;
   }
 }

@@ -17,7 +17,8 @@ const events = new EventSource(`/events?page=${page}`);
 const on = (name, handle) => events.addEventListener(name, (event) => handle(JSON.parse(event.data)));
 
 on("photos", (all) => {
-  for (const id of [...photos.keys()]) drop(id);
+  const ids = new Set(all.map((photo) => photo.id));
+  for (const id of [...photos.keys()]) if (!ids.has(id)) drop(id);
   all.forEach(show);
   watch();
 });
@@ -81,9 +82,8 @@ function tell({ arrived, failures }) {
 }
 
 async function watch() {
-  const { mainQueue } = await (await fetch("/statistics")).json();
-  $("watch").textContent =
-    `main queue: ${mainQueue.items} item${mainQueue.items === 1 ? "" : "s"}, the longest held it for ${(mainQueue.longest / 1e6).toFixed(2)} ms`;
+  const { items, longest } = await (await fetch("/statistics")).json();
+  $("watch").textContent = `main queue: ${items} items, the longest held it for ${(longest / 1e6).toFixed(2)} ms`;
 }
 
 // One photo, large.
@@ -99,8 +99,6 @@ async function open(id) {
   viewer.querySelector("img").alt = photo.name;
   viewer.querySelector(".eyes").replaceChildren();
   $("caption").textContent = photo.name;
-  $("save").href = `/photos/${id}/photo`;
-  $("save").download = photo.name.replace(/\.[^.]*$/, "") + ".jpg";
   say("Looking for faces", true);
   if (!viewer.open) viewer.showModal();
   if (photo.eyes) reveal(photo);
@@ -111,7 +109,7 @@ async function reveal(photo) {
   if (!photo.eyes) return;
   if (photo.eyes.length === 0) return say("No face here. Nothing to googlify.");
   const googly = new Image();
-  googly.src = $("save").href = `/photos/${photo.id}/googly`;
+  googly.src = `/photos/${photo.id}/googly`;
   await googly.decode();
   // Another photo may have been opened meanwhile.
   if (shown !== photo.id) return;
@@ -126,20 +124,8 @@ function say(text, searching = false) {
   $("verdict").className = searching ? "searching" : "";
 }
 
-function turn(by) {
-  const ids = [...photos.values()].filter(({ photo }) => photo.stage === "ready").map(({ photo }) => photo.id);
-  const next = ids[(ids.indexOf(shown) + by + ids.length) % ids.length];
-  if (next !== undefined) open(next);
-}
-
 $("viewer").onclose = () => { shown = null; };
-$("previous").onclick = () => turn(-1);
-$("next").onclick = () => turn(1);
 $("remove").onclick = () => remove(shown);
-$("viewer").onkeydown = ({ key }) => {
-  if (key === "ArrowLeft") turn(-1);
-  if (key === "ArrowRight") turn(1);
-};
 
 // Adding.
 
@@ -185,16 +171,3 @@ $("fetch").onclick = async () => {
     $("chooser").close();
   } catch (error) { complain(error); }
 };
-
-addEventListener("dragover", (event) => {
-  event.preventDefault();
-  document.body.classList.add("dropping");
-});
-addEventListener("dragleave", (event) => {
-  if (!event.relatedTarget) document.body.classList.remove("dropping");
-});
-addEventListener("drop", (event) => {
-  event.preventDefault();
-  document.body.classList.remove("dropping");
-  send([...event.dataTransfer.files]);
-});

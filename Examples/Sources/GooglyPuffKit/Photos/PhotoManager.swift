@@ -18,6 +18,7 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     let batch: DispatchGroup
     /// Cancels the work on the photo: a download, or the search for faces.
     var cancel: (@Sendable () -> Void)?
+    var isClaimed = false
   }
 
   /// The maximum number of photos.
@@ -50,8 +51,8 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     queue.async(flags: .barrier) { self.listener = listener }
   }
 
-  /// Adds photos that are about to arrive, and enters the group once for each. The group is left when the photo is ready,
-  /// has failed or was removed, after that change was submitted to the listeners' queue.
+  /// Adds photos that are about to arrive, and enters the group once for each. The group is left when the photo is
+  /// ready, has failed or was removed, after that change was submitted to the listeners' queue.
   ///
   /// - Returns: the photos, or nil if there is no room for all of them.
   package func expect(_ names: [String], batch: Int, group: DispatchGroup) -> [Photo]? {
@@ -76,33 +77,49 @@ package final class PhotoManager: @unchecked Sendable {  // SAFETY: GUARDED BY `
     }
   }
 
+  /// Whether the photo is expected, and this is the first call for it: of two uploads of one photo, one is accepted.
+  package func claim(_ id: Int) -> Bool {
+    queue.sync(flags: .barrier) {
+      guard let entry = entries[id], entry.photo.stage == .arriving, !entry.isClaimed else { return false }
+      entries[id]!.isClaimed = true
+      return true
+    }
+  }
+
   /// The photo can be shown.
   package func ready(_ id: Int, width: Int, height: Int) {
-    settle(id) {
-      $0.stage = .ready
-      $0.width = width
-      $0.height = height
+    queue.async(flags: .barrier) {
+      self.settle(id) {
+        $0.stage = .ready
+        $0.width = width
+        $0.height = height
+      }
     }
   }
 
   /// The photo cannot be shown. It stays until `forgetFailures`, so that the page can show that it failed.
-  package func fail(_ id: Int, _ reason: String) {
-    settle(id) {
-      $0.stage = .failed
-      $0.reason = reason
+  package func fail(_ id: Int, _ reason: String) { fail([id], reason) }
+
+  package func fail(_ ids: Set<Int>, _ reason: String) {
+    queue.async(flags: .barrier) {
+      for id in ids.sorted() {
+        self.settle(id) {
+          $0.stage = .failed
+          $0.reason = reason
+        }
+      }
     }
   }
 
-  private func settle(_ id: Int, _ change: @escaping @Sendable (inout Photo) -> Void) {
-    queue.async(flags: .barrier) {
-      // It may have been removed, or have failed: its page was closed, for example, while the upload went on.
-      guard var entry = self.entries[id], entry.photo.stage == .arriving else { return }
-      change(&entry.photo)
-      entry.cancel = nil
-      self.entries[id] = entry
-      self.tell(.updated(entry.photo))
-      entry.batch.leave()
-    }
+  /// Called within a barrier.
+  private func settle(_ id: Int, _ change: (inout Photo) -> Void) {
+    // It may have been removed, or have failed: its page was closed, for example, while the upload went on.
+    guard var entry = entries[id], entry.photo.stage == .arriving else { return }
+    change(&entry.photo)
+    entry.cancel = nil
+    entries[id] = entry
+    tell(.updated(entry.photo))
+    entry.batch.leave()
   }
 
   /// The search for faces is done.

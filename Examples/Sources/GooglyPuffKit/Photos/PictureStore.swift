@@ -25,6 +25,9 @@ package final class PictureStore: @unchecked Sendable {
   private var cached: [Key: (bytes: [UInt8], use: Int)] = [:]
   private var size = 0
   private var uses = 0
+  /// Empties the cache when the system runs short of memory.
+  private let pressure = DispatchSource.makeMemoryPressureSource(
+    eventMask: [.warning, .critical], queue: .global(qos: .utility))
 
   /// - Parameter budget: the size of the cache in bytes.
   package init(budget: Int = 48 << 20) throws {
@@ -34,7 +37,11 @@ package final class PictureStore: @unchecked Sendable {
     directory = URL(
       filePath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
     self.budget = budget
+    pressure.setEventHandler { [weak self] in self?.dropCache() }
+    pressure.activate()
   }
+
+  deinit { pressure.cancel() }
 
   /// Writes a picture to its file.
   package func write(_ bytes: [UInt8], _ kind: Kind, of id: Int) throws {
@@ -70,8 +77,8 @@ package final class PictureStore: @unchecked Sendable {
 
   package var cachedBytes: Int { queue.sync { size } }
 
-  /// Deletes all files. Other threads may still write: the directory is renamed first, so that no new file appears while
-  /// it is being removed.
+  /// Deletes all files. Other threads may still write: the directory is renamed first, so that no new file appears
+  /// while it is being removed.
   package func close() {
     let removed = directory.appendingPathExtension("removed")
     try? FileManager.default.moveItem(at: directory, to: removed)
