@@ -84,21 +84,6 @@ let package = Package(
       name: "ConformanceOnConcourse", dependencies: ["ConcourseEvents", "ConcourseFoundation"],
       path: "Tests/ConformanceOnConcourse", swiftSettings: [.define("CONCOURSE")]),
     .testTarget(name: "ConformanceOnIncumbent", path: "Tests/ConformanceOnIncumbent"),
-
-    // The model build: the engine's own queue and park sources (symbolic links) over a
-    // deterministic scheduler in place of Primitives/.
-    .target(name: "CModelContext", path: "Tests/Model/CModelContext"),
-    .target(
-      name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"],
-      path: "Tests/Model/ConcourseModel",
-      exclude: [
-        "Coordination/README.md", "Park/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
-        "Queue/README.md", "Node/README.md",
-        "Park/Spin.swift", "Pool/CPUQuota.swift", "Pool/CgroupTree.swift", "Pool/Runtime+Process.swift",
-      ]),
-    .testTarget(
-      name: "ConcourseModelTests", dependencies: ["ConcourseModel"],
-      path: "Tests/Model/ConcourseModelTests"),
   ],
   swiftLanguageModes: [.v6]
 )

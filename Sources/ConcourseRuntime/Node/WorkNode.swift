@@ -70,10 +70,10 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
 
   /// The address of the work, initialised or not.
   var workPointer: UnsafeMutablePointer<Work> {
-    // SAFETY: `work` is the second field, after the pointer-sized `next`. Reaching it through `pointee`
+    // SAFETY: `work` is the second field, right after `next`. Reaching it through `pointee`
     // would claim access to the whole node, which a late producer may be about to link.
     @inline(__always) get {
-      UnsafeMutableRawPointer(self).advanced(by: MemoryLayout<NodePointer?>.stride)
+      UnsafeMutableRawPointer(self).advanced(by: MemoryLayout<Atomic<NodePointer?>>.stride)
         .assumingMemoryBound(to: Work.self)
     }
   }

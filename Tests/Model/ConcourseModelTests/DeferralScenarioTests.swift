@@ -69,8 +69,8 @@ extension ModelSuite {
             queue.async {
               semaphore.signal()
               let worker = Runtime.shared.bands[0].workers.first { $0 != WorkerThread.current }!
-              // ORDERING: relaxed; only a look.
-              while worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.parked {
+              // ORDERING: acquiring; pairs with the exchange in `Band.park`, before which the clock has stopped.
+              while worker.pointee.status.load(ordering: .acquiring) != WorkerRecord.Status.parked {
                 Processor.pause()
               }
               // ORDERING: relaxed, both; everybody waits.

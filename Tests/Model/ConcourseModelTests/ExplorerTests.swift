@@ -157,8 +157,8 @@ extension ModelSuite {
     }
 
     @Test func schedulesCanBeWrittenDown() {
-      let schedule = ModelSchedule([.init(decision: 12, thread: 2), .init(decision: 40, thread: 1)])
-      #expect(schedule.description == "12:2 40:1")
+      let schedule = ModelSchedule([.thread(2, decision: 12), .store(1, step: 40)])
+      #expect(schedule.description == "12:2 40~1")
       #expect(ModelSchedule(schedule.description) == schedule)
       #expect(ModelSchedule("1: 2") == nil)
     }

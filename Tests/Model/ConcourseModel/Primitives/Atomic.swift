@@ -2,14 +2,14 @@
 
 /// The engine's atomic, with a scheduling point of the model at every operation.
 ///
-/// Coroutines share one system thread and switch only between operations, so plain accesses of the storage are
-/// indivisible and sequentially consistent: the model explores interleavings, not reorderings. The requested orderings
-/// still define which steps happen before which, and `Model.Cell` reports plain accesses that they leave unordered.
+/// The storage has the newest store. Older ones are in the execution's `Location`, and `Access` chooses which of them
+/// an operation reads or follows, as C11 allows for its ordering.
 ///
 /// Outside an execution it is a plain variable: hooks may use it, other threads may not.
 @usableFromInline
 struct Atomic<Value: AtomicRepresentable>: ~Copyable {
   private let storage: Synchronization.Atomic<Value>
+  private let identity = WordIdentity()
 
   @usableFromInline
   init(_ initialValue: consuming Value) {
@@ -17,7 +17,7 @@ struct Atomic<Value: AtomicRepresentable>: ~Copyable {
   }
 
   private var representation: UnsafeMutablePointer<Value.AtomicRepresentation> {
-    // SAFETY: an Atomic consists of its representation's storage, which may change but not move while borrowed. No
+    // SAFETY: an Atomic begins with its representation's storage, which may change but not move while borrowed. No
     // pointer outlives the operation that requested it.
     withUnsafePointer(to: storage) {
       UnsafeMutableRawPointer(mutating: UnsafeRawPointer($0))
@@ -25,18 +25,17 @@ struct Atomic<Value: AtomicRepresentable>: ~Copyable {
     }
   }
 
-  /// The word's address, which identifies it to the scheduler.
+  /// The word's address, which identifies it to the kernel.
   var address: UInt { UInt(bitPattern: representation) }
-
-  /// The word's bytes.
-  var bits: WordBits {
-    // SAFETY: the representation and its own size; read at once.
-    WordBits(UnsafeRawPointer(representation), size: MemoryLayout<Value.AtomicRepresentation>.size)
-  }
 
   private var value: Value {
     get { Value.decodeAtomicRepresentation(representation.pointee) }
     nonmutating set { representation.pointee = Value.encodeAtomicRepresentation(newValue) }
+  }
+
+  /// An operation, at its scheduling point; nil outside executions.
+  func access(_ file: StaticString, _ line: UInt) -> Access? {
+    Access(identity, at: address, file: file, line: line) { WordBits(representation.pointee) }
   }
 }
 
@@ -50,16 +49,8 @@ extension Atomic {
     ordering: AtomicLoadOrdering, file: StaticString = #fileID, line: UInt = #line,
     function: StaticString = #function
   ) -> Value {
-    let scheduler = Scheduler.arrive(in: file)
-    guard let scheduler else { return value }
-    let step = Step(.load, at: address, was: bits, is: bits, file: file, line: line)
-      .ordered(acquiring: ordering != .relaxed, releasing: false)
-    if let stale = scheduler.staleBits(for: step, in: function) {
-      scheduler.note(step.reading(stale))
-      return stale.value()
-    }
-    scheduler.note(step)
-    return value
+    guard let access = access(file, line) else { return value }
+    return access.load(Ordering(ordering), function: function).value()
   }
 
   @usableFromInline
@@ -67,12 +58,9 @@ extension Atomic {
     _ desired: consuming Value, ordering: AtomicStoreOrdering, file: StaticString = #fileID,
     line: UInt = #line
   ) {
-    let scheduler = Scheduler.arrive(in: file)
-    let was = bits
-    value = desired
-    scheduler?.note(
-      Step(.store, at: address, was: was, is: bits, file: file, line: line)
-        .ordered(acquiring: false, releasing: ordering != .relaxed))
+    let access = access(file, line)
+    let new = Value.encodeAtomicRepresentation(desired)
+    if access?.store(WordBits(new), Ordering(ordering)) ?? true { representation.pointee = new }
   }
 
   @usableFromInline
@@ -80,14 +68,12 @@ extension Atomic {
     _ desired: consuming Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID,
     line: UInt = #line
   ) -> Value {
-    let scheduler = Scheduler.arrive(in: file)
-    let was = bits
-    let original = value
-    value = desired
-    scheduler?.note(
-      Step(.update, at: address, was: was, is: bits, file: file, line: line)
-        .ordered(acquiring: ordering.acquires, releasing: ordering.releases))
-    return original
+    let access = access(file, line)
+    let new = Value.encodeAtomicRepresentation(desired)
+    let (original, isNewest) =
+      access?.update(Ordering(ordering)) { _ in WordBits(new) } ?? (WordBits(representation.pointee), true)
+    if isNewest { representation.pointee = new }
+    return original.value()
   }
 }
 
@@ -99,9 +85,12 @@ extension Atomic {
     expected: consuming Value, desired: consuming Value, ordering: AtomicUpdateOrdering,
     file: StaticString = #fileID, line: UInt = #line
   ) -> (exchanged: Bool, original: Value) {
-    compareExchange(
-      expected: expected, desired: desired, successOrdering: ordering,
-      failureOrdering: ordering.acquires ? .acquiring : .relaxed, file: file, line: line)
+    let failure: AtomicLoadOrdering =
+      ordering == .sequentiallyConsistent
+      ? .sequentiallyConsistent : Ordering(ordering).acquires ? .acquiring : .relaxed
+    return compareExchange(
+      expected: expected, desired: desired, successOrdering: ordering, failureOrdering: failure,
+      file: file, line: line)
   }
 
   @usableFromInline
@@ -109,19 +98,18 @@ extension Atomic {
     expected: consuming Value, desired: consuming Value, successOrdering: AtomicUpdateOrdering,
     failureOrdering: AtomicLoadOrdering, file: StaticString = #fileID, line: UInt = #line
   ) -> (exchanged: Bool, original: Value) {
-    let scheduler = Scheduler.arrive(in: file)
-    let was = bits
-    let original = value
-    // Compares bits, like the processor.
-    let exchanged = was == WordBits(Value.encodeAtomicRepresentation(expected))
-    if exchanged { value = desired }
-    let step = Step(
-      exchanged ? .update : .failedUpdate, at: address, was: was, is: bits, file: file, line: line)
-    scheduler?.note(
-      exchanged
-        ? step.ordered(acquiring: successOrdering.acquires, releasing: successOrdering.releases)
-        : step.ordered(acquiring: failureOrdering != .relaxed, releasing: false))
-    return (exchanged, original)
+    let access = access(file, line)
+    let old = WordBits(Value.encodeAtomicRepresentation(expected))
+    let new = Value.encodeAtomicRepresentation(desired)
+    guard let access else {
+      let found = WordBits(representation.pointee)
+      if found == old { representation.pointee = new }
+      return (found == old, found.value())
+    }
+    let (exchanged, original, isNewest) = access.compareExchange(
+      old, WordBits(new), Ordering(successOrdering), Ordering(failureOrdering))
+    if exchanged && isNewest { representation.pointee = new }
+    return (exchanged, original.value())
   }
 
   // The weak forms do not fail spuriously here: a retry would add no behaviour.
@@ -152,15 +140,14 @@ extension Atomic {
   private func update(
     _ ordering: AtomicUpdateOrdering, _ file: StaticString, _ line: UInt, _ change: (Value) -> Value
   ) -> (oldValue: Value, newValue: Value) {
-    let scheduler = Scheduler.arrive(in: file)
-    let was = bits
-    let old = value
-    let new = change(old)
-    value = new
-    scheduler?.note(
-      Step(.update, at: address, was: was, is: bits, file: file, line: line)
-        .ordered(acquiring: ordering.acquires, releasing: ordering.releases))
-    return (old, new)
+    func changed(_ bits: WordBits) -> WordBits {
+      WordBits(Value.encodeAtomicRepresentation(change(bits.value())))
+    }
+    let (old, isNewest) =
+      access(file, line)?.update(Ordering(ordering), changed) ?? (WordBits(representation.pointee), true)
+    let new = change(old.value())
+    if isNewest { value = new }
+    return (old.value(), new)
   }
 }
 
@@ -250,9 +237,4 @@ extension Atomic where Value == Bool {
   ) -> (oldValue: Bool, newValue: Bool) {
     update(ordering, file, line) { $0 != operand }
   }
-}
-
-extension AtomicUpdateOrdering {
-  fileprivate var acquires: Bool { self != .relaxed && self != .releasing }
-  fileprivate var releases: Bool { self != .relaxed && self != .acquiring }
 }

@@ -12,17 +12,16 @@ enum Futex {
     _ word: borrowing Atomic<UInt32>, expected: UInt32, deadline: Deadline = .never,
     file: StaticString = #fileID, line: UInt = #line
   ) -> Outcome {
-    guard let scheduler = Scheduler.arrive() else {
+    guard let access = word.access(file, line), let scheduler = Scheduler.current else {
       preconditionFailure("no thread can end a sleep outside an execution")
     }
     if deadline == .immediate { return .timedOut }
-    let bits = word.bits
-    guard bits.low == UInt64(expected) || ModelFaults.futexSleepsRegardless else {
-      scheduler.note(Step(.failedWait, at: word.address, was: bits, is: bits, file: file, line: line))
-      return .lookAgain
-    }
-    scheduler.note(Step(.wait, at: word.address, was: bits, is: bits, file: file, line: line))
-    return scheduler.sleep(on: word.address, until: deadline.elapsedTime)
+    let sleeps = access.compareInKernel(WordBits(expected))
+    // The outcome depends on the wake-ups before, and falling asleep on its turn among them.
+    let none = WordBits(low: 0, high: 0)
+    scheduler.order(
+      Step(sleeps ? .wait : .failedWait, at: word.address, was: none, is: none, file: file, line: line))
+    return sleeps ? scheduler.sleep(on: word.address, until: deadline.elapsedTime) : .lookAgain
   }
 
   /// Wakes up to `count` coroutines that sleep on `word`, in the order in which they fell asleep.
@@ -34,7 +33,6 @@ enum Futex {
     // The word may be freed already, so only its address is used.
     let none = WordBits(low: 0, high: 0)
     scheduler.note(Step(.wake, at: word.address, was: none, is: none, file: file, line: line))
-    if ModelFaults.dropsWakes { return }
     scheduler.wake(on: word.address, count: Int(count))
   }
 }

@@ -3,16 +3,29 @@ extension Runtime {
   private nonisolated(unsafe) static var stored: Runtime?
   private nonisolated(unsafe) static var roots: UnsafeMutablePointer<Unmanaged<RootQueue>>?
 
+  // SAFETY: as above.
+  /// What happened before the runtime existed. As with any lazy global, each use happens after that.
+  private nonisolated(unsafe) static var creation = VectorClock()
+
   /// The execution's runtime, created on first use.
   static var shared: Runtime {
-    if let stored { return stored }
+    if let stored {
+      followCreation()
+      return stored
+    }
     let made = Runtime()
     stored = made
+    creation = Scheduler.current?.running?.clock ?? VectorClock()
     return made
   }
 
+  private static func followCreation() { Scheduler.current?.running?.clock.join(creation) }
+
   /// The root queues by level: no queue exists before `publish`.
-  static var rootTable: UnsafeMutablePointer<Unmanaged<RootQueue>> { roots! }
+  static var rootTable: UnsafeMutablePointer<Unmanaged<RootQueue>> {
+    followCreation()
+    return roots!
+  }
 
   /// The execution's double of the event loop.
   static var eventDriver: (any EventDriver)? { ModelEvents.shared }
@@ -43,6 +56,7 @@ extension Runtime {
     bands.deinitialize()
     bands.deallocate()
     stored = nil
+    creation = VectorClock()
     roots = nil
     while PoolSize.threadCount > 0 { PoolSize.threadEnded() }
     _ = PoolSize.refreshWidth()

@@ -1,9 +1,11 @@
 /// Hashes that represent the happens-before order.
 ///
-/// Two prefixes of executions whose steps have the same happens-before order lead to the same state, however
+/// Two prefixes of executions whose steps depend on each other in the same way lead to the same state, however
 /// independent steps were interleaved. So each coroutine carries a hash of its last step, of its own previous step, and
-/// of the earlier steps on the same word. Equal hashes of all coroutines mean equal states, and each state is explored
-/// once.
+/// of what the step depends on. For a load that is the store that it reads; for a store, its neighbours in the
+/// modification order and the reads before it. So equal hashes of all coroutines mean the same programs, the same
+/// stores in the same modification orders, and the same happens-before order: everything that decides which values
+/// later loads may return. Each state is explored once.
 ///
 /// The hashes exclude addresses: a coroutine's history determines which word it touches.
 enum History {
@@ -15,16 +17,24 @@ enum History {
   }
 }
 
-/// The scheduler's record of one word during one execution.
-final class Location {
-  /// Its number in order of first use, for traces.
-  let number: Int
+/// The steps on something that is not an atomic: a cell, a log, the sleepers on a word.
+struct StepOrder {
   /// The history of the last step that wrote.
-  var lastWrite: UInt64 = 0
+  private var lastWrite: UInt64 = 0
   /// The sum of the histories of the reads since then.
-  var reads: UInt64 = 0
-  /// The clock that an acquiring step on the word obtains.
-  var released = VectorClock()
+  private var reads: UInt64 = 0
 
-  init(number: Int) { self.number = number }
+  /// - Parameter history: that of the coroutine that makes the step.
+  /// - Returns: its history after the step.
+  mutating func add(isRead: Bool, to history: UInt64) -> UInt64 {
+    var history = History.mix(history, lastWrite)
+    if isRead {
+      reads &+= history
+    } else {
+      history = History.mix(history, reads)
+      lastWrite = history
+      reads = 0
+    }
+    return history
+  }
 }

@@ -14,7 +14,6 @@ extension Model {
     init(_ value: Value, _ name: String = "cell") {
       stored = value
       self.name = name
-      Scheduler.current?.ordersCells = true
     }
 
     func read(file: StaticString = #fileID, line: UInt = #line) -> Value {

@@ -1,4 +1,5 @@
 internal import CModelContext
+internal import Glibc
 
 /// Explores the interleavings of a scenario.
 ///
@@ -15,8 +16,10 @@ internal import CModelContext
 ///     #expect(result.failure == nil && result.isComplete, "\(result)")
 ///
 /// The model sees every operation of `Atomic`, `Futex`, `Processor`, `SystemThread` and `Model.Cell`. It does not see
-/// plain memory (use `Model.Cell` and `Model.Log`), the order of reference counting (which thread runs a `deinit`), and
-/// reorderings by the processor: all atomics are sequentially consistent, except for `ModelFaults.staleLoadsIn`.
+/// plain memory (use `Model.Cell` and `Model.Log`) and the order of reference counting (which thread runs a `deinit`).
+///
+/// Each operation of an `Atomic` reads or follows the newest store, or any other that C11 allows (`Location`). An
+/// execution that does not is *stale*; the search has a bound for both, preemptions and stale operations.
 enum Model {
   /// Resets the engine before each execution, outside the model's threads.
   // SAFETY: a test sets it before it explores; it is read only under `lock`.
@@ -30,33 +33,46 @@ enum Model {
   /// The model's state is global, so a process runs one exploration at a time.
   private static let lock = Mutex(())
 
+  private static let defaultStale = getenv("CONCOURSE_MODEL_STALE").flatMap { Int(String(cString: $0)) } ?? 1
+
+  /// Whether each exploration prints its size: CONCOURSE_MODEL_REPORT.
+  private static let isReporting = getenv("CONCOURSE_MODEL_REPORT") != nil
+
   // MARK: - Exploring
 
-  /// Visits every schedule of `scenario` with at most `bound` preemptions, or finds one that fails.
+  /// Visits every schedule of `scenario` with at most `bound` preemptions and `stale` stale operations, or finds one
+  /// that fails.
   ///
   /// - Parameters:
   ///   - bound: The number of preemptions in one execution.
+  ///   - stale: The number of operations in one execution that use another store than the newest, by default 1, or
+  ///     what CONCOURSE_MODEL_STALE says.
   ///   - maxExecutions: The limit after which the search stops; the result is then incomplete.
   ///   - allowTime: Whether timeouts may end waits once no thread can continue.
   ///   - reduce: Whether known states are not explored again.
   ///   - stepLimit: The steps after which an execution counts as endless.
   ///   - expectedTrap: A part of the message of the trap that must end every execution.
   static func explore(
-    _ name: String, bound: Int = 2, maxExecutions: Int = 100_000, allowTime: Bool = false,
+    _ name: String, bound: Int = 2, stale: Int = defaultStale, maxExecutions: Int = 100_000,
+    allowTime: Bool = false,
     reduce: Bool = true, stepLimit: Int = 20_000, expectedTrap: String? = nil,
     _ scenario: @escaping () -> Void
   ) -> ModelResult {
     exclusively {
       let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime, expectedTrap: expectedTrap)
       warmUp(settings, scenario)
-      var result = search(name, bound, maxExecutions, reduce, settings, scenario)
+      let start = ContinuousClock.now
+      var result = search(name, bound, stale, maxExecutions, reduce, settings, scenario)
+      if isReporting { print("\(result.summary), \(ContinuousClock.now - start)") }
       guard result.failure != nil else { return result }
-      // A failure with fewer preemptions is easier to read.
-      for fewer in 0..<bound {
-        let simpler = search(name, fewer, maxExecutions, reduce, settings, scenario)
-        guard let failure = simpler.failure else { continue }
-        result.failure = failure
-        break
+      // A failure with fewer stale operations and preemptions is easier to read.
+      simplify: for fewerStale in 0...stale {
+        for fewer in 0...bound where (fewerStale, fewer) != (stale, bound) {
+          let simpler = search(name, fewer, fewerStale, maxExecutions, reduce, settings, scenario)
+          guard let failure = simpler.failure else { continue }
+          result.failure = failure
+          break simplify
+        }
       }
       result.failure = traced(result.failure!, settings, scenario)
       return result
@@ -65,8 +81,10 @@ enum Model {
 
   /// Runs `scenario` under random schedules. The result includes the seed, which repeats them.
   /// - Parameter preemptions: How often a running thread drops to the lowest priority, per execution.
+  /// - Parameter stale: How often an operation uses another store than the newest, per execution.
   static func random(
     _ name: String, seed: UInt64 = .random(in: 0...UInt64.max), runs: Int, preemptions: Int = 3,
+    stale: Int = 2,
     allowTime: Bool = false, stepLimit: Int = 20_000, expectedTrap: String? = nil,
     _ scenario: @escaping () -> Void
   ) -> ModelResult {
@@ -76,7 +94,7 @@ enum Model {
       var seeds = SplitMix(state: seed)
       var length = warmUp(settings, scenario)
       for _ in 0..<runs {
-        let policy = RandomPriorities(seed: seeds.next(), drops: preemptions, length: length)
+        let policy = RandomPriorities(seed: seeds.next(), drops: preemptions, stale: stale, length: length)
         let run = settings.run(policy, scenario)
         result.executions += 1
         result.steps += run.steps
@@ -198,11 +216,11 @@ enum Model {
   }
 
   private static func search(
-    _ name: String, _ bound: Int, _ maxExecutions: Int, _ reduce: Bool, _ settings: Settings,
+    _ name: String, _ bound: Int, _ stale: Int, _ maxExecutions: Int, _ reduce: Bool, _ settings: Settings,
     _ scenario: @escaping () -> Void
   ) -> ModelResult {
     var result = ModelResult(name: name)
-    let search = DepthFirstSearch(bound: bound, reduces: reduce)
+    let search = DepthFirstSearch(bound: bound, stale: stale, reduces: reduce)
     while result.executions < maxExecutions {
       let run = settings.run(search, scenario)
       result.executions += 1
@@ -215,6 +233,7 @@ enum Model {
       }
     }
     result.pruned = search.pruned
+    result.states = search.states
     return result
   }
 

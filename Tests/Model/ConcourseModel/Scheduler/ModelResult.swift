@@ -1,11 +1,29 @@
 /// The decisions of an execution that differ from the default, which is enough to repeat it.
 ///
-/// By default a thread runs until it blocks, and then the next one in order of their numbers runs. `12:2 40:1` means:
-/// thread 2 at decision 12, thread 1 at decision 40.
+/// By default a thread runs until it blocks, then the next one in order of their numbers runs, and each operation uses
+/// the newest store. `12:2 40~1` means: thread 2 at decision 12, and at step 40 the store before the newest.
 struct ModelSchedule: Equatable, Sendable, CustomStringConvertible {
-  struct Choice: Equatable, Sendable {
-    let decision: Int
-    let thread: Int
+  enum Choice: Equatable, Sendable, CustomStringConvertible {
+    case thread(Int, decision: Int)
+    /// Counted from the newest of those that the step may use.
+    case store(Int, step: Int)
+
+    var description: String {
+      switch self {
+      case .thread(let thread, let decision): "\(decision):\(thread)"
+      case .store(let number, let step): "\(step)~\(number)"
+      }
+    }
+
+    /// Parses a `description`.
+    init?(_ text: Substring) {
+      let isStore = text.contains("~")
+      let numbers = text.split(separator: isStore ? "~" : ":", omittingEmptySubsequences: false).map {
+        Int($0)
+      }
+      guard numbers.count == 2, let place = numbers[0], let choice = numbers[1] else { return nil }
+      self = isStore ? .store(choice, step: place) : .thread(choice, decision: place)
+    }
   }
 
   var choices: [Choice]
@@ -16,13 +34,12 @@ struct ModelSchedule: Equatable, Sendable, CustomStringConvertible {
   init?(_ text: String) {
     choices = []
     for part in text.split(separator: " ") {
-      let numbers = part.split(separator: ":", omittingEmptySubsequences: false).map { Int($0) }
-      guard numbers.count == 2, let decision = numbers[0], let thread = numbers[1] else { return nil }
-      choices.append(Choice(decision: decision, thread: thread))
+      guard let choice = Choice(part) else { return nil }
+      choices.append(choice)
     }
   }
 
-  var description: String { choices.map { "\($0.decision):\($0.thread)" }.joined(separator: " ") }
+  var description: String { choices.map(\.description).joined(separator: " ") }
 }
 
 /// How an execution failed, and how to repeat it.
@@ -65,6 +82,8 @@ struct ModelResult: Sendable, CustomStringConvertible {
   var executions = 0
   /// Executions that ended early because they reached a known state.
   var pruned = 0
+  /// Different states at a choice.
+  var states = 0
   /// The steps of all executions.
   var steps = 0
   /// Whether every schedule within the bound was visited.
@@ -73,10 +92,10 @@ struct ModelResult: Sendable, CustomStringConvertible {
   var seed: UInt64?
   var failure: ModelFailure?
 
-  var description: String {
+  var summary: String {
     let extent = seed.map { "random, seed \($0)" } ?? (isComplete ? "complete" : "not complete")
-    let summary = "\(name): \(executions) executions (\(pruned) pruned), \(steps) steps, \(extent)"
-    guard let failure else { return summary }
-    return "\(summary)\n\(failure)"
+    return "\(name): \(executions) executions (\(pruned) pruned), \(states) states, \(steps) steps, \(extent)"
   }
+
+  var description: String { failure.map { "\(summary)\n\($0)" } ?? summary }
 }

@@ -1,18 +1,23 @@
 /// Random schedules that find deep bugs with a known probability (Burckhardt and others, "A randomized scheduler with
 /// probabilistic guarantees of finding bugs", 2010). Each coroutine has a random priority and the highest runs. At a
-/// few random steps the running one drops below all others.
+/// few random steps the running one drops below all others. At a few more a load may return an older store.
 final class RandomPriorities: SchedulePolicy {
   private var random: SplitMix
   private var priorities: [Int: UInt64] = [:]
   private var drops: Set<Int> = []
   private var lowest = UInt64(1) << 32
+  /// The steps from which on the next operation that can use an older store does, the first last.
+  private var staleAfter: [Int] = []
 
   /// - Parameters:
   ///   - drops: How often the running coroutine drops.
+  ///   - stale: How often an operation uses another store than the newest.
   ///   - length: The approximate number of decisions in one execution.
-  init(seed: UInt64, drops: Int, length: Int) {
+  init(seed: UInt64, drops: Int, stale: Int, length: Int) {
     random = SplitMix(state: seed)
     for _ in 0..<drops { self.drops.insert(Int(random.next() % UInt64(max(length, 1)))) }
+    for _ in 0..<stale { staleAfter.append(Int(random.next() % UInt64(max(length, 1)))) }
+    staleAfter.sort(by: >)
   }
 
   func wantsChoice(continuing: Bool) -> Bool { true }
@@ -23,6 +28,13 @@ final class RandomPriorities: SchedulePolicy {
       priorities[options[0]] = lowest
     }
     return options.indices.max { priority(options[$0]) < priority(options[$1]) }
+  }
+
+  func wantsStore(at step: Int) -> Bool { staleAfter.last.map { $0 <= step } ?? false }
+
+  func chooseStore(among count: Int, of coroutine: Int, at step: Int, state: () -> UInt64) -> Int? {
+    staleAfter.removeLast()
+    return 1 + Int(random.next() % UInt64(count - 1))
   }
 
   private func priority(_ id: Int) -> UInt64 {

@@ -1,4 +1,4 @@
-/// Decides which coroutine makes the next step.
+/// Decides which coroutine makes the next step, and which store it reads or follows.
 protocol SchedulePolicy: AnyObject {
   /// Whether the policy makes the next choice. If not, the running coroutine continues.
   func wantsChoice(continuing: Bool) -> Bool
@@ -10,6 +10,13 @@ protocol SchedulePolicy: AnyObject {
   /// - Parameter state: A hash of everything that determines the rest of the execution.
   /// - Returns: An index into `options`, or nil if they differ from those of the earlier execution.
   func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int?
+
+  /// Whether the policy may take another store than the newest at this step.
+  func wantsStore(at step: Int) -> Bool
+
+  /// Picks one of `count` stores, of which the first is the newest, for the next step of `coroutine`.
+  /// - Returns: its number, or nil if there are too few.
+  func chooseStore(among count: Int, of coroutine: Int, at step: Int, state: () -> UInt64) -> Int?
 }
 
 /// Lets each coroutine that can continue make one step in turn.
@@ -20,14 +27,24 @@ final class RoundRobin: SchedulePolicy {
     // The options start with the running coroutine, if it can continue, and then follow the coroutines' order.
     continuing ? 1 : 0
   }
+
+  func wantsStore(at step: Int) -> Bool { false }
+
+  func chooseStore(among count: Int, of coroutine: Int, at step: Int, state: () -> UInt64) -> Int? { 0 }
 }
 
-/// Follows a recorded schedule. Elsewhere each coroutine runs until it blocks.
+/// Follows a recorded schedule. Elsewhere each coroutine runs until it blocks, and uses the newest stores.
 final class Replay: SchedulePolicy {
   private var choices: [Int: Int] = [:]
+  private var stores: [Int: Int] = [:]
 
   init(_ schedule: ModelSchedule) {
-    for choice in schedule.choices { choices[choice.decision] = choice.thread }
+    for choice in schedule.choices {
+      switch choice {
+      case .thread(let thread, let decision): choices[decision] = thread
+      case .store(let number, let step): stores[step] = number
+      }
+    }
   }
 
   func wantsChoice(continuing: Bool) -> Bool { true }
@@ -35,5 +52,10 @@ final class Replay: SchedulePolicy {
   func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int? {
     guard let chosen = choices[decision] else { return 0 }
     return options.firstIndex(of: chosen)
+  }
+  func wantsStore(at step: Int) -> Bool { stores[step] != nil }
+
+  func chooseStore(among count: Int, of coroutine: Int, at step: Int, state: () -> UInt64) -> Int? {
+    stores[step].flatMap { $0 < count ? $0 : nil }
   }
 }

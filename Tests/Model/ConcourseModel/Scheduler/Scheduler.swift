@@ -4,8 +4,13 @@ internal import Glibc
 /// Runs one execution: coroutines on one thread, one step at a time.
 ///
 /// A step is decided before it is made: `arrive` chooses the next coroutine, that coroutine performs its operation, and
-/// `note` records it.
+/// `finish` records it. `Access` has the steps on atomics.
 final class Scheduler {
+  // SAFETY: used on the exploring thread only; explorations run one at a time.
+  private nonisolated(unsafe) static var executions: UInt32 = 0
+
+  /// The number of this execution in the process.
+  let number: UInt32
   private let policy: any SchedulePolicy
   private let stepLimit: Int
   private let allowsTime: Bool
@@ -20,12 +25,15 @@ final class Scheduler {
   /// True during `Model.run()`, the only time with choices.
   private var isExploring = false
 
-  private var locations: [UInt: Location] = [:]
+  private var locations: [UInt32: Location] = [:]
+  /// The sequentially consistent steps.
+  var total = TotalOrder()
+  private var orders: [UInt: StepOrder] = [:]
   private var sleepers: [UInt: [Coroutine]] = [:]
+  /// What happened before the wake-ups on each word.
+  private var wakers: [UInt: VectorClock] = [:]
   /// Virtual nanoseconds since the start of the execution.
   private(set) var elapsed: UInt64 = 0
-  /// Whether the scenario has cells, which alone need the happens-before order.
-  var ordersCells = false
   /// The number of changes to words.
   private var changes = 0
   /// How often the spinning coroutines were resumed although no word had changed.
@@ -42,6 +50,8 @@ final class Scheduler {
     self.stepLimit = stepLimit
     self.allowsTime = allowsTime
     self.isTracing = isTracing
+    Self.executions &+= 1
+    number = Self.executions
   }
 
   /// The scheduler that drives the calling thread.
@@ -58,15 +68,9 @@ final class Scheduler {
     return scheduler
   }
 
-  /// Like `arrive()`, for an operation in `file`. Words of `Model.privateFiles` belong to one thread at a time, so
-  /// their steps commute with all others and are not scheduling points.
-  static func arrive(in file: StaticString) -> Scheduler? {
-    guard let scheduler = current, scheduler.isExecuting, !scheduler.isPrivate(file) else { return nil }
-    scheduler.arrive()
-    return scheduler
-  }
-
-  private func isPrivate(_ file: StaticString) -> Bool {
+  /// Whether the words of `file` belong to one thread at a time (`Model.privateFiles`): their steps commute with all
+  /// others and are not scheduling points.
+  func isPrivate(_ file: StaticString) -> Bool {
     // Comparing the lengths first rejects most files.
     Model.privateFiles.contains {
       $0.utf8CodeUnitCount == file.utf8CodeUnitCount
@@ -98,7 +102,9 @@ final class Scheduler {
     model_context_destroy(driver!)
     coroutines = []
     locations = [:]
+    orders = [:]
     sleepers = [:]
+    wakers = [:]
     return failure.map {
       var failure = $0
       failure.schedule = ModelSchedule(choices)
@@ -117,6 +123,7 @@ final class Scheduler {
   }
 
   private func add(_ name: String, isBackground: Bool, _ body: @escaping () -> Void) -> Coroutine {
+    precondition(coroutines.count < VectorClock.capacity, "more coroutines than a clock counts")
     let coroutine = Coroutine(
       id: coroutines.count, name: name, isBackground: isBackground, body: body)
     // SAFETY: the scheduler keeps the coroutine until every context is destroyed.
@@ -170,7 +177,7 @@ final class Scheduler {
     case stopped
   }
 
-  private func arrive() {
+  func arrive() {
     let me = running!
     steps += 1
     if steps > stepLimit { fail(.endless, "more than \(stepLimit) steps") }
@@ -210,9 +217,28 @@ final class Scheduler {
       guard
         let index = policy.choose(options, continuing: continuing, at: decisions, state: { self.stateHash })
       else { fail(.nondeterministic, "the options \(options) differ from those of the earlier execution") }
-      if index != 0 { choices.append(ModelSchedule.Choice(decision: decisions, thread: options[index])) }
+      if index != 0 { choices.append(.thread(options[index], decision: decisions)) }
       return coroutines[options[index]]
     }
+  }
+
+  /// The store that the running coroutine's step reads or follows: the newest, unless the policy takes another one.
+  /// - Parameter clock: What happens before the step.
+  func choose(in location: Location, clock: VectorClock, where isAllowed: (Int) -> Bool) -> Int {
+    let newest = location.newest
+    guard isExploring, newest > 0, policy.wantsStore(at: steps) else { return newest }
+    var options = [newest]
+    let floor = location.floor(for: clock)
+    for index in stride(from: newest - 1, through: floor, by: -1) where isAllowed(index) {
+      options.append(index)
+    }
+    if options.count == 1 { return newest }
+    let me = running!.id
+    guard
+      let index = policy.chooseStore(among: options.count, of: me, at: steps, state: { self.stateHash })
+    else { fail(.nondeterministic, "step \(steps) may use \(options.count) stores") }
+    if index != 0 { choices.append(.store(index, step: steps)) }
+    return options[index]
   }
 
   /// The coroutines that can make the next step: the running one first, then the others in order.
@@ -282,42 +308,35 @@ final class Scheduler {
 
   // MARK: - Steps
 
-  /// Records the step just made by the running coroutine.
+  /// Records a step on something that is not an atomic.
   func note(_ step: Step) {
+    order(step)
+    finish(step, "")
+  }
+
+  /// Puts a step into its place among the others on the same thing.
+  func order(_ step: Step) {
+    running!.history = orders[step.address, default: StepOrder()].add(
+      isRead: step.isRead, to: running!.history)
+  }
+
+  /// Ends the step of the running coroutine, whose history contains it already.
+  func finish(_ step: Step, _ word: String, _ remark: String = "") {
     let me = running!
-    let location = location(at: step.address)
-    var history = History.mix(me.history, location.lastWrite)
-    if ordersCells && step.acquires { me.clock.join(location.released) }
-    if step.isRead {
-      location.reads &+= history
-    } else {
-      history = History.mix(history, location.reads)
-      location.lastWrite = history
-      location.reads = 0
-      if !ordersCells {
-        // No cell uses the clocks.
-      } else if step.releases {
-        if !step.isReadModifyWrite { location.released = VectorClock() }
-        location.released.join(me.clock)
-      } else if step.kind == .store {
-        location.released = VectorClock()
-      }
-    }
-    me.history = history
-    if ordersCells { me.clock[me.id] += 1 }
+    me.clock[me.id] += 1
     if step.was != step.now {
       changes += 1
       me.ownChanges += 1
       idleRounds = 0
     }
     if ModelFaults.staleLoadsIn != nil { me.lastSeen[step.address] = step.now }
-    if isTracing { trace.append("\(me.title): w\(location.number) \(step.text)") }
+    if isTracing { trace.append("\(me.title): \(word) \(step.text)\(remark)") }
   }
 
-  private func location(at address: UInt) -> Location {
-    if let known = locations[address] { return known }
-    let new = Location(number: locations.count + 1)
-    locations[address] = new
+  func location(of word: WordIdentity, bits: () -> WordBits) -> Location {
+    if let known = locations[word.number] { return known }
+    let new = Location(number: locations.count + 1, bits: bits())
+    locations[word.number] = new
     return new
   }
 
@@ -333,6 +352,9 @@ final class Scheduler {
 
   // MARK: - Sleeping
 
+  /// What a thread's look at a word in the kernel follows.
+  func kernelClock(of address: UInt) -> VectorClock { wakers[address] ?? VectorClock() }
+
   func sleep(on address: UInt, until deadline: UInt64?) -> Futex.Outcome {
     let me = running!
     if let deadline, deadline <= elapsed { return .timedOut }
@@ -344,6 +366,8 @@ final class Scheduler {
   }
 
   func wake(on address: UInt, count: Int) {
+    wakers[address, default: VectorClock()].join(running!.clock)
+    if ModelFaults.dropsWakes { return }
     for _ in 0..<count {
       guard let next = sleepers[address]?.first else { return }
       sleepers[address]!.removeFirst()

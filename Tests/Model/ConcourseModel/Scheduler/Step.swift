@@ -30,8 +30,7 @@ struct WordBits: Hashable {
 
   /// The value of these bits.
   func value<Value: AtomicRepresentable>() -> Value {
-    // SAFETY: the bits come from an atomic of the same type. Faults are armed only for loads of plain values, so no
-    // reference is made up.
+    // SAFETY: the bits come from an atomic of the same type.
     withUnsafeBytes(of: (low, high)) {
       Value.decodeAtomicRepresentation($0.loadUnaligned(as: Value.AtomicRepresentation.self))
     }
@@ -54,8 +53,6 @@ struct Step {
   var now: WordBits
   var file: StaticString
   var line: UInt
-  var acquires = false
-  var releases = false
 
   init(
     _ kind: Kind, at address: UInt, was: WordBits, is now: WordBits, file: StaticString, line: UInt
@@ -66,13 +63,6 @@ struct Step {
     self.now = now
     self.file = file
     self.line = line
-  }
-
-  func ordered(acquiring: Bool, releasing: Bool) -> Step {
-    var step = self
-    step.acquires = acquiring
-    step.releases = releasing
-    return step
   }
 
   func reading(_ bits: WordBits) -> Step {
@@ -89,9 +79,6 @@ struct Step {
     case .store, .update, .wait, .wake, .write, .look, .spawn, .pause: false
     }
   }
-
-  /// Whether the step continues the word's release sequence.
-  var isReadModifyWrite: Bool { kind == .update }
 
   var text: String {
     let place = "\(file):\(line)"
