@@ -45,6 +45,7 @@ package enum NodeMagazine {
     group: Unmanaged<DispatchGroup>? = nil, admittedBy: Unmanaged<DispatchQueue>? = nil
   ) -> NodePointer {
     let node = allocate()
+    PlainMemory.writes(beside: node.pointee.next)
     // `next` is always initialised: a push stores to it, and other threads may access it while the node is in a list.
     node.workPointer.initialize(to: consume work)
     node.pointee.traits = traits
@@ -58,6 +59,7 @@ package enum NodeMagazine {
   @inline(__always)
   package static func recycle(_ node: NodePointer) {
     let thread = CurrentThread.state
+    PlainMemory.writes(beside: node.pointee.next)
     // ORDERING: relaxed; the node belongs to this thread alone.
     node.pointee.next.store(
       thread.pointee.free_nodes?.assumingMemoryBound(to: WorkNode.self), ordering: .relaxed)

@@ -58,6 +58,7 @@ struct WorkList: ~Copyable {
   /// The oldest node, which stays in the list, or nil when the list is empty. Consumer only.
   @inline(__always)
   func first() -> NodePointer? {
+    PlainMemory.writes(beside: head)
     // ORDERING: acquiring; pairs with the releasing store in `push`, publishes the node's contents.
     if let node = head.load(ordering: .acquiring) { return node }
     return isEmpty ? nil : awaitHead()
@@ -77,12 +78,14 @@ struct WorkList: ~Copyable {
   /// - Returns: the new oldest node, or nil when the list is now empty.
   @inline(__always)
   func advance(past node: NodePointer) -> NodePointer? {
-    next(after: node) ?? advancePastLast(node)
+    PlainMemory.writes(beside: head)
+    return next(after: node) ?? advancePastLast(node)
   }
 
   /// Stores `node` as the oldest, for the next consumer. Consumer only.
   @inline(__always)
   func leave(at node: NodePointer) {
+    PlainMemory.writes(beside: head)
     // ORDERING: relaxed; giving up the consumer's right (a releasing transition) publishes it.
     head.store(node, ordering: .relaxed)
   }

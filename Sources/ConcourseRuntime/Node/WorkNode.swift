@@ -66,7 +66,10 @@ package struct WorkTraits: OptionSet, Sendable {
 extension UnsafeMutablePointer where Pointee == WorkNode {
   /// Moves the work out, leaving that field uninitialised.
   @inline(__always)
-  package func takeWork() -> Work { workPointer.move() }
+  package func takeWork() -> Work {
+    PlainMemory.writes(beside: pointee.next)
+    return workPointer.move()
+  }
 
   /// The address of the work, initialised or not.
   var workPointer: UnsafeMutablePointer<Work> {
@@ -78,17 +81,25 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
     }
   }
 
+  /// What decides how the entry is admitted. Reading it through here lets the model check that it does not race.
+  var traits: WorkTraits {
+    @inline(__always) get {
+      PlainMemory.reads(beside: pointee.next)
+      return pointee.traits
+    }
+  }
+
   var isWaiter: Bool {
-    @inline(__always) get { pointee.traits.contains(.waiter) }
+    @inline(__always) get { traits.contains(.waiter) }
   }
 
   /// Whether the entry is for the queue's owner, a waiter or a new target, and not an item to run.
   var isForOwner: Bool {
-    @inline(__always) get { !pointee.traits.isDisjoint(with: [.waiter, .retarget]) }
+    @inline(__always) get { !traits.isDisjoint(with: [.waiter, .retarget]) }
   }
 
   var isQueue: Bool {
-    @inline(__always) get { pointee.traits.contains(.queue) }
+    @inline(__always) get { traits.contains(.queue) }
   }
 }
 
@@ -114,6 +125,7 @@ package struct SyncWaiter: ~Copyable {
   /// closure lives on the waiter's stack.
   @inline(never)
   static func runBody(of waiter: UnsafeMutablePointer<SyncWaiter>) {
+    PlainMemory.reads(beside: waiter.pointee.bodyHasRun)
     let frame = Frame(
       queue: waiter.pointee.queue, parent: waiter.pointee.frame,
       exclusive: waiter.pointee.exclusive, level: waiter.pointee.level)

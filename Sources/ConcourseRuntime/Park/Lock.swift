@@ -24,8 +24,8 @@ package struct Lock: ~Copyable, Sendable {
       rank.willTake()
     #endif
     // ORDERING: acquiring; pairs with the releasing exchange in `unlock`, which publishes the guarded data.
-    if word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged { return }
-    lockSlowly()
+    if !word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged { lockSlowly() }
+    PlainMemory.writes(beside: word)
   }
 
   @inlinable @inline(__always)
@@ -38,6 +38,7 @@ package struct Lock: ~Copyable, Sendable {
     #if DEBUG
       rank.didTake()
     #endif
+    PlainMemory.writes(beside: word)
     return true
   }
 
@@ -46,6 +47,7 @@ package struct Lock: ~Copyable, Sendable {
     #if DEBUG
       rank.willRelease()
     #endif
+    PlainMemory.writes(beside: word)
     // ORDERING: releasing; pairs with the acquiring operations in `lock`, `tryLock` and `lockSlowly`.
     if word.exchange(0, ordering: .releasing) == 2 { Futex.wake(word, count: 1) }
   }

@@ -106,7 +106,7 @@ extension DispatchQueue {
         if case .released = state.releaseToReaders(most: most, entryLevel(node)) { return }
         continue
       }
-      let barrier = node.pointee.traits.contains(.barrier)
+      let barrier = node.traits.contains(.barrier)
       if node.isForOwner {
         guard case .next(let next) = serve(node) else { return }
         first = next
@@ -131,7 +131,7 @@ extension DispatchQueue {
   /// The number of ordinary items that may run when `node` has its turn; nil if no more than that run now.
   @inline(__always)
   final func readersToWaitFor(_ node: NodePointer) -> UInt64? {
-    if node.pointee.traits.contains(.barrier) { return state.readersAreGone ? nil : 0 }
+    if node.traits.contains(.barrier) { return state.readersAreGone ? nil : 0 }
     return isFull ? UInt64(width.value) - 1 : nil
   }
 }
@@ -166,6 +166,7 @@ extension DispatchQueue {
       Trap.runtimeBug("an item was taken for a waiting thread")
     }
     NodeMagazine.recycle(node)
+    PlainMemory.reads(beside: waiter.pointee.bodyHasRun)
     if !waiter.pointee.exclusive {
       state.addReaderPlace()
       waiter.pointee.event.signal()

@@ -79,7 +79,7 @@ struct HeldBackItems {
     var tickets = NodeChain()
     while let node = kept.takeFirst() {
       _ = node.pointee.admittedBy!.retain()
-      if node.pointee.traits.contains(.ticket) {
+      if node.traits.contains(.ticket) {
         tickets.append(node)
       } else {
         tickets.append(
@@ -95,7 +95,7 @@ struct HeldBackItems {
   /// The item to run for an arriving node: the one that has been overdue longest, or the node itself.
   mutating func exchange(_ arrival: NodePointer) -> NodePointer {
     guard let oldest = overdue.takeFirst() else { return arrival }
-    if !arrival.pointee.traits.contains(.ticket) { overdue.append(arrival) }
+    if !arrival.traits.contains(.ticket) { overdue.append(arrival) }
     return oldest
   }
 

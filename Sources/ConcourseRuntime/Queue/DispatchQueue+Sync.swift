@@ -219,6 +219,7 @@ extension DispatchQueue {
         carryOut(state.raise(to: level))
       }
       waiter.pointee.event.wait()
+      PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
       // ORDERING: relaxed; the event's acquiring load comes before it.
       return waiter.pointee.bodyHasRun.load(ordering: .relaxed)
     }
@@ -236,6 +237,7 @@ extension DispatchQueue {
         endOfHierarchy.submit(
           NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
         waiter.pointee.event.wait()
+        PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
       }
     }
   }

@@ -44,7 +44,7 @@ enum Invocation {
   static func runAdmitted(_ arrival: NodePointer) {
     let queue = arrival.pointee.admittedBy!
     // Read before the exchange: an item that is exchanged for an older one belongs to the next arrival.
-    let isTicket = arrival.pointee.traits.contains(.ticket)
+    let isTicket = arrival.traits.contains(.ticket)
     guard let node = queue._withUnsafeGuaranteedRef({ $0.itemToRun(for: arrival) }) else {
       // Held back until the queue resumes, without a reference.
       return queue.release()

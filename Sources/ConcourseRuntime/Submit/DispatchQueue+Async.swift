@@ -88,7 +88,7 @@ extension DispatchQueue {
       appendByClass(node)
     case .concurrent:
       // An ordinary item with nothing ahead of it bypasses this queue's list.
-      if !node.pointee.traits.contains(.barrier) && list.isEmpty
+      if !node.traits.contains(.barrier) && list.isEmpty
         && state.takeReaderPlace(limit: UInt64(width.value))
       {
         admit(node)
@@ -114,7 +114,7 @@ extension DispatchQueue {
   @inline(__always)
   final func append(_ node: NodePointer) {
     let level = entryLevel(node)
-    let exclusive = kind == .concurrent && node.pointee.traits.contains(.barrier)
+    let exclusive = kind == .concurrent && node.traits.contains(.barrier)
     let mayRaise = level > self.level
     let kept = Unmanaged.passUnretained(self)
     if list.push(node, beforeLink: { wasEmpty in if wasEmpty || mayRaise { _ = kept.retain() } }) {

@@ -126,6 +126,31 @@ extension ModelSuite {
         })
     }
 
+    /// The last to leave passes on what the others did.
+    @Test(arguments: [false, true]) func aGroupWaitsForAll(asItems: Bool) {
+      expectComplete(
+        Model.explore("a group of two", bound: asItems ? 1 : 2, stale: asItems ? 0 : 1) {
+          let group = DispatchGroup()
+          let ran = [Model.Cell(false, "left"), Model.Cell(false, "right")]
+          for cell in ran {
+            if asItems {
+              DispatchQueue.global().async(group: group) { cell.write(true) }
+            } else {
+              group.enter()
+              Model.thread("worker") {
+                cell.write(true)
+                group.leave()
+              }
+            }
+          }
+          Model.thread("waiter") {
+            group.wait()
+            Model.check(ran[0].read() && ran[1].read(), "the group did not wait")
+          }
+          Model.run()
+        })
+    }
+
     @Test func semaphorePair() {
       expectComplete(
         Model.explore("semaphore", bound: 3) {
@@ -168,12 +193,22 @@ extension ModelSuite {
       expectComplete(
         Model.explore("a late waiter and a patient one", bound: 2) {
           let semaphore = DispatchSemaphore(value: 0)
+          let section = Model.Section()
           Model.thread("late") {
             // A successful wait is undone by a signal.
-            if semaphore.wait(until: .uptime(1)) == .success { semaphore.signal() }
+            if semaphore.wait(until: .uptime(1)) == .success {
+              section.alone()
+              semaphore.signal()
+            }
           }
-          Model.thread("patient") { semaphore.wait() }
-          Model.thread("signaller") { semaphore.signal() }
+          Model.thread("patient") {
+            semaphore.wait()
+            section.alone()
+          }
+          Model.thread("signaller") {
+            section.alone()
+            semaphore.signal()
+          }
           Model.run()
           Model.check(semaphore.wait(until: .immediate) == .timedOut, "a signal was counted twice")
         })

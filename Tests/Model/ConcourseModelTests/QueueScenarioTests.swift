@@ -212,6 +212,23 @@ extension ModelSuite {
         })
     }
 
+    /// The item that one drain admits may have ended when the drain reaches the next barrier.
+    @Test func barriersAroundAReader() {
+      expectComplete(
+        Model.explore("a barrier, a reader, a barrier", bound: 1, stale: 0) {
+          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
+          let track = Track()
+          Model.thread("client") {
+            queue.async(flags: .barrier, execute: track.alone("a1"))
+            queue.async(execute: track.together("a2"))
+            queue.async(flags: .barrier, execute: track.alone("a3"))
+          }
+          Model.run()
+          track.check(["a1", "a2", "a3"])
+          Self.checkIdle(queue)
+        })
+    }
+
     @Test func suspendAgainstReaders() {
       expectComplete(
         Model.explore("suspend against readers", bound: 1) {

@@ -33,9 +33,35 @@ struct Atomic<Value: AtomicRepresentable>: ~Copyable {
     nonmutating set { representation.pointee = Value.encodeAtomicRepresentation(newValue) }
   }
 
+  /// An access of the plain memory beside the word (`PlainMemory`).
+  func touchNeighbour(writing: Bool, _ file: StaticString, _ line: UInt) {
+    guard let scheduler = Scheduler.current, scheduler.isExecuting else { return }
+    if let maker = identity.maker(in: scheduler), scheduler.running!.clock[maker.id] < maker.count {
+      scheduler.fail(.race, "what lies beside the word at \(file):\(line) is used while \(maker.id) makes it")
+    }
+    scheduler.access(
+      &scheduler.neighbours[identity.number, default: PlainRecord()], isWrite: writing, "plain memory", file,
+      line)
+  }
+
   /// An operation, at its scheduling point; nil outside executions.
-  func access(_ file: StaticString, _ line: UInt) -> Access? {
-    Access(identity, at: address, file: file, line: line) { WordBits(representation.pointee) }
+  func access(_ file: StaticString, _ line: UInt, isQuiet: Bool = false) -> Access? {
+    Access(identity, at: address, file: file, line: line, isQuiet: isQuiet) {
+      WordBits(representation.pointee)
+    }
+  }
+
+  /// A relaxed load that is not a scheduling point.
+  func loadQuietly() -> Value {
+    access(#fileID, #line, isQuiet: true)?.load(Ordering(AtomicLoadOrdering.relaxed), function: "").value()
+      ?? value
+  }
+
+  /// A relaxed store that is not a scheduling point.
+  func storeQuietly(_ new: Value) {
+    let access = access(#fileID, #line, isQuiet: true)
+    let bits = WordBits(Value.encodeAtomicRepresentation(new))
+    if access?.store(bits, Ordering(AtomicStoreOrdering.relaxed)) ?? true { value = bits.value() }
   }
 }
 

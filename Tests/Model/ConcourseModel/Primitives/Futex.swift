@@ -33,6 +33,8 @@ enum Futex {
     // The word may be freed already, so only its address is used.
     let none = WordBits(low: 0, high: 0)
     scheduler.note(Step(.wake, at: word.address, was: none, is: none, file: file, line: line))
+    if Mutation.isRecording { Mutation.record("wake", file, line, nil) }
+    if Mutation.meets(.wake, "wake", file, line) { return }
     scheduler.wake(on: word.address, count: Int(count))
   }
 }

@@ -34,11 +34,12 @@ struct Access {
   private let file: StaticString
   private let line: UInt
 
-  /// Comes to the operation's scheduling point.
+  /// Comes to the operation's scheduling point, which a quiet one does not have.
   /// - Parameter bits: The word's contents, for its first access in this execution.
   /// - Returns: nil outside executions.
   init?(
-    _ word: WordIdentity, at address: UInt, file: StaticString, line: UInt, bits: () -> WordBits
+    _ word: WordIdentity, at address: UInt, file: StaticString, line: UInt, isQuiet: Bool,
+    bits: () -> WordBits
   ) {
     guard let scheduler = Scheduler.current, scheduler.isExecuting else { return nil }
     self.scheduler = scheduler
@@ -46,7 +47,7 @@ struct Access {
     self.file = file
     self.line = line
     isPrivate = scheduler.isPrivate(file)
-    if !isPrivate { scheduler.arrive() }
+    if isQuiet { scheduler.countStep() } else if !isPrivate { scheduler.arrive() }
     location = scheduler.location(of: word, bits: bits)
     let me = scheduler.running!
     if let maker = word.maker(in: scheduler), me.clock[maker.id] < maker.count {
@@ -62,10 +63,12 @@ struct Access {
   // MARK: - Operations
 
   func load(_ ordering: Ordering, function: StaticString) -> WordBits {
+    let ordering = mutated("load", ordering)
     let index = choose(clock: me.clock) { admitsLoad($0, ordering) }
     var bits = location.messages[index].bits
     var step = Step(.load, at: address, was: bits, is: bits, file: file, line: line)
-    if let stale = scheduler.staleBits(for: step, in: function) {
+    let isBlind = Mutation.meets(.blind, "load", file, line)
+    if let stale = scheduler.staleBits(for: step, in: function, isBlind) {
       bits = stale
       step = step.reading(stale)
     }
@@ -75,6 +78,7 @@ struct Access {
 
   /// - Returns: whether the store is now the newest.
   func store(_ bits: WordBits, _ ordering: Ordering) -> Bool {
+    let ordering = mutated("store", ordering)
     let index = choose(clock: me.clock) { admitsStore(after: $0, ordering) }
     let isNewest = index == location.newest
     let step = Step(.store, at: address, was: location.messages[index].bits, is: bits, file: file, line: line)
@@ -84,6 +88,7 @@ struct Access {
 
   /// One indivisible read-modify-write.
   func update(_ ordering: Ordering, _ change: (WordBits) -> WordBits) -> (old: WordBits, isNewest: Bool) {
+    let ordering = mutated("update", ordering)
     let index = choose(clock: me.clock) { admitsStore(after: $0, ordering) }
     let isNewest = index == location.newest
     let old = location.messages[index].bits
@@ -95,6 +100,7 @@ struct Access {
   func compareExchange(
     _ expected: WordBits, _ desired: WordBits, _ success: Ordering, _ failure: Ordering
   ) -> (exchanged: Bool, original: WordBits, isNewest: Bool) {
+    let (success, failure) = mutated(success, failure)
     // Compares bits, like the processor.
     let index = choose(clock: me.clock) {
       location.messages[$0].bits == expected ? admitsStore(after: $0, success) : admitsLoad($0, failure)
@@ -130,6 +136,23 @@ struct Access {
 
   // MARK: - Choosing and recording
 
+  /// The ordering, unless this process mutates it.
+  private func mutated(_ operation: String, _ ordering: Ordering) -> Ordering {
+    if Mutation.isRecording { Mutation.record(operation, file, line, ordering) }
+    guard let mutation = Mutation.current, mutation.meets(operation, file, line) else { return ordering }
+    return mutation.applied(to: ordering, isFailure: false)
+  }
+
+  /// The same for a compare-exchange.
+  private func mutated(_ success: Ordering, _ failure: Ordering) -> (Ordering, Ordering) {
+    let operation = "compareExchange"
+    if Mutation.isRecording { Mutation.record(operation, file, line, success, failure) }
+    guard let mutation = Mutation.current, mutation.meets(operation, file, line) else {
+      return (success, failure)
+    }
+    return (mutation.applied(to: success, isFailure: false), mutation.applied(to: failure, isFailure: true))
+  }
+
   private func choose(clock: VectorClock, where isAllowed: (Int) -> Bool) -> Int {
     isPrivate ? location.newest : scheduler.choose(in: location, clock: clock, where: isAllowed)
   }
@@ -159,7 +182,7 @@ struct Access {
       scheduler.total.append(.init(rank: message.rank, isLoad: true), at: location, by: me)
     }
     me.history = history
-    scheduler.finish(step, "w\(location.number)", isStale ? " (not the newest)" : "")
+    scheduler.finish(step, at: location, isStale ? " (not the newest)" : "")
   }
 
   private func write(_ bits: WordBits, after index: Int, _ ordering: Ordering, _ step: Step) {
@@ -175,7 +198,7 @@ struct Access {
     if isPrivate { return }
     if ordering.isTotal { scheduler.total.append(.init(rank: rank, isLoad: false), at: location, by: me) }
     me.history = history
-    scheduler.finish(step, "w\(location.number)", isStale ? " (before newer stores)" : "")
+    scheduler.finish(step, at: location, isStale ? " (before newer stores)" : "")
   }
 }
 

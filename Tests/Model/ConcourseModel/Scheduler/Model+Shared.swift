@@ -7,9 +7,7 @@ extension Model {
   final class Cell<Value>: @unchecked Sendable {
     private var stored: Value
     private let name: String
-    /// The last write and the reads since: coroutine and clock value.
-    private var writer: (id: Int, count: UInt32)?
-    private var readers: [Int: UInt32] = [:]
+    private var record = PlainRecord()
 
     init(_ value: Value, _ name: String = "cell") {
       stored = value
@@ -18,11 +16,7 @@ extension Model {
 
     func read(file: StaticString = #fileID, line: UInt = #line) -> Value {
       guard let scheduler = Scheduler.arrive() else { return stored }
-      let me = scheduler.running!
-      if let writer, me.clock[writer.id] < writer.count {
-        scheduler.fail(.race, "\(name) is read at \(file):\(line) while \(writer.id) writes it")
-      }
-      readers[me.id] = me.clock[me.id]
+      scheduler.access(&record, isWrite: false, name, file, line)
       note(.read, scheduler, file, line)
       return stored
     }
@@ -43,15 +37,7 @@ extension Model {
     }
 
     private func claim(_ scheduler: Scheduler, _ file: StaticString, _ line: UInt) {
-      let me = scheduler.running!
-      if let writer, me.clock[writer.id] < writer.count {
-        scheduler.fail(.race, "\(name) is written at \(file):\(line) while \(writer.id) writes it")
-      }
-      for (id, count) in readers where me.clock[id] < count {
-        scheduler.fail(.race, "\(name) is written at \(file):\(line) while \(id) reads it")
-      }
-      writer = (me.id, me.clock[me.id])
-      readers = [:]
+      scheduler.access(&record, isWrite: true, name, file, line)
       note(.write, scheduler, file, line)
     }
 
@@ -77,29 +63,39 @@ extension Model {
     }
   }
 
-  /// A section that one exclusive thread, or several shared ones, may be in.
+  /// A section that one exclusive thread, or several shared ones, may be in. It guards client data: the exclusive threads
+  /// write it and the shared ones read it, which must not race.
   // SAFETY: as for Cell.
   final class Section: @unchecked Sendable {
     private let log = Log<Int>()
     private var writers = 0
     private var readers = 0
+    private var data = PlainRecord()
 
-    func alone(_ body: () -> Void = {}) {
+    func alone(file: StaticString = #fileID, line: UInt = #line, _ body: () -> Void = {}) {
       log.append(0)
       Model.check(writers == 0 && readers == 0, "not alone: \(writers) alone and \(readers) together")
       writers += 1
+      access(isWrite: true, file, line)
       body()
       log.append(1)
+      access(isWrite: true, file, line)
       writers -= 1
     }
 
-    func together(_ body: () -> Void = {}) {
+    func together(file: StaticString = #fileID, line: UInt = #line, _ body: () -> Void = {}) {
       log.append(2)
       Model.check(writers == 0, "an exclusive thread is in the section")
       readers += 1
+      access(isWrite: false, file, line)
       body()
       log.append(3)
+      access(isWrite: false, file, line)
       readers -= 1
+    }
+
+    private func access(isWrite: Bool, _ file: StaticString, _ line: UInt) {
+      Scheduler.current?.access(&data, isWrite: isWrite, "client data", file, line)
     }
   }
 }

@@ -33,6 +33,9 @@ enum Model {
   /// The model's state is global, so a process runs one exploration at a time.
   private static let lock = Mutex(())
 
+  /// The most executions of an exploration, if CONCOURSE_MODEL_LIMIT says so. One that ends there counts as complete.
+  private static let limit = getenv("CONCOURSE_MODEL_LIMIT").flatMap { Int(String(cString: $0)) } ?? .max
+
   private static let defaultStale = getenv("CONCOURSE_MODEL_STALE").flatMap { Int(String(cString: $0)) } ?? 1
 
   /// Whether each exploration prints its size: CONCOURSE_MODEL_REPORT.
@@ -64,7 +67,8 @@ enum Model {
       let start = ContinuousClock.now
       var result = search(name, bound, stale, maxExecutions, reduce, settings, scenario)
       if isReporting { print("\(result.summary), \(ContinuousClock.now - start)") }
-      guard result.failure != nil else { return result }
+      // A mutant is dead or alive; why matters only to a reader.
+      guard result.failure != nil && Mutation.current == nil else { return result }
       // A failure with fewer stale operations and preemptions is easier to read.
       simplify: for fewerStale in 0...stale {
         for fewer in 0...bound where (fewerStale, fewer) != (stale, bound) {
@@ -221,7 +225,7 @@ enum Model {
   ) -> ModelResult {
     var result = ModelResult(name: name)
     let search = DepthFirstSearch(bound: bound, stale: stale, reduces: reduce)
-    while result.executions < maxExecutions {
+    while result.executions < min(maxExecutions, limit) {
       let run = settings.run(search, scenario)
       result.executions += 1
       result.steps += run.steps
@@ -232,6 +236,7 @@ enum Model {
         break
       }
     }
+    if result.executions == limit && result.failure == nil { result.isComplete = true }
     result.pruned = search.pruned
     result.states = search.states
     return result

@@ -32,6 +32,8 @@ final class Scheduler {
   private var sleepers: [UInt: [Coroutine]] = [:]
   /// What happened before the wake-ups on each word.
   private var wakers: [UInt: VectorClock] = [:]
+  /// The accesses of plain memory beside each word.
+  var neighbours: [UInt32: PlainRecord] = [:]
   /// Virtual nanoseconds since the start of the execution.
   private(set) var elapsed: UInt64 = 0
   /// The number of changes to words.
@@ -105,6 +107,7 @@ final class Scheduler {
     orders = [:]
     sleepers = [:]
     wakers = [:]
+    neighbours = [:]
     return failure.map {
       var failure = $0
       failure.schedule = ModelSchedule(choices)
@@ -177,10 +180,14 @@ final class Scheduler {
     case stopped
   }
 
-  func arrive() {
-    let me = running!
+  func countStep() {
     steps += 1
     if steps > stepLimit { fail(.endless, "more than \(stepLimit) steps") }
+  }
+
+  func arrive() {
+    let me = running!
+    countStep()
     if me.isFresh {
       me.isFresh = false
       return
@@ -311,7 +318,7 @@ final class Scheduler {
   /// Records a step on something that is not an atomic.
   func note(_ step: Step) {
     order(step)
-    finish(step, "")
+    finish(step)
   }
 
   /// Puts a step into its place among the others on the same thing.
@@ -321,7 +328,7 @@ final class Scheduler {
   }
 
   /// Ends the step of the running coroutine, whose history contains it already.
-  func finish(_ step: Step, _ word: String, _ remark: String = "") {
+  func finish(_ step: Step, at location: Location? = nil, _ remark: StaticString = "") {
     let me = running!
     me.clock[me.id] += 1
     if step.was != step.now {
@@ -329,8 +336,11 @@ final class Scheduler {
       me.ownChanges += 1
       idleRounds = 0
     }
-    if ModelFaults.staleLoadsIn != nil { me.lastSeen[step.address] = step.now }
-    if isTracing { trace.append("\(me.title): \(word) \(step.text)\(remark)") }
+    if ModelFaults.staleLoadsIn != nil || Mutation.current != nil { me.lastSeen[step.address] = step.now }
+    if isTracing {
+      let word = location.map { "w\($0.number) " } ?? ""
+      trace.append("\(me.title): \(word)\(step.text)\(remark)")
+    }
   }
 
   func location(of word: WordIdentity, bits: () -> WordBits) -> Location {
@@ -341,8 +351,8 @@ final class Scheduler {
   }
 
   /// The stale value that a load in `function` returns, or nil.
-  func staleBits(for step: Step, in function: StaticString) -> WordBits? {
-    guard let faulty = ModelFaults.staleLoadsIn, function.description == faulty else { return nil }
+  func staleBits(for step: Step, in function: StaticString, _ isBlind: Bool) -> WordBits? {
+    guard isBlind || ModelFaults.staleLoadsIn.map({ function.description == $0 }) ?? false else { return nil }
     return running!.lastSeen[step.address]
   }
 

@@ -15,6 +15,12 @@ struct VectorClock {
     counts.replace(with: other.counts, where: other.counts .> counts)
   }
 
+  /// The first coroutine whose progress `other` does not follow.
+  func firstBeyond(_ other: VectorClock) -> Int? {
+    let beyond = counts .> other.counts
+    return beyond == SIMDMask(repeating: false) ? nil : (0..<Self.capacity).first { beyond[$0] }
+  }
+
   func joined(_ other: VectorClock) -> VectorClock {
     var both = self
     both.join(other)
