@@ -90,6 +90,8 @@ public class DispatchGroup: DispatchObject {
     if state.isEmpty { return .success }
     if case .immediate = deadline { return .timedOut }
     if Spin.wait(rounds: Spin.waitRounds, until: { state.isEmpty }) { return .success }
+    let group = Unmanaged.passUnretained(self).toOpaque()
+    if !WorkerThread.isLowered { Runtime.boost { $0.pointee.group?.toOpaque() == group } }
     lock.lock()
     // ORDERING: relaxed; `round` changes only under the lock.
     let seen = round.load(ordering: .relaxed)

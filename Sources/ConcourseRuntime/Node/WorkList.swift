@@ -64,6 +64,12 @@ struct WorkList: ~Copyable {
     return isEmpty ? nil : awaitHead()
   }
 
+  /// As `first`, but nil if the producer has yet to link the node. Consumer only.
+  var firstIfLinked: NodePointer? {
+    // ORDERING: acquiring; as in `first`.
+    head.load(ordering: .acquiring)
+  }
+
   /// The node after `node` if its producer has linked it already. Consumer only.
   @inline(__always)
   func next(after node: NodePointer) -> NodePointer? {

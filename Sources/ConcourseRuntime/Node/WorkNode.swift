@@ -18,6 +18,8 @@ package enum Work: ~Copyable {
   case retarget(DispatchQueue)
   /// Another node, already admitted by the concurrent queue in its `admittedBy`.
   case redirected(NodePointer)
+  /// The oldest boosted entry of the root of this level (Pool/Boost.swift).
+  case boosted(QoSLevel)
 }
 
 @usableFromInline
@@ -55,7 +57,7 @@ package struct WorkTraits: OptionSet, Sendable {
   package static var barrier: WorkTraits { WorkTraits(rawValue: 1) }
   /// The work is `.waiter`. The bit can be read without an access to the work.
   static let waiter = WorkTraits(rawValue: 2)
-  /// The work is `.drain`, likewise.
+  /// The work is `.drain` or `.boosted`, likewise.
   static let queue = WorkTraits(rawValue: 4)
   /// Stands for the longest overdue item of a resumed queue (Queue/DispatchQueue+Suspension.swift).
   static let ticket = WorkTraits(rawValue: 8)

@@ -5,6 +5,8 @@ open class DispatchObject: Hashable, CustomStringConvertible {
   /// Rarely used properties, allocated on first use: see `ObjectExtras`.
   @usableFromInline final let extrasReference = Atomic<UnsafeRawPointer?>(nil)
   @usableFromInline package final let kind: ObjectKind
+  /// Of a queue, see `DispatchQueue.isAwaited`. Behind the queue's own fields it would make malloc take 16 bytes more.
+  final let waitingThreads = Atomic<UInt8>(0)
   /// The number of references that C programs hold: see "References of C programs" below.
   @usableFromInline final let references = Atomic<Int32>(0)
 

@@ -33,8 +33,9 @@ package struct ThreadEvent: ~Copyable {
   }
 
   /// Waits for the signal. Spins first, then notifies the pool and sleeps.
-  package func wait() {
+  package func wait(beforeSleep: () -> Void = {}) {
     if Spin.wait(rounds: Spin.waitRounds, until: { isSet }) { return }
+    beforeSleep()
     BlockedSection.run { _ = sleep(until: .never) }
   }
 

@@ -103,18 +103,8 @@ extension Band {
     worker.pointee.progress.store(
       worker.pointee.progress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     if found.root != nil { worker.pointee.deferral.settle() }
-    let node = found.node
-    follow(node.pointee.level, worker)
-    if node.pointee.admittedBy != nil {
-      Invocation.runAdmitted(node)
-    } else if node.isQueue {
-      Invocation.perform(node)
-    } else {
-      let frame = Frame(
-        queue: found.root!._withUnsafeGuaranteedRef { $0.queue }, parent: nil, exclusive: false,
-        level: node.pointee.level)
-      Frame.run(frame) { Invocation.perform(node) }
-    }
+    follow(found.node.pointee.level, worker)
+    Invocation.performEntry(found.node, of: found.root)
     // ORDERING: relaxed; only the monitor writes another value, and the compare-exchange confirms it.
     if worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
   }

@@ -5,8 +5,9 @@
 final class RootQueue {
   let level: QoSLevel
   let band: Unmanaged<Band>
-  private let list = WorkList()
-  private let consumer = Lock(.rootQueue)
+  let list = WorkList()
+  let consumer = Lock(.rootQueue)
+  let boosted = BoostedEntries()
   private(set) var queue: Unmanaged<DispatchQueue>!
 
   init(level: QoSLevel, band: Band) {
@@ -46,7 +47,10 @@ final class RootQueue {
   @inline(__always)
   func take() -> NodePointer? {
     guard !list.isEmpty else { return nil }
-    return consumer.withLock { list.popFirst() }
+    return consumer.withLock {
+      if !boosted.isEmpty { boosted.take() }
+      return list.popFirst()
+    }
   }
 
   /// Whether entries wait.

@@ -78,6 +78,9 @@ enum WorkerThread {
     @inline(__always) get { CurrentThread.state.pointee.worker?.assumingMemoryBound(to: WorkerRecord.self) }
   }
 
+  /// Whether the calling thread is a worker of a lowered band.
+  static var isLowered: Bool { current?.pointee.band._withUnsafeGuaranteedRef { $0.isLowered } ?? false }
+
   /// Whether other work waits for a worker like this one.
   static var shouldYield: Bool {
     guard let worker = current else { return false }

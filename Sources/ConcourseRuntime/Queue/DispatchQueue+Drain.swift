@@ -1,6 +1,6 @@
 extension DispatchQueue {
   /// After this many items a drain yields its worker, if other queues wait for one.
-  private static let budget = 256
+  static let budget = 256
 
   /// Takes this queue's entries in order, and runs or forwards them, until none is left, the queue is
   /// suspended, or a waiting thread gets it. Called by the thread that has reached the queue's entry.
@@ -14,7 +14,10 @@ extension DispatchQueue {
       switch kind {
       case .serial: drainSerial()
       case .workloop: asWorkloop.drainByLevel(Self.budget)
-      case .concurrent: drainConcurrent()
+      case .concurrent:
+        drainConcurrent()
+        // What has just been admitted may be for a lowered band.
+        if isAwaited { boostAdmitted() }
       case .global, .main, .runLoop, .source, .group, .semaphore, .channel, .data, .mainQueueSymbol,
         .emptyDataSymbol, .attribute, .otherSymbol:
         Trap.runtimeBug("what has no items of its own was drained")
@@ -81,9 +84,11 @@ extension DispatchQueue {
     }
   }
 
-  /// Gives the worker up if other queues wait for one, and leaves the other entries for later.
+  /// Gives the worker up if other queues wait for one, or if the next entries are for another band's workers. Leaves
+  /// the entries for later.
+  @inline(never)
   private final func yieldWorker(leaving first: NodePointer) -> Bool {
-    guard WorkerThread.shouldYield else { return false }
+    guard WorkerThread.shouldYield || goesBack(from: first) else { return false }
     list.leave(at: first)
     giveUpWorker(entryLevel(first))
     return true

@@ -203,6 +203,14 @@ extension DispatchQueue {
     Runtime.requireThreads("sync on queue \"\(label)\", which is not idle,")
     let id = CurrentThread.id
     let level = frame.pointee.level
+    let isBoosted = needsBoost
+    if isBoosted { beginWaiting() }
+    // With `asyncAndWait`, a C program may release the queue in the body, which another thread runs.
+    let kept = body == nil ? nil : Unmanaged.passRetained(self)
+    defer {
+      if isBoosted { endWaiting() }
+      kept?.release()
+    }
     var waiter = SyncWaiter(
       thread: id, exclusive: exclusive, queue: frame.pointee.queue, frame: frame.pointee.parent,
       level: level, body: body)
@@ -218,7 +226,9 @@ extension DispatchQueue {
         // Lifts the entries ahead of this thread, or a workloop for the first entry of a class.
         carryOut(state.raise(to: level))
       }
-      waiter.pointee.event.wait()
+      waiter.pointee.event.wait {
+        if isBoosted { boostBeforeSleep() }
+      }
       PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
       // ORDERING: relaxed; the event's acquiring load comes before it.
       return waiter.pointee.bodyHasRun.load(ordering: .relaxed)

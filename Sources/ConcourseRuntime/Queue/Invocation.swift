@@ -31,8 +31,24 @@ enum Invocation {
     case .item(let item): if Observation.isActive { Observation.run(item.execute) } else { item.execute() }
     case .drain(let queue): queue.drain()
     case .redirected(let node): runAdmitted(node)
+    case .boosted(let level): Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.runBoosted() }
     case .waiter: rejectWork()
     case .retarget: rejectWork()
+    }
+  }
+
+  /// Runs an entry that a worker has taken from a root; without one, a queue that the worker kept.
+  @inline(__always)
+  static func performEntry(_ node: NodePointer, of root: Unmanaged<RootQueue>?) {
+    if node.pointee.admittedBy != nil {
+      runAdmitted(node)
+    } else if node.isQueue {
+      perform(node)
+    } else {
+      let frame = Frame(
+        queue: root!._withUnsafeGuaranteedRef { $0.queue }, parent: nil, exclusive: false,
+        level: node.pointee.level)
+      Frame.run(frame) { perform(node) }
     }
   }
 

@@ -42,6 +42,12 @@ struct QueueState: ~Copyable {
     @inline(__always) get { Snapshot(bits: word.load(ordering: .relaxed)) }
   }
 
+  /// The same, for a thread that then reads the target although it holds neither the queue nor a place on it.
+  var snapshotWithTarget: Snapshot {
+    // ORDERING: acquiring; pairs with `activate` and `setNested`, publishes the target that was set before.
+    Snapshot(bits: word.load(ordering: .acquiring))
+  }
+
   /// Whether no ordinary item of a concurrent queue runs.
   var readersAreGone: Bool {
     // ORDERING: acquiring; pairs with the readers' releases: a barrier sees what they wrote.
@@ -190,6 +196,19 @@ extension QueueState {
       guard busy && seen.level < level else { return (seen, .nothing) }
       let raised = seen.raised(to: level)
       return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)
+    }
+  }
+
+  /// A thread of normal class waits for the queue. If that is enqueued for a lowered band, it is enqueued again.
+  ///
+  /// Always a transition: either this one finds the entry, or the transition that enqueues the queue comes later, and
+  /// its thread then finds the waiting thread (`DispatchQueue.isAwaited`).
+  func boost() -> Wake {
+    update { seen in
+      // A queue that has no class of its own lies where the class of its target says.
+      let served = seen.isNested ? seen.level : seen.level.served
+      guard seen.isEnqueued && served < .default else { return (seen, .nothing) }
+      return (seen.raised(to: .default), .enqueue(.default))
     }
   }
 

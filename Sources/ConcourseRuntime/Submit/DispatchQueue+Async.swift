@@ -175,6 +175,8 @@ extension DispatchQueue {
   /// - Parameter counted: this queue; the entry takes over the reference.
   @inline(__always)
   private final func enqueue(_ counted: consuming DispatchQueue, _ level: QoSLevel, last: Bool = false) {
+    // First: the other entry may be the last that keeps the queue.
+    if isAwaited { boost(last: last) }
     let entry = NodeMagazine.make(.drain(consume counted), level: level, traits: .queue)
     if state.snapshot.isNested {
       submitToTarget(entry)

@@ -162,7 +162,10 @@ public class DispatchWorkItem {
         "a work item that ran \(seen.executions) times was waited for; only one that runs "
           + "once can be")
     }
-    guard state.sleepUntilComplete(deadline) else { return .timedOut }
+    let isInTime = state.sleepUntilComplete(deadline) {
+      if !WorkerThread.isLowered { Runtime.boost { $0.runs(self) } }
+    }
+    guard isInTime else { return .timedOut }
     if !state.endWait() { Trap.clientBug("a work item was waited for twice") }
     return .success
   }
@@ -238,6 +241,16 @@ public class DispatchWorkItem {
     NodeMagazine.make(
       .item(self), level: queue.servingLevel(level, flags),
       traits: barrier || flags.contains(.barrier) ? .barrier : [], group: group?.enterForItem())
+  }
+}
+
+extension NodePointer {
+  /// Whether the entry is an execution of this item.
+  fileprivate func runs(_ wanted: DispatchWorkItem) -> Bool {
+    switch workPointer.pointee {
+    case .item(let item): return item === wanted
+    default: return false
+    }
   }
 }
 

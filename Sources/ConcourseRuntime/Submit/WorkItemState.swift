@@ -61,10 +61,11 @@ struct WorkItemState: ~Copyable {
   }
 
   /// - Returns: false when the deadline passed first.
-  func sleepUntilComplete(_ deadline: Deadline) -> Bool {
+  func sleepUntilComplete(_ deadline: Deadline, beforeSleep: () -> Void = {}) -> Bool {
     // ORDERING: acquiring; pairs with `complete`.
     if Snapshot(bits: word.load(ordering: .acquiring)).isComplete { return true }
     if case .immediate = deadline { return false }
+    beforeSleep()
     var inTime = true
     BlockedSection.run {
       while true {

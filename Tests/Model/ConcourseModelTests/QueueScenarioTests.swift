@@ -79,7 +79,7 @@ extension ModelSuite {
 
     @Test func syncAgainstSync() {
       expectComplete(
-        Model.explore("sync against sync", bound: 2) {
+        Model.explore("sync against sync", bound: 2, maxExecutions: 200_000) {
           let queue = DispatchQueue(label: "serial")
           let track = Track()
           Model.thread("left") {
@@ -197,7 +197,7 @@ extension ModelSuite {
 
     @Test func asyncBarrierAgainstReaders() {
       expectComplete(
-        Model.explore("barrier async against readers", bound: 1) {
+        Model.explore("barrier async against readers", bound: 1, maxExecutions: 200_000) {
           let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
           let track = Track()
           Model.thread("client") {
