@@ -29,7 +29,8 @@ private func start(_ options: Options) {
     let store = try PictureStore()
     GooglyPuffKit.store = store
     let manager = PhotoManager.shared
-    let turnstile = Turnstile(places: Limits.filesAtOnce)
+    // Each has its own, so that uploads do not wait for servers that do not answer.
+    let (uploads, downloads) = (Turnstile(places: Limits.filesAtOnce), Turnstile(places: Limits.filesAtOnce))
     let gallery = Gallery(manager: manager, store: store)
     let darkroom = Darkroom(manager: manager, store: store)
     let router = Router(
@@ -37,8 +38,8 @@ private func start(_ options: Options) {
       internet: options.internet.isEmpty ? Resources.samples(at: listener.address) : options.internet,
       manager: manager, store: store, gallery: gallery,
       batches: Batches(manager: manager) { batch in gallery.batchEnded(batch) },
-      downloads: Downloads(manager: manager, darkroom: darkroom, turnstile: turnstile), darkroom: darkroom)
-    Server(listener, turnstile: turnstile, plan: router.plan).start()
+      downloads: Downloads(manager: manager, darkroom: darkroom, turnstile: downloads), darkroom: darkroom)
+    Server(listener, turnstile: uploads, plan: router.plan).start()
     _ = writeAll(Bytes("googlypuff: http://\(listener.address)/\n".utf8), to: STDOUT_FILENO)
   } catch let error as ServerError {
     fail(error.message)

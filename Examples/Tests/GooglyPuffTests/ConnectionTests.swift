@@ -45,6 +45,34 @@ import Testing
     #expect(begun.all.isEmpty)
   }
 
+  /// Requests that were read and not answered would fill the memory.
+  @Test func requestsAreNotReadAhead() throws {
+    let planned = Collected<Bool>()
+    start { _ in
+      planned.append(true)
+      return .answer(Response())
+    }
+    let client = ends.client
+    let drained = DispatchSemaphore(value: 0)
+    DispatchQueue.global().async {
+      var buffer = [UInt8](repeating: 0, count: 64 << 10)
+      while recv(client, &buffer, buffer.count, 0) > 0 {}
+      drained.signal()
+    }
+    let one = Client.head("GET", "/x", port: 1)
+    let thousand = [UInt8]((0..<1_000).flatMap { _ in one })
+    var sent = 0
+    while case let count = planned.all.count, count < 10_000 {
+      // The kernel's buffer has room for fewer than 10,000.
+      try #require(sent - count < 20_000, "\(sent) were taken, \(count) answered")
+      try #require(send(thousand))
+      sent += 1_000
+    }
+    shutdown(client, Int32(SHUT_RDWR))
+    #expect(drained.comes() && closed.comes())
+    close(client)
+  }
+
   @Test func aClientThatSendsAByteNowAndThenLosesItsPlace() throws {
     let broken = DispatchSemaphore(value: 0)
     start(patience: Patience(limit: .milliseconds(200))) { _ in

@@ -47,6 +47,15 @@ import Testing
     }
   }
 
+  @Test func aPasswordIsNotWaitedFor() throws {
+    let server = try MischiefServer()
+    defer { server.stop() }
+    #expect(
+      try fetch(["\(server.address)/401"], patience: 600, longest: 600) == [
+        "the server answered 401 (Unauthorized)"
+      ])
+  }
+
   @Test func aServerThatIsSilentCostsPatienceOnly() throws {
     let server = try MischiefServer()
     defer { server.stop() }

@@ -51,6 +51,11 @@ final class MischiefServer: Sendable {
       String(decoding: request, as: UTF8.self).split(separator: " ").dropFirst().first.map(String.init) ?? ""
     switch path {
     case "/500": send(client, head("500 Internal Server Error", length: 0))
+    case "/401":
+      send(
+        client,
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n"
+          + "Connection: close\r\n\r\n")
     case "/text": send(client, head("200 OK", length: 5) + "<html")
     case "/empty": send(client, head("200 OK", length: 0))
     case "/redirect": send(client, head("302 Found", length: 0, location: "/photo"))

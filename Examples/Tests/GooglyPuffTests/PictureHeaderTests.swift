@@ -26,6 +26,26 @@ import Testing
     }
   }
 
+  /// A progressive JPEG of 100 × 50 pixels, with the headers and the beginnings of scans only.
+  private func jpeg(frames: Int = 1, scans: Int) -> [UInt8] {
+    let frame: [UInt8] = [0xFF, 0xC2, 0, 11, 8, 0, 50, 0, 100, 1, 1, 0x11, 0]
+    // A comment that looks like the end, a scan with an escaped FF and a restart marker.
+    let scan: [UInt8] = [
+      0xFF, 0xFE, 0, 4, 0xFF, 0xD9, 0xFF, 0xDA, 0, 8, 1, 1, 0, 0, 63, 0, 0x12, 0xFF, 0, 0xFF, 0xD3, 0x34,
+    ]
+    return [0xFF, 0xD8] + (0..<frames).flatMap { _ in frame } + (0..<scans).flatMap { _ in scan }
+      + [0xFF, 0xD9, 0xFF, 0xDA]
+  }
+
+  @Test func aJPEGOfManyScansIsRefused() throws {
+    #expect(try PictureHeader(jpeg(scans: 1)).width == 100)
+    #expect(try PictureHeader(jpeg(scans: 100)).height == 50)
+    #expect(throws: PictureError.tooManyScans) { try PictureHeader(jpeg(scans: 101)) }
+    #expect(throws: PictureError.broken) { try PictureHeader(jpeg(scans: 0)) }
+    // The second size could be smaller than the first, which the decoder uses.
+    #expect(throws: PictureError.broken) { try PictureHeader(jpeg(frames: 2, scans: 1)) }
+  }
+
   @Test func whatIsAnimatedIsRefused() {
     #expect(throws: PictureError.animated) { try PictureHeader(Array("GIF89a".utf8)) }
     #expect(throws: PictureError.animated) {

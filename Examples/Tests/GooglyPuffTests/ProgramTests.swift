@@ -80,6 +80,8 @@ struct ProgramTests {
     // The photo is available before its eyes.
     let plain = try request("GET", "/photos/\(id)/photo", port: app.port)
     #expect(plain.status == 200)
+    // The browser must not show it for a photo of the next run, whose numbers begin at 1 again.
+    #expect(plain.head.contains("Cache-Control: no-store"))
     #expect(try request("GET", "/photos/\(id)/googly", port: app.port).status == 404)
     #expect(try request("POST", "/photos/\(id)/open", port: app.port).status == 204)
     #expect(page.first("photo", "\"radius\"") != nil)
@@ -160,6 +162,24 @@ struct ProgramTests {
     #expect(try !ListeningPage(app, name: "new").all.contains { $0.name == "notice" })
   }
 
+  @Test func aPageMayClaimAnyLastNotice() throws {
+    for last in ["-9223372036854775808", "9223372036854775807", "-1", "x"] {
+      let page = try ListeningPage(app, name: "any", last: last)
+      #expect(!page.all.contains { $0.name == "notice" })
+    }
+  }
+
+  @Test func uploadsDoNotWaitForSilentServers() throws {
+    let page = try ListeningPage(app, name: "patient")
+    let server = try MischiefServer()
+    defer { server.stop() }
+    _ = try app.begin("/downloads", ["urls": [String](repeating: "\(server.address)/silent", count: 20)])
+    let id = try app.begin("/batches", ["names": ["mine"]], page: "patient")[0]
+    #expect(try send(sample("chelsea"), as: id).status == 204)
+    #expect(try page.notice().arrived == 1)
+    #expect(!page.all.contains { $0.data.contains("\"stage\":\"failed\"") })
+  }
+
   /// Pages listen, uploads are in flight and photos are being developed when the signal comes.
   @Test(arguments: [SIGTERM, SIGINT, SIGHUP])
   func aSignalEndsItAndRemovesItsFiles(signal: Int32) throws {
@@ -215,6 +235,14 @@ struct ProgramTests {
     let tooMany = try request(
       "POST", "/batches", port: app.port, Array("{\"page\":\"x\",\"names\":\(names)}".utf8))
     #expect(tooMany.status == 507 && tooMany.text.contains("2000"))
+  }
+
+  @Test func aMissingTemporaryDirectoryIsNamed() {
+    let run = ProgramRun("googlypuff", "--port", "0", prelude: "export TMPDIR=/nonexistent")
+    #expect(run.end() == 1)
+    #expect(
+      run.errorText
+        == "googlypuff: cannot make a directory in /nonexistent: No such file or directory\n")
   }
 
   @Test func onlyThisMachineCanReachIt() throws {

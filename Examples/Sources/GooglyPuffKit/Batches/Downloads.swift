@@ -5,6 +5,9 @@ import FoundationNetworking
 import class Concourse.DispatchQueue
 
 /// Downloads photos with URLSession. Foundation's internal queues and the delegate's queue run on Concourse.
+///
+/// Foundation buffers what the delegate has not taken yet, and goes on for a while after `cancel()`: a server that sends
+/// gigabytes a second, or a small file that unpacks to gigabytes, takes memory until then.
 // SAFETY: `downloads` is OWNED BY `queue`, a serial queue, on which the delegate is called.
 package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   private struct Download {
@@ -109,7 +112,10 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     } else if response.expectedContentLength > Int64(Limits.fileBytes) {
       object(to: dataTask, Limits.fileTooLarge)
     }
-    completionHandler(downloads[dataTask.taskIdentifier]?.objection == nil ? .allow : .cancel)
+    let isFine = downloads[dataTask.taskIdentifier]?.objection == nil
+    completionHandler(isFine ? .allow : .cancel)
+    // After a 401, Foundation would wait for a password in spite of `.cancel`.
+    if !isFine { dataTask.cancel() }
   }
 
   package func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {

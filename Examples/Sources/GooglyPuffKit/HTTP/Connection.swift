@@ -117,7 +117,7 @@ final class Connection: @unchecked Sendable {
 
   private func readHead() {
     do throws(RequestParser.Refusal) {
-      guard let head = try parser.nextHead() else { return }
+      guard let head = try parser.nextHead() else { return reading.resume() }
       // An answer to HEAD must not have a body, and ours has: the client would take it for the next answer.
       closesAfterAnswer = head.wantsClose || head.method == "HEAD"
       switch plan(head) {
@@ -132,6 +132,7 @@ final class Connection: @unchecked Sendable {
         // If the client is gone already, `send` has ended the connection.
         guard case .answering = state else { return }
         state = .streaming(ended: begin(EventStream(self)))
+        reading.resume()
       case .receive(let receiver): prepare(receiver, for: head)
       }
     } catch {
@@ -203,16 +204,17 @@ final class Connection: @unchecked Sendable {
     // Nothing is pending. The source would fire continuously, as the socket is nearly always writable.
     writing.suspend()
     guard case .sending = state else { return }
-    reading.resume()
     if closesAfterAnswer {
       state = .lingering
+      reading.resume()
       shutdown(descriptor, Int32(SHUT_WR))
       // A client that never closes must not hold the connection for long.
       queue.asyncAfter(deadline: .now() + .seconds(2)) { self.end() }
     } else {
       state = .readingHead
       patience.renew()
-      // The next request may have arrived with this one.
+      // The next request may have arrived with this one. No more is read before it is answered: a client that sends
+      // requests without end would fill the memory.
       queue.async { self.advance() }
     }
   }

@@ -7,8 +7,8 @@ package enum Limits {
   /// The size of a photo's file.
   package static let fileBytes = 24 << 20
   static let fileTooLarge = "the file is larger than \(fileBytes >> 20) MiB"
-  /// How many files are received, downloaded or developed at a time. Others wait unread.
-  static let filesAtOnce = 6
+  /// How many uploads, and how many downloads, are received or developed at a time. Others wait unread.
+  static let filesAtOnce = 4
   static let connections = 256
   /// How many bytes of events may be pending for a page.
   static let unreadEvents = 4 << 20
@@ -32,7 +32,6 @@ package struct RequestHead: Equatable, Sendable {
 package struct Response: Sendable {
   package var status = 200
   package var type = "application/json"
-  package var headers: [String: String] = [:]
   package var body: [UInt8] = []
   /// Closes the connection after the response, because the rest of the request was not read.
   package var closes = false
@@ -44,8 +43,7 @@ package struct Response: Sendable {
   /// The head; the body follows.
   func head(closing: Bool) -> [UInt8] {
     var text = "HTTP/1.1 \(status) \(Response.reasons[status] ?? "Status")\r\n"
-    var all = headers
-    all["Content-Type"] = type
+    var all = ["Content-Type": type]
     if type != Response.eventStream { all["Content-Length"] = String(body.count) }
     if closing { all["Connection"] = "close" }
     // The page loads nothing from elsewhere, and must not be framed.
@@ -55,7 +53,8 @@ package struct Response: Sendable {
     all["X-Content-Type-Options"] = "nosniff"
     // No other page in the browser may show the photos.
     all["Cross-Origin-Resource-Policy"] = "same-origin"
-    all["Cache-Control"] = all["Cache-Control"] ?? "no-store"
+    // The next run numbers its photos from 1 again.
+    all["Cache-Control"] = "no-store"
     for (name, value) in all.sorted(by: { $0.key < $1.key }) { text += "\(name): \(value)\r\n" }
     return Array((text + "\r\n").utf8)
   }

@@ -14,7 +14,8 @@ final class EventStreams: @unchecked Sendable {
   func add(_ stream: EventStream, lastNotice: Int?, photos: @escaping @Sendable () -> [Photo]) {
     queue.async { [self] in
       streams[stream.id] = stream
-      let missed = min(max(0, count - (lastNotice ?? count)), notices.count)
+      // The number comes from outside: subtracting a negative one could overflow.
+      let missed = min(max(0, count - max(0, lastNotice ?? count)), notices.count)
       for (index, notice) in notices.suffix(missed).enumerated() {
         stream.push(encode("notice", notice, number: count - missed + index + 1))
       }

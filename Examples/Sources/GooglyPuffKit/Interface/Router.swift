@@ -68,8 +68,7 @@ struct Router: Sendable {
       guard let kind = PictureStore.Kind(rawValue: kind), let bytes = store.read(kind, of: id) else {
         return .answer(.error(404, "there is no such photo"))
       }
-      return .answer(
-        Response(type: "image/jpeg", headers: ["Cache-Control": "private, max-age=3600"], body: bytes))
+      return .answer(Response(type: "image/jpeg", body: bytes))
     default: return .answer(.error(405, "that cannot be done"))
     }
   }

@@ -1,4 +1,5 @@
 import Concourse
+import ExampleSupport
 import FoundationEssentials
 import Glibc
 
@@ -14,6 +15,11 @@ package final class PictureStore: @unchecked Sendable {
     case googlyThumbnail = "googly-thumbnail"
   }
 
+  /// Why the store could not be made.
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
   private struct Key: Hashable {
     let id: Int
     let kind: Kind
@@ -26,17 +32,22 @@ package final class PictureStore: @unchecked Sendable {
   private var size = 0
   private var uses = 0
   /// Empties the cache when the system runs short of memory.
-  private let pressure = DispatchSource.makeMemoryPressureSource(
-    eventMask: [.warning, .critical], queue: .global(qos: .utility))
+  private let pressure: any DispatchSourceMemoryPressure
 
   /// - Parameter budget: the size of the cache in bytes.
   package init(budget: Int = 48 << 20) throws {
-    var template = Array("\(FileManager.default.temporaryDirectory.path)/googlypuff-XXXXXX".utf8CString)
+    let parent = FileManager.default.temporaryDirectory.path
+    var template = Array("\(parent)/googlypuff-XXXXXX".utf8CString)
     // SAFETY: the template is a local array that ends with a zero.
-    guard mkdtemp(&template) != nil else { throw CocoaError(.fileWriteUnknown) }
+    guard mkdtemp(&template) != nil else {
+      throw Failure(description: "cannot make a directory in \(parent): \(describe(errno: errno))")
+    }
     directory = URL(
       filePath: String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
     self.budget = budget
+    // Made only now: a source must not be released before it was activated, as it would be if `init` failed.
+    pressure = DispatchSource.makeMemoryPressureSource(
+      eventMask: [.warning, .critical], queue: .global(qos: .utility))
     pressure.setEventHandler { [weak self] in self?.dropCache() }
     pressure.activate()
   }

@@ -11,7 +11,7 @@ package final class Darkroom: @unchecked Sendable {
   package static let photoSide = 1_600
   package static let thumbnailSide = 360
 
-  /// Bounds how many pictures are decoded at a time, here and in `FaceSearch`: one can take 200 MB.
+  /// Bounds how many pictures are decoded at a time, here and in `FaceSearch`: one can take 400 MB.
   static let permits = DispatchSemaphore(value: 2)
 
   private struct File: Sendable {

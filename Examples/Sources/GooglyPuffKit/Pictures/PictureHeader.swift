@@ -1,6 +1,7 @@
 /// The format and the size that a file claims, read before it is decoded. Incomplete and animated files are refused.
 ///
-/// A decoder allocates memory for all pixels, and 30,000 × 30,000 of one color fit into a file of a few kilobytes.
+/// A decoder allocates memory for all pixels, and 30,000 × 30,000 of one color fit into a file of a few kilobytes. It
+/// could also work for hours: a JPEG of a megabyte can have 30,000 scans.
 package struct PictureHeader: Equatable, Sendable {
   package enum Format: Sendable { case jpeg, png, webp }
 
@@ -8,8 +9,11 @@ package struct PictureHeader: Equatable, Sendable {
   package let width: Int
   package let height: Int
 
-  /// 64 million pixels take 192 MB when decoded. Few phones take larger photos.
+  /// 64 million pixels take 192 MB when decoded, twice that from a progressive JPEG. Few phones take larger photos.
   package static let maximumPixels = 64_000_000
+
+  /// A progressive JPEG has about ten scans. Each takes a pass over all pixels, and can be a few bytes long.
+  package static let maximumScans = 100
 
   package init(_ bytes: [UInt8]) throws(PictureError) {
     let cursor = Cursor(bytes)
@@ -47,6 +51,7 @@ package enum PictureError: Error, Equatable {
   case notAPicture
   case animated
   case broken
+  case tooManyScans
   case tooManyPixels(width: Int, height: Int)
 
   package var message: String {
@@ -54,6 +59,7 @@ package enum PictureError: Error, Equatable {
     case .notAPicture: "not a picture that can be read here (JPEG, PNG or WebP)"
     case .animated: "animated pictures cannot be added"
     case .broken: "the picture is damaged or incomplete"
+    case .tooManyScans: "the picture has more than \(PictureHeader.maximumScans) scans"
     case .tooManyPixels(let width, let height):
       "\(width) × \(height) pixels are too many (\(PictureHeader.maximumPixels / 1_000_000) million at most)"
     }
@@ -98,9 +104,10 @@ private struct Cursor {
     }
   }
 
-  /// Walks the segments up to the pixels, and requires an end marker after them.
+  /// Walks the segments and scans up to the end marker. Cameras append data of their own to that.
   func readJPEG() throws(PictureError) -> (Int, Int) {
     var size: (Int, Int)?
+    var scans = 0
     var place = 2
     while true {
       guard try number(at: place, bytes: 1, bigEndian: true) == 0xFF else { throw .broken }
@@ -110,34 +117,39 @@ private struct Cursor {
       case 0xFF: place += 1
       // Markers without a length.
       case 0x01, 0xD0...0xD7: place += 2
-      // The end, before any pixels.
-      case 0xD9: throw .broken
-      // The start of the pixels.
-      case 0xDA:
-        guard let size, hasEnd(after: place) else { throw .broken }
+      // The end.
+      case 0xD9:
+        guard let size, scans > 0 else { throw .broken }
         return size
       default:
         let length = try number(at: place + 2, bytes: 2, bigEndian: true)
         // A frame header. C4, C8 and CC are other segments.
         if 0xC0...0xCF ~= marker, ![0xC4, 0xC8, 0xCC].contains(marker) {
+          guard size == nil else { throw .broken }
           size = (
             try number(at: place + 7, bytes: 2, bigEndian: true),
             try number(at: place + 5, bytes: 2, bigEndian: true)
           )
         }
         place += 2 + length
+        // The start of a scan.
+        if marker == 0xDA {
+          scans += 1
+          guard scans <= PictureHeader.maximumScans else { throw .tooManyScans }
+          place = try endOfScan(from: place)
+        }
       }
     }
   }
 
-  /// FF D9 cannot occur within the pixels. Cameras append data of their own, so the search runs backward.
-  private func hasEnd(after start: Int) -> Bool {
-    var place = bytes.count - 2
-    while place > start {
-      if bytes[place] == 0xFF, bytes[place + 1] == 0xD9 { return true }
-      place -= 1
+  /// The place of the next marker. Within a scan, FF is followed by 00 or is a restart marker.
+  private func endOfScan(from start: Int) throws(PictureError) -> Int {
+    var place = start
+    while place + 1 < bytes.count {
+      if bytes[place] == 0xFF, bytes[place + 1] != 0, !(0xD0...0xD7 ~= bytes[place + 1]) { return place }
+      place += 1
     }
-    return false
+    throw .broken
   }
 
   func readWebP() throws(PictureError) -> (Int, Int) {
