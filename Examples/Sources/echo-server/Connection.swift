@@ -7,6 +7,7 @@ import Glibc
 final class Connection: @unchecked Sendable {
   private let descriptor: Int32
   private let counters: Counters
+  private let silence: Double
   private let queue = DispatchQueue(label: "echo.connection")
   private let whenClosed: @Sendable (Connection) -> Void
   private var state = ConnectionState()
@@ -21,10 +22,16 @@ final class Connection: @unchecked Sendable {
 
   /// Takes over the descriptor, and closes it at the end.
   ///
-  /// - Parameter whenClosed: called once, when the descriptor is closed.
-  init(_ descriptor: Int32, _ counters: Counters, whenClosed: @escaping @Sendable (Connection) -> Void) {
+  /// - Parameters:
+  ///   - silence: seconds without input after which the connection is closed once its output has ended.
+  ///   - whenClosed: called once, when the descriptor is closed.
+  init(
+    _ descriptor: Int32, _ counters: Counters, silence: Double,
+    whenClosed: @escaping @Sendable (Connection) -> Void
+  ) {
     self.descriptor = descriptor
     self.counters = counters
+    self.silence = silence
     self.whenClosed = whenClosed
     reading = SwitchedSource(DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue))
   }
@@ -106,9 +113,6 @@ final class Connection: @unchecked Sendable {
     writing?.resume()
   }
 
-  /// Seconds without input after which a connection whose output has ended is closed.
-  private static let silence = 1.0
-
   private func linger() {
     shutdown(descriptor, Int32(SHUT_WR))
     writing?.suspend()
@@ -133,9 +137,9 @@ final class Connection: @unchecked Sendable {
   }
 
   private func waitForSilence() {
-    let end = lastInput + Connection.silence
+    let end = lastInput + silence
     queue.asyncAfter(deadline: end) {
-      if self.lastInput + Connection.silence > end {
+      if self.lastInput + self.silence > end {
         if self.state.isLingering { self.waitForSilence() }
       } else {
         self.perform(self.state.lingered())

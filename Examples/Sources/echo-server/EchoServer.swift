@@ -61,6 +61,8 @@ struct Options: Sendable, Equatable {
   /// Seconds that clients have to take their pending output once the server stops.
   var grace = 5
   var quiet = false
+  /// Seconds without input after which a connection whose output has ended is closed. Only tests change it.
+  var silence = 1.0
 
   init() {}
 

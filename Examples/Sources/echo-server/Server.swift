@@ -17,6 +17,7 @@ final class Server: @unchecked Sendable {
   let address: String
   let port: UInt16
   private let maximumConnections: Int
+  private let silence: Double
   private let report: @Sendable (String) -> Void
   private let queue = DispatchQueue(label: "echo.server")
   private let counters = Counters()
@@ -36,6 +37,7 @@ final class Server: @unchecked Sendable {
     address = socket.address
     descriptor = socket.descriptor
     maximumConnections = options.maximumConnections
+    silence = options.silence
     self.report = report
     listener = SwitchedSource(DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue))
   }
@@ -98,7 +100,7 @@ final class Server: @unchecked Sendable {
 
   private func serve(_ client: Int32) {
     counters.accepted.add(1)
-    let connection = Connection(client, counters) { [queue] connection in
+    let connection = Connection(client, counters, silence: silence) { [queue] connection in
       queue.async { self.forget(connection) }
     }
     connections[ObjectIdentifier(connection)] = connection

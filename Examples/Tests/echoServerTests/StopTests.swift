@@ -38,7 +38,7 @@ import Testing
 
   /// As if the server had found nothing more while a client sends: what comes after the end resets nothing.
   @Test func aClientThatGoesOnSendingSeesTheEnd() async throws {
-    let running = try RunningServer()
+    let running = try RunningServer { $0.silence = 60 }
     let client = try running.client()
     try client.expectEcho(of: message(10))
     running.server.stop(grace: 20) {}
