@@ -5,7 +5,7 @@ import Testing
 @testable import GooglyPuffKit
 
 @Suite struct ArrivalTests {
-  @Test func aTurnstileLetsInSoManyAndForgetsNobody() {
+  @Test func aTurnstileBoundsItsWorkAndServesAll() {
     let turnstile = Turnstile(places: 3)
     let inside = Collected<Turnstile.Turn>()
     let entered = DispatchSemaphore(value: 0)

@@ -30,7 +30,7 @@ import Testing
       ("500", "the server answered 500 (Internal Server Error)"),
       ("text", PictureError.notAPicture.message), ("empty", PictureError.notAPicture.message),
       ("redirect-to-text", PictureError.notAPicture.message),
-      ("loop", "it leads from one address to the next without end"),
+      ("loop", "too many redirects"),
       ("redirect-to-file", "the server answered 404 (Not Found)"),
       ("huge", Limits.fileTooLarge), ("endless", Limits.fileTooLarge),
     ]

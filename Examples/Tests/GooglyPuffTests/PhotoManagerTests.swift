@@ -16,7 +16,7 @@ import Testing
     return (manager, changes)
   }
 
-  @Test func changesAreToldInTheirOrder() throws {
+  @Test func changesAreReportedInOrder() throws {
     let (manager, changes) = manager()
     let photos = try #require(manager.expect(["a", "b"], batch: 1, group: group))
     manager.ready(photos[0].id, width: 3, height: 2)

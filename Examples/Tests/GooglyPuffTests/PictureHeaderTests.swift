@@ -46,7 +46,7 @@ import Testing
     #expect(throws: PictureError.broken) { try PictureHeader(jpeg(frames: 2, scans: 1)) }
   }
 
-  @Test func whatIsAnimatedIsRefused() {
+  @Test func animatedPicturesAreRefused() {
     #expect(throws: PictureError.animated) { try PictureHeader(Array("GIF89a".utf8)) }
     #expect(throws: PictureError.animated) {
       try PictureHeader(png(width: 9, height: 9, chunks: ["acTL", "IDAT", "IEND"]))
@@ -58,7 +58,7 @@ import Testing
     #expect(throws: PictureError.animated) { try PictureHeader(webP) }
   }
 
-  @Test func whatIsNoPictureIsSaidToBeNone() {
+  @Test func otherFilesAreRefusedAsNoPicture() {
     for text in ["", "x", "<html>", "%PDF-1.7", "RIFF....WAVE"] {
       #expect(throws: PictureError.notAPicture) { try PictureHeader(Array(text.utf8)) }
     }

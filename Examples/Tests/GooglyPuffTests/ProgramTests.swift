@@ -198,7 +198,7 @@ struct ProgramTests {
     #expect(app.leftFiles == [])
   }
 
-  @Test func whoGoesAwayHoldsNobodyUp() throws {
+  @Test func aClientThatGoesAwayDelaysNoOther() throws {
     let page = try ListeningPage(app, name: "stays")
     let gone = try ListeningPage(app, name: "goes")
     let photo = try sample("astronaut")
@@ -219,7 +219,7 @@ struct ProgramTests {
     #expect(notice.data.split(separator: "\"reason\"").count == 21)
   }
 
-  @Test func whatIsAskedForMustBeHere() throws {
+  @Test func unknownPathsAreRefused() throws {
     for path in ["/", "/style.css", "/gallery.js", "/samples/chelsea.jpg", "/internet"] {
       #expect(try request("GET", path, port: app.port).status == 200, "\(path)")
     }

@@ -41,7 +41,7 @@ import Testing
     ("GET /" + String(repeating: "x", count: 20_000) + " HTTP/1.1\r\n\r\n", 431),
     (String(repeating: "x", count: 20_000), 431),
   ])
-  func whatIsNoRequestIsRefused(text: String, status: Int) {
+  func malformedRequestsAreRefused(text: String, status: Int) {
     #expect(throws: RequestParser.Refusal.self) {
       do { _ = try head(of: text) } catch let refusal as RequestParser.Refusal {
         #expect(refusal.status == status)

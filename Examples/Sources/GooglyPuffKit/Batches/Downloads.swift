@@ -91,10 +91,10 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
   ) {
     let target = request.url.flatMap { Downloads.webURL($0.absoluteString) }
-    if target == nil { object(to: task, "it leads away from the web") }
+    if target == nil { object(to: task, "it redirects to an address that is not http or https") }
     downloads[task.taskIdentifier]?.redirections += 1
     if downloads[task.taskIdentifier]?.redirections ?? 0 > 10 {
-      object(to: task, "it leads from one address to the next without end")
+      object(to: task, "too many redirects")
     }
     let objection = downloads[task.taskIdentifier]?.objection
     completionHandler(objection == nil ? target.map { URLRequest(url: $0) } : nil)

@@ -36,7 +36,7 @@ struct Router: Sendable {
       return photo(id, head)
     case ("GET", _, _):
       return .answer(resources.resource(at: head.path) ?? .error(404, "not found"))
-    default: return .answer(.error(405, "that cannot be done"))
+    default: return .answer(.error(405, "the method is not allowed"))
     }
   }
 
@@ -69,7 +69,7 @@ struct Router: Sendable {
         return .answer(.error(404, "there is no such photo"))
       }
       return .answer(Response(type: "image/jpeg", body: bytes))
-    default: return .answer(.error(405, "that cannot be done"))
+    default: return .answer(.error(405, "the method is not allowed"))
     }
   }
 
