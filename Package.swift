@@ -28,7 +28,7 @@ let package = Package(
       name: "ConcourseRuntime", dependencies: ["CConcourse"],
       exclude: [
         "Coordination/README.md", "Park/README.md", "Primitives/README.md", "Queue/README.md",
-        "Node/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
+        "Queue/DEADLOCKS.md", "Node/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
       ]),
     // Its idle workers wait for events through the protocol `EventDriver`, which this module implements.
     .target(

@@ -27,6 +27,9 @@ __thread struct concourse_thread concourse_thread_local;
 void *concourse_root_table;
 void concourse_set_roots(void *table) { concourse_root_table = table; }
 
+void *concourse_blocked_threads;
+void concourse_set_blocked_threads(void *lists) { concourse_blocked_threads = lists; }
+
 void concourse_set_thread_name(const char *name) {
   // The name is cosmetic, so a failure is ignored.
   (void)pthread_setname_np(pthread_self(), name);

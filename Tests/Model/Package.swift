@@ -15,7 +15,7 @@ let package = Package(
       name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"], path: "ConcourseModel",
       exclude: [
         "Coordination/README.md", "Park/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
-        "Queue/README.md", "Node/README.md",
+        "Queue/README.md", "Queue/DEADLOCKS.md", "Node/README.md",
         "Park/Spin.swift", "Pool/CPUQuota.swift", "Pool/CgroupTree.swift", "Pool/Runtime+Process.swift",
       ],
       // With the checks of debug builds, such as the order of locks.

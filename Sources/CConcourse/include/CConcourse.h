@@ -90,6 +90,10 @@ static inline __attribute__((always_inline)) void *_Nullable concourse_roots(voi
 }
 void concourse_set_roots(void *_Nonnull table);
 
+/// The lists of blocked threads, for tools that look at the process; NULL until a thread has been blocked for long. The
+/// layout is in Queue/DEADLOCKS.md.
+void concourse_set_blocked_threads(void *_Nonnull lists);
+
 uint32_t concourse_gettid(void);
 
 /// Whether this process is a fork, without `exec`, of the process that loaded this code.

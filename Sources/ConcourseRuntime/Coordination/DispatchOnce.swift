@@ -52,19 +52,33 @@ package struct OnceGate: ~Copyable {
   }
 
   private func waitUntilDone() {
-    BlockedSection.run {
-      while true {
-        // ORDERING: acquiring; as in `perform`.
-        let seen = word.load(ordering: .acquiring)
-        if seen == Self.done { return }
-        // ORDERING: relaxed; announces a sleeper and publishes nothing.
-        if seen & Self.sleepers != 0
-          || word.compareExchange(expected: seen, desired: seen | Self.sleepers, ordering: .relaxed).exchanged
-        {
-          _ = Futex.wait(word, expected: seen | Self.sleepers)
-        }
+    // SAFETY: a gate stays where it is, at least until the wait ends.
+    withUnsafePointer(to: self) { gate in
+      BlockedThreads.during(.init(object: gate, kind: .once)) { deadline in
+        BlockedSection.run { sleepUntilDone(deadline) }
       }
     }
+  }
+
+  private func sleepUntilDone(_ deadline: Deadline) -> Bool {
+    while true {
+      // ORDERING: acquiring; as in `perform`.
+      let seen = word.load(ordering: .acquiring)
+      if seen == Self.done { return true }
+      // ORDERING: relaxed; announces a sleeper and publishes nothing.
+      if seen & Self.sleepers != 0
+        || word.compareExchange(expected: seen, desired: seen | Self.sleepers, ordering: .relaxed).exchanged
+      {
+        if Futex.wait(word, expected: seen | Self.sleepers, deadline: deadline) == .timedOut { return false }
+      }
+    }
+  }
+
+  /// The id of the thread that runs the body of a gate; 0 if it has returned.
+  static func runner(_ gate: UnsafeRawPointer) -> UInt32 {
+    // ORDERING: relaxed; the id counts only if its thread is registered, which publishes what that thread stored.
+    let word = gate.assumingMemoryBound(to: OnceGate.self).pointee.word.load(ordering: .relaxed)
+    return word == done ? 0 : word & ~sleepers
   }
 }
 

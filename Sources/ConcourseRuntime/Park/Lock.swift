@@ -52,6 +52,12 @@ package struct Lock: ~Copyable, Sendable {
     if word.exchange(0, ordering: .releasing) == 2 { Futex.wake(word, count: 1) }
   }
 
+  /// Frees a lock that a thread of the parent may have held at the fork.
+  func forgetHolder() {
+    // ORDERING: relaxed; the child has one thread.
+    word.store(0, ordering: .relaxed)
+  }
+
   @inlinable @inline(__always)
   package func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
     -> Result

@@ -5,8 +5,8 @@
 @usableFromInline
 package enum LockRank: UInt8, CaseIterable, Sendable {
   // ConcourseRuntime.
-  case target, objectExtras, workItem, group, mainQueueHandle, runLoopQueue, rootQueue, idleWorkers,
-    nodeDepot, observer
+  case target, blockedThreads, objectExtras, workItem, group, mainQueueHandle, runLoopQueue, rootQueue
+  case idleWorkers, nodeDepot, observer
 
   // ConcourseEvents: sources.
   case source, timerBackend, fileBackend, signalBackend, signalHub, processBackend, processExit,
@@ -26,6 +26,7 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
   private static let order: [(held: LockRank, taken: [LockRank], why: String)] = [
     (.objectExtras, [.nodeDepot], "a ticket for a held-back item takes a node"),
     (.target, [.objectExtras], "a target is replaced under both"),
+    (.target, [.blockedThreads], "a search for deadlocks follows targets"),
     (
       .group, [.nodeDepot, .idleWorkers, .objectExtras],
       "notifications are submitted under it, which keeps their order"

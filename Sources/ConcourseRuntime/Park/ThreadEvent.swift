@@ -33,10 +33,13 @@ package struct ThreadEvent: ~Copyable {
   }
 
   /// Waits for the signal. Spins first, then notifies the pool and sleeps.
-  package func wait(beforeSleep: () -> Void = {}) {
+  package func wait() { wait { _ = $0(.never) } }
+
+  /// As `wait()`, but if it would sleep, it calls `around`, which calls its argument until that returns true: it sleeps
+  /// until the signal or a deadline.
+  func wait(_ around: ((Deadline) -> Bool) -> Void) {
     if Spin.wait(rounds: Spin.waitRounds, until: { isSet }) { return }
-    beforeSleep()
-    BlockedSection.run { _ = sleep(until: .never) }
+    around { deadline in BlockedSection.run { sleep(until: deadline) } }
   }
 
   /// Waits without notifying the pool: for idle workers and for the engine's own threads.
@@ -65,10 +68,10 @@ package struct ThreadEvent: ~Copyable {
 /// A stretch in which the calling thread sleeps in a wait of the engine. A worker gives its processor to another worker
 /// meanwhile, so that the thread that will wake it can run.
 package enum BlockedSection {
-  package static func run(_ sleep: () -> Void) {
+  package static func run<Result>(_ sleep: () -> Result) -> Result {
     guard let worker = WorkerThread.current else { return sleep() }
     worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker) }
-    sleep()
-    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker) }
+    defer { worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker) } }
+    return sleep()
   }
 }

@@ -11,6 +11,8 @@ package final class Runtime {
   private let mainQueue: DispatchQueue
   /// Watches over workers that make no progress.
   package let monitor = Monitor()
+  /// The threads that sleep in waits without a time-out (Queue/DEADLOCKS.md).
+  let blockedThreads = BlockedThreads()
   /// Orders changes of queues' targets (Queue/DispatchQueue+Target.swift).
   let targetLock = Lock(.target)
   /// The server of the main queue.

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Ends the process for a client bug, a runtime bug, or want of memory.
 ///
-/// Swift drops precondition texts in release builds. These reach standard error in every build, as one line in one
+/// Swift drops precondition texts in release builds. These reach standard error in every build, as one text in one
 /// `write`; then the process ends with SIGILL, as with the incumbent.
 package enum Trap {
   /// The program broke the contract. `message` says what it did, to which object, why that is wrong and what was

@@ -140,7 +140,7 @@ extension DispatchQueue {
     }
     let isLimited = limit >= 0 && limit <= Self.widest
     if isLimited { width.value = UInt16(max(limit, 1)) }
-    carryOut(state.setNarrow(isLimited))
+    leave(state.setNarrow(isLimited))
   }
 
   /// Whether no further ordinary item may run now.

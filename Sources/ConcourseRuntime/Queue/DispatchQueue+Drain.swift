@@ -6,7 +6,7 @@ extension DispatchQueue {
   /// suspended, or a waiting thread gets it. Called by the thread that has reached the queue's entry.
   final func drain() {
     guard case .drain = state.beginDrain(CurrentThread.id) else { return }
-    if mayChangeTarget && lostItsWay { return carryOut(state.releaseToTarget(levelOfRest)) }
+    if mayChangeTarget && lostItsWay { return leave(state.releaseToTarget(levelOfRest)) }
     let outer = Frame.current
     let frame = Frame(
       queue: .passUnretained(self), parent: outer, exclusive: true, level: outer?.pointee.level ?? level)
@@ -108,7 +108,7 @@ extension DispatchQueue {
       guard let node = nextEntry(&first) else { return }
       if let most = readersToWaitFor(node) {
         list.leave(at: node)
-        if case .released = state.releaseToReaders(most: most, entryLevel(node)) { return }
+        if leaveToReaders(most, entryLevel(node)) { return }
         continue
       }
       let barrier = node.traits.contains(.barrier)
@@ -131,6 +131,13 @@ extension DispatchQueue {
         left = Self.budget
       }
     }
+  }
+
+  /// Gives the queue up to its readers, unless they have ended or may now be more.
+  private final func leaveToReaders(_ most: UInt64, _ level: QoSLevel) -> Bool {
+    guard case .released = state.releaseToReaders(most: most, level) else { return false }
+    BlockedThreads.queueWasLeft(self)
+    return true
   }
 
   /// The number of ordinary items that may run when `node` has its turn; nil if no more than that run now.
@@ -190,7 +197,7 @@ extension DispatchQueue {
     return true
   }
 
-  private final var selfPointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+  final var selfPointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
   /// Gives up a queue that the calling thread owns but does not drain: to the first waiting thread, to
   /// a worker if an item is first, or to no thread if the list is empty.
@@ -202,13 +209,13 @@ extension DispatchQueue {
       guard let node = nextEntry(&first) else { return }
       if let most = readersToWaitFor(node) {
         list.leave(at: node)
-        if case .released = state.releaseToReaders(most: most, entryLevel(node)) { return }
+        if leaveToReaders(most, entryLevel(node)) { return }
         continue
       }
       guard node.isWaiter else {
         let level = entryLevel(node)
         list.leave(at: node)
-        carryOut(state.releaseToTarget(level))
+        leave(state.releaseToTarget(level))
         return
       }
       guard case .next(let next) = serve(node) else { return }

@@ -23,12 +23,12 @@ extension DispatchQueue {
       return state.resume()
     }
     while let ticket = tickets.takeFirst() { forward(ticket) }
-    carryOut(wake)
+    leave(wake)
   }
 
   final func beginActivity() {
     guard let wake = state.activate() else { return }
-    carryOut(wake)
+    leave(wake)
   }
 
   /// Chooses the item that runs when an admitted node arrives at the target.

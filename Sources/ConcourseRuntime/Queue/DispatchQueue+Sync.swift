@@ -228,6 +228,7 @@ extension DispatchQueue {
       }
       waiter.pointee.event.wait {
         if isBoosted { boostBeforeSleep() }
+        BlockedThreads.during(.init(object: selfPointer, waiter: waiter, frames: frame, kind: .turn), $0)
       }
       PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
       // ORDERING: relaxed; the event's acquiring load comes before it.
@@ -244,9 +245,12 @@ extension DispatchQueue {
         thread: CurrentThread.id, exclusive: frame.pointee.exclusive, queue: frame.pointee.queue,
         frame: frame.pointee.parent, level: frame.pointee.level, body: body)
       withUnsafeMutablePointer(to: &waiter) { waiter in
-        endOfHierarchy.submit(
-          NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
-        waiter.pointee.event.wait()
+        let last = endOfHierarchy
+        last.submit(NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
+        waiter.pointee.event.wait {
+          BlockedThreads.during(
+            .init(object: last.selfPointer, waiter: waiter, frames: frame, kind: .service), $0)
+        }
         PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
       }
     }

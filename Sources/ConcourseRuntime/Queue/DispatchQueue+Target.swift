@@ -139,7 +139,7 @@ extension DispatchQueue {
     }
     NodeMagazine.recycle(node)
     setTarget(chosen, isRequested: true)
-    carryOut(state.releaseToTarget(levelOfRest))
+    leave(state.releaseToTarget(levelOfRest))
   }
 
   /// The level for the first entry. Owner only.

@@ -11,6 +11,7 @@
 /// | 56    | special    | not a plain serial queue, so not for the path inlined into clients (constant) |
 /// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
 /// | 58    | narrow     | ordinary items are limited in number: one that ends makes room for another |
+/// | 59    | barred     | the last owner left a barrier at the head of the list to the readers |
 /// | 60–62 | level      | the highest QoS level noted since the last drain began |
 ///
 /// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
@@ -46,6 +47,12 @@ struct QueueState: ~Copyable {
   var snapshotWithTarget: Snapshot {
     // ORDERING: acquiring; pairs with `activate` and `setNested`, publishes the target that was set before.
     Snapshot(bits: word.load(ordering: .acquiring))
+  }
+
+  /// The state now. A transition that comes later sees what the caller did before.
+  var confirmed: Snapshot {
+    // ORDERING: acquiring and releasing; takes a place in the order of the transitions, and pairs with each.
+    Snapshot(bits: word.bitwiseOr(0, ordering: .acquiringAndReleasing).oldValue)
   }
 
   /// Whether no ordinary item of a concurrent queue runs.
@@ -259,8 +266,11 @@ extension QueueState {
   /// - Parameter level: the level for the entry.
   func releaseToReaders(most: UInt64 = 0, _ level: QoSLevel) -> Release {
     update { seen in
-      seen.readers > most && !seen.isPending
-        ? (seen.unowned().noting(level), .released) : (seen.clearing(Snapshot.pending), .lookAgain)
+      guard seen.readers > most && !seen.isPending else {
+        return (seen.clearing(Snapshot.pending), .lookAgain)
+      }
+      let left = seen.unowned().noting(level)
+      return (most == 0 && !seen.isNarrow ? left.setting(Snapshot.barred) : left, .released)
     }
   }
 
@@ -364,6 +374,7 @@ extension QueueState {
     fileprivate static let special = idleConcurrent
     fileprivate static let nested: UInt64 = 1 << 57
     fileprivate static let narrow: UInt64 = 1 << 58
+    fileprivate static let barred: UInt64 = 1 << 59
     fileprivate static let levelShift: UInt64 = 60
     fileprivate static let levelMask: UInt64 = 7 << 60
     /// Far more than fit into memory. Racing additions do not reach the next field.
@@ -381,6 +392,8 @@ extension QueueState {
     var isHeld: Bool { bits & (Self.suspended | Self.inactive) != 0 }
     var isNarrow: Bool { bits & Self.narrow != 0 }
     var isNested: Bool { bits & Self.nested != 0 }
+    /// Whether the first entry of the list is a barrier, and waits until the last reader has ended.
+    var waitsForAllReaders: Bool { bits & Self.barred != 0 && hasReaders && !isEnqueued && !isHeld }
     var level: QoSLevel { QoSLevel(rawValue: UInt8((bits & Self.levelMask) >> Self.levelShift))! }
 
     /// The queue has no owner, no entry is noted, and it is not held. Readers may run.
@@ -394,7 +407,7 @@ extension QueueState {
     fileprivate func setting(_ flag: UInt64) -> Snapshot { Snapshot(bits: bits | flag) }
     fileprivate func clearing(_ flag: UInt64) -> Snapshot { Snapshot(bits: bits & ~flag) }
     /// Whoever takes the queue looks at the list: what was noted is then known.
-    fileprivate func clearingWork() -> Snapshot { clearing(Self.pending | Self.levelMask) }
+    fileprivate func clearingWork() -> Snapshot { clearing(Self.pending | Self.barred | Self.levelMask) }
     fileprivate func noting(_ level: QoSLevel) -> Snapshot { raised(to: level).setting(Self.pending) }
     fileprivate func raised(to level: QoSLevel) -> Snapshot {
       self.level >= level

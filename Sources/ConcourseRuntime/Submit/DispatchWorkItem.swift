@@ -13,6 +13,8 @@ public class DispatchWorkItem {
   private let flagBits: UInt8
   private let state = WorkItemState()
   private let lock = Lock(.workItem)
+  /// The thread that began the last execution; 0 if the engine did not know its id.
+  private let runner = Atomic<UInt32>(0)
   @exclusivity(unchecked) private var followers: Followers?
 
   package var flags: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: UInt(flagBits)) }
@@ -120,6 +122,8 @@ public class DispatchWorkItem {
     if begun.hasBeenWaitedFor {
       Trap.clientBug("a work item was run again after it had been waited for")
     }
+    // ORDERING: relaxed; read only while this thread is registered as blocked, which publishes it.
+    runner.store(CurrentThread.state.pointee.id, ordering: .relaxed)
     if !begun.isCancelled { body.run() }
     if begun.isFirst { complete() }
   }
@@ -162,12 +166,30 @@ public class DispatchWorkItem {
         "a work item that ran \(seen.executions) times was waited for; only one that runs "
           + "once can be")
     }
-    let isInTime = state.sleepUntilComplete(deadline) {
-      if !WorkerThread.isLowered { Runtime.boost { $0.runs(self) } }
-    }
-    guard isInTime else { return .timedOut }
+    guard seen.isComplete || sleepUntilComplete(deadline) else { return .timedOut }
     if !state.endWait() { Trap.clientBug("a work item was waited for twice") }
     return .success
+  }
+
+  private final func sleepUntilComplete(_ deadline: Deadline) -> Bool {
+    func sleep(until deadline: Deadline) -> Bool {
+      state.sleepUntilComplete(deadline) {
+        if !WorkerThread.isLowered { Runtime.boost { $0.runs(self) } }
+      }
+    }
+    guard case .never = deadline else { return sleep(until: deadline) }
+    let item = Unmanaged.passUnretained(self).toOpaque()
+    BlockedThreads.during(.init(object: item, kind: .item), sleep(until:))
+    return true
+  }
+
+  /// The thread that is in the first and only execution of an item; 0 if there is none, or it is not known.
+  static func onlyRunner(_ item: UnsafeRawPointer) -> UInt32 {
+    Unmanaged<DispatchWorkItem>.fromOpaque(item)._withUnsafeGuaranteedRef {
+      let now = $0.state.beginWait()
+      // ORDERING: relaxed; the id counts only if its thread is registered, which publishes what that thread stored.
+      return now.executions == 1 && !now.isComplete ? $0.runner.load(ordering: .relaxed) : 0
+    }
   }
 
   // MARK: Notification

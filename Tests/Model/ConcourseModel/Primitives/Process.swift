@@ -4,6 +4,8 @@ enum Process {
   static var id: UInt32 { 1 }
 
   static var isForkedChild: Bool { false }
+
+  static func watchForks(_ child: @convention(c) () -> Void) {}
 }
 
 /// The machine, in the model.

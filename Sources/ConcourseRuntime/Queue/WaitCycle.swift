@@ -1,0 +1,189 @@
+/// One thread cannot go on before another one does.
+struct WaitEdge {
+  enum Reason {
+    /// The other owns the queue.
+    case owns(DispatchQueue)
+    /// The other has a reader's place on the concurrent queue.
+    case reads(DispatchQueue)
+    /// The other must run what the queue has.
+    case serves(DispatchQueue)
+    /// The other runs the body.
+    case runs
+  }
+
+  let from: BlockedPointer
+  let to: BlockedPointer
+  let reason: Reason
+}
+
+// Everything below is called under the lock of `BlockedThreads` and `Runtime.targetLock`.
+
+extension BlockedThreads {
+  /// The first cycle of waits that can be reached from `start` and has not been reported.
+  func cycle(from start: BlockedPointer) -> [WaitEdge]? {
+    guard reach(start) else { return nil }
+    var path: [WaitEdge] = []
+    var rest = [edges(from: start)]
+    while let last = rest.indices.last {
+      guard let edge = rest[last].popLast() else {
+        rest.removeLast()
+        (path.popLast()?.to ?? start).pointee.isLeft = true
+        continue
+      }
+      if reach(edge.to) {
+        path.append(edge)
+        rest.append(edges(from: edge.to))
+      } else if !edge.to.pointee.isLeft && !edge.to.pointee.isReported {
+        path.append(edge)
+        for edge in path { edge.from.pointee.isLeft = true }
+        return Array(path[path.firstIndex { $0.from == edge.to }!...])
+      }
+    }
+    return nil
+  }
+
+  /// - Returns: whether this search reaches the thread for the first time.
+  private func reach(_ blocked: BlockedPointer) -> Bool {
+    if blocked.pointee.search == searches { return false }
+    blocked.pointee.search = searches
+    blocked.pointee.isLeft = false
+    return true
+  }
+
+  // MARK: Edges
+
+  private func edges(from blocked: BlockedPointer) -> [WaitEdge] {
+    let wait = blocked.pointee.wait
+    var found: [WaitEdge] = []
+    switch wait.kind {
+    case .item, .once:
+      let runner =
+        wait.kind == .item ? DispatchWorkItem.onlyRunner(wait.object) : OnceGate.runner(wait.object)
+      if let other = find(runner) { found = [WaitEdge(from: blocked, to: other, reason: .runs)] }
+    case .service:
+      if let other = server(of: wait.queue) {
+        found = [WaitEdge(from: blocked, to: other, reason: .serves(wait.queue))]
+      }
+    case .turn:
+      let queue = wait.queue
+      let word = queue.state.confirmed
+      if wait.waiter!.pointee.exclusive ? queue.kind == .concurrent : word.waitsForAllReaders {
+        found = readers(of: queue).map { WaitEdge(from: blocked, to: $0, reason: .reads(queue)) }
+      }
+      if let (other, reason) = owner(above: queue, word) {
+        found.append(WaitEdge(from: blocked, to: other, reason: reason))
+      }
+    }
+    // Read last: if the thread has been given what it waits for before the words changed to what was read, the event
+    // says so.
+    return wait.waiter?.pointee.event.isSet == true ? [] : found
+  }
+
+  /// The threads that must go on before `queue`, which has been left to its target or its readers.
+  func threadsAhead(of queue: DispatchQueue) -> [BlockedPointer] {
+    let word = queue.state.confirmed
+    let ahead = word.waitsForAllReaders ? readers(of: queue) : []
+    return owner(above: queue, word).map { ahead + [$0.0] } ?? ahead
+  }
+
+  /// The thread that owns `first`, or the queue in whose list the entry of `first` lies, directly or through queues
+  /// between them.
+  private func owner(above first: DispatchQueue, _ word: QueueState.Snapshot)
+    -> (BlockedPointer, WaitEdge.Reason)?
+  {
+    var (queue, word) = (first, word)
+    while true {
+      if word.isOwned {
+        // A thread that waits for this queue has just been given it, and is about to go on.
+        guard let other = find(word.owner), !other.pointee.wait.isTurn(on: queue) else { return nil }
+        return (other, .owns(queue))
+      }
+      if word.isHeld || !word.isNested { return nil }
+      guard word.isEnqueued else {
+        // With readers the first entry waits for them, or has been admitted. Without, it has not been noted.
+        if !word.hasReaders { metUnnoted = true }
+        return nil
+      }
+      guard let target = queue.targetQueue, target.kind != .global else { return nil }
+      queue = target
+      if queue.kind.isServedByCaller { return server(of: queue).map { ($0, .serves(queue)) } }
+      word = queue.state.confirmed
+    }
+  }
+
+  /// The thread without which a queue that ends a hierarchy runs nothing.
+  private func server(of queue: DispatchQueue) -> BlockedPointer? {
+    queue.kind == .main ? find(Process.id) : nil
+  }
+}
+
+extension BlockedThread.Wait {
+  fileprivate func isTurn(on queue: DispatchQueue) -> Bool {
+    kind == .turn && object == UnsafeRawPointer(queue.selfPointer)
+  }
+}
+
+// MARK: - The report
+
+extension BlockedThreads {
+  /// Counts a cycle that has been found.
+  /// - Returns: the report.
+  func describe(_ cycle: [WaitEdge]) -> String {
+    deadlocks += 1
+    for edge in cycle { edge.from.pointee.isReported = true }
+    // The same cycle reads the same, whichever thread has closed it.
+    let names = cycle.map { $0.from.pointee.wait.description }
+    let first = names.indices.min { names[$0] < names[$1] }!
+    let order = cycle.indices.map { (first + $0) % cycle.count }
+    let threads =
+      cycle.count == 1 ? "a thread waits for itself" : "\(cycle.count) threads wait for one another"
+    return order.reduce("deadlock: \(threads), for \(order.map { names[$0] }.joined(separator: ", for "))") {
+      "\($0)\nConcourse:   \(cycle[$1].from.pointee.description), and waits for \(names[$1]), \(cycle[$1].explanation)"
+    }
+  }
+}
+
+extension BlockedThread {
+  fileprivate var description: String {
+    var labels: [String] = []
+    wait.forEachHeld { queue, _ in
+      if !labels.contains(queue.quotedLabel) { labels.append(queue.quotedLabel) }
+    }
+    return "thread \(thread)\(thread == Process.id ? " (the main thread)" : "") holds "
+      + (labels.isEmpty ? "no queue" : labels.joined(separator: ", "))
+  }
+}
+
+extension BlockedThread.Wait {
+  /// What the thread waits for.
+  fileprivate var description: String {
+    switch kind {
+    case .item: return "a work item"
+    case .once: return "a body that runs once"
+    case .turn:
+      let isBarrier = waiter!.pointee.exclusive && queue.kind == .concurrent
+      return "\(isBarrier ? "a barrier on " : "")queue \(queue.quotedLabel)"
+    case .service:
+      let asked = frames!.pointee.queue.takeUnretainedValue()
+      return asked === queue
+        ? "queue \(queue.quotedLabel)" : "queue \(asked.quotedLabel) on queue \(queue.quotedLabel)"
+    }
+  }
+}
+
+extension DispatchQueue {
+  fileprivate final var quotedLabel: String { "\"\(label)\"" }
+}
+
+extension WaitEdge {
+  /// Why the one thread waits for the other.
+  fileprivate var explanation: String {
+    let other = from == to ? "the same thread" : "thread \(to.pointee.thread)"
+    switch reason {
+    case .owns(let queue): return "while \(other) holds \(queue.quotedLabel)"
+    case .reads(let queue): return "while \(other) runs an item of \(queue.quotedLabel)"
+    case .serves(let queue): return "while \(other), which serves \(queue.quotedLabel), waits"
+    case .runs: return "while \(other) runs it"
+    }
+  }
+}
