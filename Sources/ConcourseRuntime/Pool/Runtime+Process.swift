@@ -39,7 +39,6 @@ extension Runtime {
     if concourse_is_forked() { PoolSize.settleWidth() } else { _ = PoolSize.width }
     _ = PoolSize.cap
     _ = Observation.isActive
-    _ = BlockedThreads.reaction
     _ = SystemScript.isActive
     _ = eventDriver
     _ = NodeMagazine.depot
@@ -93,7 +92,7 @@ package enum ProcessFacts {
   /// Notes a fork that was made without the C library's `fork`, which calls the fork handler. Otherwise no effect.
   /// Matching C function: `dispatch_atfork_child`.
   package static func noteFork() {
-    if Process.id != UInt32(getpid()) { Runtime.shared.blockedThreads.forgetAll() }
-    if isMultithreaded && Process.id != UInt32(getpid()) { Runtime.becomeForkedChild() }
+    Runtime.shared.blockedThreads.noteFork()
+    if isMultithreaded && Process.id != Process.readId() { Runtime.becomeForkedChild() }
   }
 }

@@ -4,7 +4,7 @@ internal import Glibc
 /// Facts of the process that a fork changes.
 package enum Process {
   // ORDERING: relaxed; the words are only rewritten by the fork handler, while the child has one thread.
-  private static let identifier = Atomic<UInt32>(UInt32(getpid()))
+  private static let identifier = Atomic<UInt32>(readId())
   private static let forked = Atomic<Bool>(false)
 
   /// The process id, which is also the main thread's id.
@@ -12,6 +12,9 @@ package enum Process {
     // ORDERING: relaxed; see above.
     identifier.load(ordering: .relaxed)
   }
+
+  /// The process id as the kernel says it, also in a child whose fork was not noted.
+  static func readId() -> UInt32 { UInt32(getpid()) }
 
   /// Whether this process is a forked child that has not called exec: it has no worker threads.
   package static var isForkedChild: Bool {
@@ -31,7 +34,7 @@ package enum Process {
     CurrentThread.state.pointee.id = 0
     CurrentThread.state.pointee.worker = nil
     // ORDERING: relaxed; the child has exactly one thread.
-    identifier.store(UInt32(getpid()), ordering: .relaxed)
+    identifier.store(readId(), ordering: .relaxed)
     forked.store(true, ordering: .relaxed)
   }
 

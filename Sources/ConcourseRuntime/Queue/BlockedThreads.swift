@@ -34,6 +34,8 @@ struct BlockedThread {
 
   /// The concurrent queues on which the thread has a reader's place.
   let places: [UnsafeRawPointer]
+  /// Whether the thread holds a queue for itself alone, or is the main thread, which serves one.
+  let holdsQueues: Bool
 
   // GUARDED BY the lock of `BlockedThreads`.
   /// The search that reached this thread last, and whether it has left it again.
@@ -45,11 +47,11 @@ struct BlockedThread {
     self.since = since
     self.wait = wait
     thread = CurrentThread.id
-    var places: [UnsafeRawPointer] = []
+    var (places, holdsQueues) = ([UnsafeRawPointer](), thread == Process.id)
     wait.forEachHeld { queue, isPlace in
-      if isPlace { places.append(queue.selfPointer) }
+      if isPlace { places.append(queue.selfPointer) } else { holdsQueues = true }
     }
-    self.places = places
+    (self.places, self.holdsQueues) = (places, holdsQueues)
   }
 }
 
@@ -86,7 +88,7 @@ package final class BlockedThreads {
     case trap, report, off
   }
 
-  static let reaction: Reaction = {
+  private let reaction: Reaction = {
     switch Processor.environment("CONCOURSE_DEADLOCK") {
     case nil, "", "trap": return .trap
     case "report": return .report
@@ -102,8 +104,10 @@ package final class BlockedThreads {
 
   /// Taken by threads that have waited long, when they are registered and when they go on.
   private let lock = Lock(.blockedThreads)
-  /// The number of registered threads. Changes under the lock.
-  private let count = Atomic<Int>(0)
+  /// The numbers of registered threads with a reader's place, and of those that hold queues or serve one. Change under
+  /// the lock.
+  private let readers = Atomic<Int>(0)
+  private let holders = Atomic<Int>(0)
 
   // GUARDED BY `lock`.
   /// The registered threads in lists by their ids: first those without a reader's place, then those with one. Made with
@@ -126,11 +130,11 @@ package final class BlockedThreads {
   /// wait closes is reported.
   static func during(_ wait: BlockedThread.Wait, _ sleep: (Deadline) -> Bool) {
     // The threads that a fork left behind do not exist in the child.
-    if Process.isForkedChild || reaction == .off {
+    let all = Runtime.shared.blockedThreads
+    if Process.isForkedChild || all.reaction == .off {
       _ = sleep(.never)
       return
     }
-    let all = Runtime.shared.blockedThreads
     let since = Clock.uptime()
     if all.patience > 0 && sleep(.uptime(since &+ all.patience)) { return }
     _ = watchesForks
@@ -160,16 +164,20 @@ package final class BlockedThreads {
     blocked.pointee.next = first.pointee
     first.pointee?.pointee.previous = blocked
     first.pointee = blocked
-    // ORDERING: relaxed; the search that follows publishes it, see `queueWasLeft`.
-    count.wrappingAdd(1, ordering: .relaxed)
+    // ORDERING: relaxed; the search that follows publishes them, see `searchIfAny`.
+    if !blocked.pointee.places.isEmpty { readers.wrappingAdd(1, ordering: .relaxed) }
+    if blocked.pointee.holdsQueues { holders.wrappingAdd(1, ordering: .relaxed) }
   }
 
   private func remove(_ blocked: BlockedPointer) {
+    // A signal handler may fork while the thread sleeps: the child has forgotten the record.
+    guard find(blocked.pointee.thread) == blocked else { return }
     let (previous, next) = (blocked.pointee.previous, blocked.pointee.next)
     next?.pointee.previous = previous
     if let previous { previous.pointee.next = next } else { list(of: blocked).pointee = next }
     // ORDERING: relaxed; a thread that sees it late makes a futile search.
-    count.wrappingSubtract(1, ordering: .relaxed)
+    if !blocked.pointee.places.isEmpty { readers.wrappingSubtract(1, ordering: .relaxed) }
+    if blocked.pointee.holdsQueues { holders.wrappingSubtract(1, ordering: .relaxed) }
   }
 
   private func list(of blocked: BlockedPointer) -> UnsafeMutablePointer<BlockedPointer?> {
@@ -192,11 +200,10 @@ package final class BlockedThreads {
     return nil
   }
 
-  /// The registered threads that have a reader's place on `queue`. Call under the lock.
-  func readers(of queue: DispatchQueue) -> [BlockedPointer] {
+  /// The registered threads that have a reader's place on the queue at this address. Call under the lock.
+  func readers(of place: UnsafeRawPointer) -> [BlockedPointer] {
     var found: [BlockedPointer] = []
     guard let lists else { return found }
-    let place = UnsafeRawPointer(queue.selfPointer)
     for index in Self.listCount..<2 * Self.listCount {
       var link = lists[index]
       while let blocked = link {
@@ -209,8 +216,17 @@ package final class BlockedThreads {
 
   /// The number of registered threads; for tests.
   var registered: Int {
-    // ORDERING: relaxed; under the lock.
-    lock.withLock { count.load(ordering: .relaxed) }
+    lock.withLock {
+      var count = 0
+      for index in 0..<2 * Self.listCount {
+        var link = lists?[index]
+        while let blocked = link {
+          count += 1
+          link = blocked.pointee.next
+        }
+      }
+      return count
+    }
   }
 
   /// The number of deadlocks found; for tests.
@@ -234,33 +250,59 @@ package final class BlockedThreads {
     }
     // Not under the locks: the output may block.
     for text in reports {
-      if Self.reaction == .trap { Trap.clientBug(text) }
+      if reaction == .trap { Trap.clientBug(text) }
       Trap.warn(text)
     }
     return isSettled
   }
 
-  /// The calling thread, which goes on, has left `queue` to its target or its readers. This may have closed a deadlock of
-  /// threads that sleep. Costs one load if there are none.
-  static func queueWasLeft(_ queue: DispatchQueue) {
+  // The calling thread, which goes on, has left a queue. This may have closed a deadlock of threads that sleep.
+
+  /// The queue was left to its target. The caller keeps it alive.
+  static func queueWasLeftToTarget(_ queue: DispatchQueue) {
     let all = Runtime.shared.blockedThreads
-    // ORDERING: relaxed; a thread that waits for this queue and did not see that it was left has changed the queue's
-    // word (`QueueState.confirmed`) after it was registered and before this thread changed the word.
-    if all.count.load(ordering: .relaxed) > 0 { all.search { all.threadsAhead(of: queue) } }
+    all.searchIfAny(all.holders) { all.threadsAhead(of: queue) }
+  }
+
+  /// The queue at this address was left to its readers, the last of which may have released it meanwhile. At an address
+  /// that is in use again, the search is futile.
+  static func queueWasLeftToReaders(_ queue: UnsafeRawPointer) {
+    let all = Runtime.shared.blockedThreads
+    all.searchIfAny(all.readers) { all.readers(of: queue) }
+  }
+
+  /// Costs one load if there are no such threads.
+  private func searchIfAny(_ threads: borrowing Atomic<Int>, _ starts: () -> [BlockedPointer]) {
+    #if DEBUG
+      // A search needs this lock, so none that comes after it may be held, although searches are rare.
+      LockRank.target.willTake()
+      LockRank.target.willRelease()
+    #endif
+    // ORDERING: relaxed; a thread that waits for the queue and did not see that it was left has changed the queue's
+    // word (`QueueState.confirmed`) after all that it waits for had registered and before this thread changed the word.
+    if threads.load(ordering: .relaxed) > 0 { search(starts) }
   }
 
   // MARK: Forks
 
   /// A child without the runtime's own handler may use the registry; its parent's threads do not exist in it.
-  private static let watchesForks: Void = Process.watchForks { Runtime.shared.blockedThreads.forgetAll() }
+  private static let watchesForks: Void = Process.watchForks { Runtime.shared.blockedThreads.noteFork() }
 
-  func forgetAll() {
+  /// The process whose threads are registered.
+  private let process = Atomic<UInt32>(Process.readId())
+
+  /// Forgets the parent's threads, once in each child.
+  func noteFork() {
+    let child = Process.readId()
+    // ORDERING: relaxed; the child has one thread.
+    guard process.exchange(child, ordering: .relaxed) != child else { return }
     // A search may have held both locks. It changes no targets; a thread that does changes one word under the lock.
     Runtime.shared.targetLock.forgetHolder()
     lock.forgetHolder()
     lists?.update(repeating: nil, count: 2 * Self.listCount)
-    // ORDERING: relaxed; the child has one thread.
-    count.store(0, ordering: .relaxed)
+    // ORDERING: relaxed, both; the child has one thread.
+    readers.store(0, ordering: .relaxed)
+    holders.store(0, ordering: .relaxed)
   }
 }
 
@@ -268,11 +310,14 @@ package final class BlockedThreads {
 extension BlockedThreads: @unchecked Sendable {}
 
 extension DispatchQueue {
-  /// As `carryOut`, after the calling thread has given this queue up although threads may wait for it.
-  final func leave(_ wake: QueueState.Wake) {
-    let isNested = state.snapshot.isNested
-    carryOut(wake)
-    if isNested { BlockedThreads.queueWasLeft(self) }
+  /// Gives this queue up by a transition, although threads may wait for it, and carries out what the transition says.
+  /// After it, an item may release the reference that keeps the queue for the caller.
+  final func leave(_ transition: @autoclosure () -> QueueState.Wake) {
+    guard state.snapshot.isNested else { return carryOut(transition()) }
+    let kept = Unmanaged.passRetained(self)
+    carryOut(transition())
+    BlockedThreads.queueWasLeftToTarget(self)
+    kept.release()
   }
 
   /// A thread has waited long. Looks at the list on its behalf: the entries before it may not have been noted yet, or only

@@ -135,8 +135,9 @@ extension DispatchQueue {
 
   /// Gives the queue up to its readers, unless they have ended or may now be more.
   private final func leaveToReaders(_ most: UInt64, _ level: QoSLevel) -> Bool {
+    let address = selfPointer
     guard case .released = state.releaseToReaders(most: most, level) else { return false }
-    BlockedThreads.queueWasLeft(self)
+    BlockedThreads.queueWasLeftToReaders(address)
     return true
   }
 

@@ -68,7 +68,7 @@ extension BlockedThreads {
       let queue = wait.queue
       let word = queue.state.confirmed
       if wait.waiter!.pointee.exclusive ? queue.kind == .concurrent : word.waitsForAllReaders {
-        found = readers(of: queue).map { WaitEdge(from: blocked, to: $0, reason: .reads(queue)) }
+        found = readers(of: queue.selfPointer).map { WaitEdge(from: blocked, to: $0, reason: .reads(queue)) }
       }
       if let (other, reason) = owner(above: queue, word) {
         found.append(WaitEdge(from: blocked, to: other, reason: reason))
@@ -82,7 +82,7 @@ extension BlockedThreads {
   /// The threads that must go on before `queue`, which has been left to its target or its readers.
   func threadsAhead(of queue: DispatchQueue) -> [BlockedPointer] {
     let word = queue.state.confirmed
-    let ahead = word.waitsForAllReaders ? readers(of: queue) : []
+    let ahead = word.waitsForAllReaders ? readers(of: queue.selfPointer) : []
     return owner(above: queue, word).map { ahead + [$0.0] } ?? ahead
   }
 

@@ -3,6 +3,8 @@ enum Process {
   /// The process id, which is also the id of the scenario's body.
   static var id: UInt32 { 1 }
 
+  static func readId() -> UInt32 { id }
+
   static var isForkedChild: Bool { false }
 
   static func watchForks(_ child: @convention(c) () -> Void) {}
