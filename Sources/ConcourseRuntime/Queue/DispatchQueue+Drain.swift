@@ -84,14 +84,23 @@ extension DispatchQueue {
     }
   }
 
-  /// Gives the worker up if other queues wait for one, or if the next entries are for another band's workers. Leaves
-  /// the entries for later.
+  /// Gives the worker up if other queues wait for one, if the next entries are for another band's workers, or if a
+  /// queue above has been suspended meanwhile, whose resume brings this one back. Leaves the entries for later.
   @inline(never)
   private final func yieldWorker(leaving first: NodePointer) -> Bool {
-    guard WorkerThread.shouldYield || goesBack(from: first) else { return false }
+    guard WorkerThread.shouldYield || goesBack(from: first) || isBelowHeldQueue else { return false }
     list.leave(at: first)
     giveUpWorker(entryLevel(first))
     return true
+  }
+
+  private final var isBelowHeldQueue: Bool {
+    var link = targetQueue
+    while let queue = link {
+      if queue.state.snapshot.isHeld { return true }
+      link = queue.targetQueue
+    }
+    return false
   }
 
   /// Gives up the queue and puts its entry behind everything that waits now.

@@ -32,6 +32,33 @@ extension Engine {
       #expect(overlaps.value == 0)
     }
 
+    @Test(
+      "S35 suspending a target stops a queue below that always has a next item", arguments: [true, false])
+    func endlessQueueBelow(serial: Bool) {
+      let target = DispatchQueue(label: "target", attributes: serial ? [] : .concurrent)
+      let queue = DispatchQueue(label: "below", target: target)
+      let (ran, limit) = (Tally(), 10_000)
+      let (suspended, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      @Sendable func step() {
+        queue.async {
+          let number = ran.add()
+          if number == 10 {
+            target.suspend()
+            suspended.signal()
+          }
+          if number < limit { step() } else { done.signal() }
+        }
+      }
+      step()
+      #expect(comes(suspended))
+      // No other queue may have work: a drain yields to it.
+      let stops = done.wait(timeout: .now() + .milliseconds(200)) == .timedOut
+      #expect(stops && ran.value < 1000)
+      target.resume()
+      #expect(!stops || comes(done))
+      #expect(ran.value == limit)
+    }
+
     @Test("S27 nothing starts between the last item before a suspension and the resume")
     func nothingStarts() {
       let queue = DispatchQueue(label: "held", attributes: .concurrent)
