@@ -84,6 +84,15 @@ let package = Package(
       name: "ConformanceOnConcourse", dependencies: ["ConcourseEvents", "ConcourseFoundation"],
       path: "Tests/ConformanceOnConcourse", swiftSettings: [.define("CONCOURSE")]),
     .testTarget(name: "ConformanceOnIncumbent", path: "Tests/ConformanceOnIncumbent"),
+
+    // Random programs, judged by a reference model of the contract: one folder, two runtimes, as above.
+    .executableTarget(
+      name: "programs-on-concourse", dependencies: ["ConcourseEvents", "ConcourseRuntime"],
+      path: "Tests/ProgramsOnConcourse", exclude: ["Programs/README.md"],
+      swiftSettings: [.define("CONCOURSE")]),
+    .executableTarget(
+      name: "programs-on-incumbent", path: "Tests/ProgramsOnIncumbent", exclude: ["Programs/README.md"]),
+    .testTarget(name: "ProgramsTests", dependencies: ["programs-on-concourse"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -72,8 +72,9 @@ record_tests() {
   if [ "$run_failed" -ne 0 ]; then cat "$logs/told" >>"$logs/differences"; fi
 }
 
-# run_apart COMMAND...: like run_tests, with one process for the engine's tests and one for each conformance suite. The
-# engine's tests make system calls fail in the whole process, and two runtimes in one process conflict over signals.
+# run_apart COMMAND...: like run_tests, with one process for the engine's tests, one for each conformance suite, and one
+# for random programs. The engine's tests make system calls fail in the whole process, and two runtimes in one process
+# conflict over signals.
 # A command that selects tests runs as it is, without those on the toolchain's Dispatch unless it names them.
 run_apart() {
   case " $* " in
@@ -86,8 +87,9 @@ run_apart() {
       return
       ;;
   esac
-  run_tests "$@" --skip ConformanceOn
+  run_tests "$@" --skip ConformanceOn --skip ProgramsTests
   run_tests "$@" --skip-build --filter ConformanceOnConcourse
+  run_tests "$@" --skip-build --filter ProgramsTests
   # The toolchain's Dispatch is not tested under a sanitizer.
   [ -n "${CONCOURSE_SANITIZER:-}" ] || record_tests "$@" --skip-build --filter ConformanceOnIncumbent
 }
