@@ -29,6 +29,17 @@ import Testing
     Glibc.send(ends.client, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
   }
 
+  /// Receives until the text has come. False if the connection ends first.
+  private func receive(_ text: String) -> Bool {
+    var (received, buffer) = ("", [UInt8](repeating: 0, count: 4_096))
+    while !received.contains(text) {
+      let count = recv(ends.client, &buffer, buffer.count, 0)
+      guard count > 0 else { return false }
+      received += String(decoding: buffer[..<count], as: UTF8.self)
+    }
+    return true
+  }
+
   /// The request can be read, but nothing can be sent: the connection ends, and must not become a stream after that.
   /// Its descriptor is about to be closed, and events would reach the client that gets the same number.
   @Test func aClientThatIsGoneGetsNoStream() throws {
@@ -43,6 +54,32 @@ import Testing
     }
     #expect(closed.comes())
     #expect(begun.all.isEmpty)
+  }
+
+  /// Pages that stay open would otherwise take all connections.
+  @Test func theOldestStreamEndsWhenThereAreTooMany() throws {
+    let events = EventStreams()
+    let plan: @Sendable (RequestHead) -> Plan = { _ in
+      .stream { stream in
+        events.add(stream, lastNotice: nil) { [] }
+        return { events.remove(stream) }
+      }
+    }
+    let later = try (0..<Limits.streams).map { _ in try ConnectionTests() }
+    for test in [self] + later {
+      try #require(test.send(Client.head("GET", "/events", port: 1)))
+      test.start(plan)
+      // The stream has been added.
+      try #require(test.receive("event: photos"))
+    }
+    #expect(closed.comes())
+    events.send("prompt", true)
+    for test in later {
+      #expect(test.receive("event: prompt"))
+      close(test.ends.client)
+      #expect(test.closed.comes())
+    }
+    close(ends.client)
   }
 
   /// Requests that were read and not answered would fill the memory.

@@ -72,6 +72,10 @@ final class MischiefServer: Sendable {
     case "/endless":
       send(client, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
       while send(client, String(repeating: "x", count: 1 << 16)) {}
+    case "/flood":
+      send(client, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+      let much = [UInt8](repeating: 0, count: 1 << 20)
+      while send(client, much) {}
     case "/trickle":
       send(client, head("200 OK", length: 1 << 20))
       while send(client, "x") { usleep(20_000) }

@@ -180,6 +180,18 @@ struct ProgramTests {
     #expect(!page.all.contains { $0.data.contains("\"stage\":\"failed\"") })
   }
 
+  @Test func aServerThatSendsWithoutEndDoesNotFillTheMemory() throws {
+    let page = try ListeningPage(app, name: "flood")
+    let server = try MischiefServer()
+    defer { server.stop() }
+    let before = app.peakBytes
+    _ = try app.begin("/downloads", ["urls": ["\(server.address)/flood"]])
+    #expect(try page.notice().failures.map(\.reason) == [Limits.fileTooLarge])
+    // The file's limit, twice while the array grows, and what Foundation buffers.
+    #expect(app.peakBytes - before < 160 << 20)
+    print("peak while a server sent without end: \(before >> 20) to \(app.peakBytes >> 20) MiB")
+  }
+
   /// Pages listen, uploads are in flight and photos are being developed when the signal comes.
   @Test(arguments: [SIGTERM, SIGINT, SIGHUP])
   func aSignalEndsItAndRemovesItsFiles(signal: Int32) throws {

@@ -38,6 +38,7 @@ import Testing
     ("GET / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 400),
     ("GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
+    ("POST / HTTP/1.1\r\n\r\n", 411),
     ("GET /" + String(repeating: "x", count: 20_000) + " HTTP/1.1\r\n\r\n", 431),
     (String(repeating: "x", count: 20_000), 431),
   ])

@@ -33,6 +33,14 @@ final class RunningApp: @unchecked Sendable {  // SAFETY: `run` is used by the t
     return (pages?.dropFirst().first.flatMap { Int($0) } ?? .max / Int(getpagesize())) * Int(getpagesize())
   }
 
+  /// The most memory that was ever resident, in bytes.
+  var peakBytes: Int {
+    let status = (try? String(contentsOfFile: "/proc/\(run.process)/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? .max >> 10)
+      << 10
+  }
+
   struct Statistics: Decodable {
     let items: Int
     let longest: UInt64

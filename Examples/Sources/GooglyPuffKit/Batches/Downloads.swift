@@ -3,11 +3,12 @@ import Foundation
 import FoundationNetworking
 
 import class Concourse.DispatchQueue
+import class Concourse.DispatchSemaphore
 
 /// Downloads photos with URLSession. Foundation's internal queues and the delegate's queue run on Concourse.
 ///
-/// Foundation buffers what the delegate has not taken yet, and goes on for a while after `cancel()`: a server that sends
-/// gigabytes a second, or a small file that unpacks to gigabytes, takes memory until then.
+/// What the delegate has not taken yet is bounded, by `BoundedQueue`. Calls into the session wait for Foundation's own
+/// queue, which may wait for the delegate. So they are made on the queue `control`, never on the delegate's.
 // SAFETY: `downloads` is OWNED BY `queue`, a serial queue, on which the delegate is called.
 package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   private struct Download {
@@ -20,6 +21,7 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
   }
 
   private let queue = DispatchQueue(label: "googlypuff.downloads", qos: .utility)
+  private let control = DispatchQueue(label: "googlypuff.downloads.control", qos: .utility)
   private let manager: PhotoManager
   private let darkroom: Darkroom
   private let turnstile: Turnstile
@@ -42,9 +44,7 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     configuration.timeoutIntervalForRequest = Double(patience)
     configuration.urlCache = nil
     configuration.httpShouldSetCookies = false
-    let delegates = OperationQueue()
-    delegates.underlyingQueue = queue.bridged
-    session = URLSession(configuration: configuration, delegate: self, delegateQueue: delegates)
+    session = URLSession(configuration: configuration, delegate: self, delegateQueue: BoundedQueue(queue))
   }
 
   package func fetch(_ address: String, as id: Int) {
@@ -53,14 +53,14 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
       return manager.fail(id, "not an address of the web (http:// or https://)")
     }
     turnstile.enter { [self] turn in
-      queue.async { [self] in
+      control.async { [self] in
         let task = session.dataTask(with: url)
-        downloads[task.taskIdentifier] = Download(id: id, turn: turn)
-        manager.work(on: id) { task.cancel() }
+        queue.sync { downloads[task.taskIdentifier] = Download(id: id, turn: turn) }
+        manager.work(on: id) { [self] in cancel(task) }
         task.resume()
         queue.asyncAfter(deadline: .now() + .seconds(longest)) { [self] in
           object(to: task, "the server took too long")
-          task.cancel()
+          cancel(task)
         }
       }
     }
@@ -79,9 +79,18 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     return parts.url
   }
 
+  private func cancel(_ task: URLSessionTask) { control.async { task.cancel() } }
+
   /// Records why a download is cancelled. The first reason is kept.
   private func object(to task: URLSessionTask, _ reason: String) {
     if downloads[task.taskIdentifier]?.objection == nil { downloads[task.taskIdentifier]?.objection = reason }
+  }
+
+  /// Calls one of Foundation's completion handlers.
+  private func answer<Value: Sendable>(_ handler: @escaping (Value) -> Void, _ value: Value) {
+    // SAFETY: Foundation's handlers may be called on any thread, once.
+    nonisolated(unsafe) let handler = handler
+    control.async { handler(value) }
   }
 
   // MARK: The delegate, on the queue
@@ -96,8 +105,8 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     if downloads[task.taskIdentifier]?.redirections ?? 0 > 10 {
       object(to: task, "too many redirects")
     }
-    let objection = downloads[task.taskIdentifier]?.objection
-    completionHandler(objection == nil ? target.map { URLRequest(url: $0) } : nil)
+    let next = downloads[task.taskIdentifier]?.objection == nil ? target.map { URLRequest(url: $0) } : nil
+    answer(completionHandler, next)
   }
 
   package func urlSession(
@@ -113,9 +122,9 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
       object(to: dataTask, Limits.fileTooLarge)
     }
     let isFine = downloads[dataTask.taskIdentifier]?.objection == nil
-    completionHandler(isFine ? .allow : .cancel)
+    answer(completionHandler, isFine ? .allow : .cancel)
     // After a 401, Foundation would wait for a password in spite of `.cancel`.
-    if !isFine { dataTask.cancel() }
+    if !isFine { cancel(dataTask) }
   }
 
   package func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -124,7 +133,8 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     guard downloads[task]?.objection == nil, let count = downloads[task]?.bytes.count else { return }
     guard count + data.count <= Limits.fileBytes else {
       object(to: dataTask, Limits.fileTooLarge)
-      return dataTask.cancel()
+      downloads[task]?.bytes = []
+      return cancel(dataTask)
     }
     downloads[task]?.bytes.append(contentsOf: data)
   }
@@ -150,6 +160,25 @@ package final class Downloads: NSObject, URLSessionDataDelegate, @unchecked Send
     case .badURL, .unsupportedURL: "the address cannot be used"
     case .cancelled: "the download was cancelled"
     default: error.localizedDescription
+    }
+  }
+}
+
+/// The delegate's queue. Adding a call waits while many are pending: a server that is faster than the delegate, or a
+/// small file that unpacks to gigabytes, would otherwise fill the memory with data for it.
+// SAFETY: what it adds to its superclass is constant.
+private final class BoundedQueue: OperationQueue, @unchecked Sendable {
+  private let queue: DispatchQueue
+  /// Each call has up to 16 KiB of data.
+  private let places = DispatchSemaphore(value: 64)
+
+  init(_ queue: DispatchQueue) { self.queue = queue }
+
+  override func addOperation(_ block: @escaping @Sendable () -> Void) {
+    places.wait()
+    queue.async { [places] in
+      block()
+      places.signal()
     }
   }
 }

@@ -77,6 +77,11 @@ final class Connection: @unchecked Sendable {
     }
   }
 
+  /// Ends the connection if it is a stream.
+  func endStream() {
+    queue.async { if case .streaming = self.state { self.end() } }
+  }
+
   // MARK: Input, on the queue
 
   private func receive() {
@@ -281,4 +286,6 @@ package struct EventStream: Sendable {
   var id: ObjectIdentifier { ObjectIdentifier(connection) }
 
   func push(_ event: [UInt8]) { connection.push(event) }
+
+  func end() { connection.endStream() }
 }

@@ -10,6 +10,8 @@ package enum Limits {
   /// How many uploads, and how many downloads, are received or developed at a time. Others wait unread.
   static let filesAtOnce = 4
   static let connections = 256
+  /// How many of them may be event streams, which stay open for as long as a page does.
+  static let streams = connections / 2
   /// How many bytes of events may be pending for a page.
   static let unreadEvents = 4 << 20
   /// How fast a client must send and receive, in bytes per second.

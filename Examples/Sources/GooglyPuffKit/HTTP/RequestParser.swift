@@ -81,6 +81,9 @@ package struct RequestParser {
       guard length.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }), Int(length) != nil else {
         throw malformed
       }
+    } else if words[0] == "POST" {
+      // A body would be taken for the next request.
+      throw Refusal(411, "a POST needs a Content-Length")
     }
     if words[2] == "HTTP/1.0" { head.headers["connection"] = "close" }
 

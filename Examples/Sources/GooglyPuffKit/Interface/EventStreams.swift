@@ -5,7 +5,8 @@ import Concourse
 // SAFETY: the mutable state is OWNED BY `queue`, a serial queue.
 final class EventStreams: @unchecked Sendable {
   private let queue = DispatchQueue(label: "googlypuff.events")
-  private var streams: [ObjectIdentifier: EventStream] = [:]
+  /// The oldest first.
+  private var streams: [EventStream] = []
   /// The latest notices. Their numbers end with `count`.
   private var notices: [Gallery.Notice] = []
   private var count = 0
@@ -13,7 +14,9 @@ final class EventStreams: @unchecked Sendable {
   /// Adds a stream, which first gets the notices after `lastNotice`, then the photos.
   func add(_ stream: EventStream, lastNotice: Int?, photos: @escaping @Sendable () -> [Photo]) {
     queue.async { [self] in
-      streams[stream.id] = stream
+      // Without a connection left, no page could load. The page whose stream ends reconnects.
+      if streams.count == Limits.streams { streams.removeFirst().end() }
+      streams.append(stream)
       // The number comes from outside: subtracting a negative one could overflow.
       let missed = min(max(0, count - max(0, lastNotice ?? count)), notices.count)
       for (index, notice) in notices.suffix(missed).enumerated() {
@@ -23,7 +26,7 @@ final class EventStreams: @unchecked Sendable {
     }
   }
 
-  func remove(_ stream: EventStream) { queue.async { self.streams[stream.id] = nil } }
+  func remove(_ stream: EventStream) { queue.async { self.streams.removeAll { $0.id == stream.id } } }
 
   func send(_ name: String, _ value: some Encodable & Sendable) {
     queue.async { self.broadcast(name, value) }
@@ -41,7 +44,7 @@ final class EventStreams: @unchecked Sendable {
 
   private func broadcast(_ name: String, _ value: some Encodable) {
     let bytes = encode(name, value, number: count)
-    for stream in streams.values { stream.push(bytes) }
+    for stream in streams { stream.push(bytes) }
   }
 
   /// The browser returns the `id` of the last event, here the number of the last notice, when it reconnects.
