@@ -29,7 +29,7 @@ extension DispatchWorkItemFlags {
 /// The block's work item; a plain block traps.
 private func item(_ block: Reference?, _ function: StaticString) -> DispatchWorkItem {
   guard let item = Block(block, function).item else {
-    ClientBug.trap("\(function): the block was not made by dispatch_block_create")
+    ClientBug.trap(712, "\(function): the block was not made by dispatch_block_create")
   }
   return item.takeUnretainedValue()
 }
@@ -94,7 +94,7 @@ private struct ThreadPriority {
 package func dispatch_block_perform(_ flags: UInt, _ block: UnsafeMutableRawPointer?) {
   let block = Block(block, "dispatch_block_perform")
   guard DispatchWorkItemFlags(exactly: flags) != nil else {
-    ClientBug.trap("dispatch_block_perform with unknown flag bits 0x\(String(flags, radix: 16))")
+    ClientBug.trap(713, "dispatch_block_perform with unknown flag bits 0x\(String(flags, radix: 16))")
   }
   block.invoke(block.reference)
 }

@@ -33,7 +33,7 @@ private enum BufferPolicy {
 /// The size as an `Int`; a larger one traps.
 private func checkedSize(_ size: UInt, _ function: StaticString) -> Int {
   guard let count = Int(exactly: size) else {
-    ClientBug.trap("\(function): the size is \(size), which is larger than the address space")
+    ClientBug.trap(709, "\(function): the size is \(size), which is larger than the address space")
   }
   return count
 }
@@ -43,7 +43,7 @@ private func create(
 ) -> Reference? {
   let count = checkedSize(size, function)
   if buffer == nil && count > 0 {
-    ClientBug.trap("\(function): the buffer is NULL, but the size is \(count)")
+    ClientBug.trap(710, "\(function): the buffer is NULL, but the size is \(count)")
   }
   // SAFETY: the client states the size of its buffer.
   let bytes = UnsafeRawBufferPointer(start: buffer, count: count)

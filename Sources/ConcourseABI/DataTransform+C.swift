@@ -20,6 +20,7 @@ private func format(_ reference: Reference?, _ argument: StaticString) -> DataFo
   case concourse_dispatch_data_format_type_utf_any(): return .utfAny
   default:
     ClientBug.trap(
+      722,
       "dispatch_data_create_with_transform: the \(argument) is not one of the DISPATCH_DATA_FORMAT_TYPE_ constants"
     )
   }

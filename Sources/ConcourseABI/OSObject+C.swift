@@ -21,7 +21,7 @@ package func _os_object_alloc_realized(_ type: UnsafeRawPointer?, _ size: Int) -
 @c(_os_object_dealloc)
 package func _os_object_dealloc(_ object: UnsafeMutableRawPointer?) {
   guard let object = RawObject(object, "_os_object_dealloc") else {
-    ClientBug.trap("_os_object_dealloc: the object was not made by _os_object_alloc; release it instead")
+    ClientBug.trap(708, "_os_object_dealloc: the object was not made by _os_object_alloc; release it instead")
   }
   object.free()
 }

@@ -43,6 +43,7 @@ package func dispatch_queue_create_with_accounting_override_voucher(
   _ label: UnsafePointer<CChar>?, _ attribute: UnsafeMutableRawPointer?, _ voucher: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   ClientBug.trap(
+    723,
     "dispatch_queue_create_with_accounting_override_voucher: there are no vouchers on Linux; use "
       + "dispatch_queue_create")
 }

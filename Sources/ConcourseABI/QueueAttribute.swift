@@ -69,7 +69,7 @@ struct QueueAttribute {
   /// The attribute that a caller passes; an address that is not an entry of the table traps.
   static func checked(_ reference: Reference?, _ function: StaticString) -> QueueAttribute {
     guard let attribute = QueueAttribute(reference) else {
-      ClientBug.trap("\(function): the attribute was not made by a dispatch_queue_attr_make function")
+      ClientBug.trap(718, "\(function): the attribute was not made by a dispatch_queue_attr_make function")
     }
     return attribute
   }

@@ -15,6 +15,7 @@ package enum QueueBridge {
     let made = make()
     guard crossing.pointee.adopted == nil else {
       ClientBug.trap(
+        724,
         "a queue cannot be bridged: the toolchain's DispatchQueue was made without calling this library")
     }
     return made
@@ -28,7 +29,8 @@ package enum QueueBridge {
     crossing.pointee.captures = 0
     defer { crossing.pointee.captured = nil }
     guard let captured = crossing.pointee.captured else {
-      ClientBug.trap("a queue cannot be bridged: the toolchain's DispatchQueue is not one of this library's")
+      ClientBug.trap(
+        725, "a queue cannot be bridged: the toolchain's DispatchQueue is not one of this library's")
     }
     return Object.queue(captured, "bridging").takeUnretainedValue()
   }

@@ -67,7 +67,9 @@ struct RawObject {
     // ORDERING: acquiring and releasing; pairs with itself. The thread that releases the last reference sees everything
     // that other threads did before they released theirs.
     let left = number.pointee.wrappingSubtract(count, ordering: .acquiringAndReleasing).newValue
-    if left < -1 { ClientBug.trap("\(function): the object was released more often than it was retained") }
+    if left < -1 {
+      ClientBug.trap(706, "\(function): the object was released more often than it was retained")
+    }
     return left == -1 ? .gone : .stays
   }
 
@@ -79,7 +81,7 @@ struct RawObject {
     if number.pointee.load(ordering: .relaxed) == Self.uncounted { return .stays }
     let before = number.pointee.wrappingAdd(count, ordering: .relaxed).oldValue
     if before < (orResurrect ? -1 : 0) {
-      ClientBug.trap("\(function): the object was retained after its last reference had been released")
+      ClientBug.trap(707, "\(function): the object was retained after its last reference had been released")
     }
     return before < 0 ? .gone : .stays
   }

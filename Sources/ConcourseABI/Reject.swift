@@ -4,12 +4,12 @@ internal import ConcourseEvents
 enum Reject {
   @inline(never)
   static func null(_ function: StaticString, _ argument: StaticString) -> Never {
-    ClientBug.trap("\(function): the \(argument) is NULL")
+    ClientBug.trap(701, "\(function): the \(argument) is NULL")
   }
 
   @inline(never)
   static func kind(_ function: StaticString, _ kind: ObjectKind, _ wanted: StaticString) -> Never {
-    ClientBug.trap("\(function): the argument is \(kind.inWords), not \(wanted)")
+    ClientBug.trap(702, "\(function): the argument is \(kind.inWords), not \(wanted)")
   }
 }
 

@@ -9,6 +9,7 @@ private func runLoopQueue(_ reference: Reference?, _ function: StaticString) -> 
   let queue = Object.queue(reference, function).takeUnretainedValue()
   guard let runLoopQueue = queue.asRunLoopQueue else {
     ClientBug.trap(
+      714,
       "\(function): queue \"\(queue.label)\" was not made by _dispatch_runloop_root_queue_create_4CF")
   }
   return runLoopQueue

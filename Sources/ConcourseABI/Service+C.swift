@@ -8,10 +8,11 @@ internal import ConcourseEvents
 /// The QoS that a caller passes; invalid numbers trap.
 func qos(_ number: UInt32, _ relativePriority: Int32, _ function: StaticString) -> DispatchQoS {
   guard let qosClass = QoSNumber.qosClass(number) else {
-    ClientBug.trap("\(function): 0x\(String(number, radix: 16)) is not a quality-of-service class")
+    ClientBug.trap(715, "\(function): 0x\(String(number, radix: 16)) is not a quality-of-service class")
   }
   guard (-15...0).contains(relativePriority) else {
-    ClientBug.trap("\(function): the relative priority is \(relativePriority), which is not within -15...0")
+    ClientBug.trap(
+      716, "\(function): the relative priority is \(relativePriority), which is not within -15...0")
   }
   return DispatchQoS(qosClass: qosClass, relativePriority: Int(relativePriority))
 }

@@ -29,7 +29,7 @@ package func dispatch_source_create(
   _ type: UnsafeMutableRawPointer?, _ handle: UInt, _ mask: UInt, _ queue: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   guard let type = sourceType(type) else {
-    ClientBug.trap("dispatch_source_create: the type is not one of the DISPATCH_SOURCE_TYPE_ constants")
+    ClientBug.trap(717, "dispatch_source_create: the type is not one of the DISPATCH_SOURCE_TYPE_ constants")
   }
   func make(_ queue: DispatchQueue?) -> Reference? {
     DispatchSource.make(type, handle: handle, mask: mask, queue: queue)?.firstReference

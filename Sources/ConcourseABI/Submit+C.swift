@@ -182,7 +182,7 @@ package func dispatch_after_f(
 /// The iteration count as an `Int`; a larger one traps.
 private func iterations(_ count: UInt, _ function: StaticString) -> Int {
   guard let count = Int(exactly: count) else {
-    ClientBug.trap("\(function): \(count) iterations; the maximum is \(Int.max)")
+    ClientBug.trap(711, "\(function): \(count) iterations; the maximum is \(Int.max)")
   }
   return count
 }

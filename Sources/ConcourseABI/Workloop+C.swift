@@ -8,7 +8,7 @@ internal import ConcourseEvents
 private func workloop(_ reference: Reference?, _ function: StaticString) -> DispatchWorkloop {
   let queue = Object.queue(reference, function).takeUnretainedValue()
   guard queue.kind == .workloop else {
-    ClientBug.trap("\(function): the argument is queue \"\(queue.label)\", which is not a workloop")
+    ClientBug.trap(719, "\(function): the argument is queue \"\(queue.label)\", which is not a workloop")
   }
   // SAFETY: every object of this kind is an instance of this class.
   return unsafeDowncast(queue, to: DispatchWorkloop.self)
@@ -31,7 +31,7 @@ package func dispatch_workloop_set_autorelease_frequency(
 ) {
   let name: StaticString = "dispatch_workloop_set_autorelease_frequency"
   workloop(loop, name).requireInactive(name)
-  guard frequency <= 2 else { ClientBug.trap("\(name): \(frequency) is not an autorelease frequency") }
+  guard frequency <= 2 else { ClientBug.trap(720, "\(name): \(frequency) is not an autorelease frequency") }
 }
 
 @c(dispatch_workloop_set_qos_class)
@@ -58,7 +58,7 @@ package func dispatch_workloop_set_cpupercent(
   let name: StaticString = "dispatch_workloop_set_cpupercent"
   workloop(loop, name).requireInactive(name)
   guard percent <= 100 else {
-    ClientBug.trap("\(name): the limit is \(percent) per cent, which is more than 100")
+    ClientBug.trap(721, "\(name): the limit is \(percent) per cent, which is more than 100")
   }
 }
 

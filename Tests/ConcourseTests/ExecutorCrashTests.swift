@@ -48,6 +48,7 @@ extension Optional where Wrapped == ExitTest.Result {
     #expect(spoken.split(separator: "\n").count == 1, "\(spoken)", sourceLocation: sourceLocation)
     #expect(spoken.hasPrefix("Concourse: BUG IN CLIENT OF DISPATCH: "), sourceLocation: sourceLocation)
     #expect(spoken.contains(text), "\(spoken)", sourceLocation: sourceLocation)
+    #expect(spoken.contains(#/ \[C108\]\n$/#), "\(spoken)", sourceLocation: sourceLocation)
   }
 }
 

@@ -78,6 +78,7 @@ extension DispatchData.Deallocator {
     let address = UInt(bitPattern: bytes.baseAddress)
     if address % UInt(getpagesize()) != 0 {
       Trap.clientBug(
+        608,
         "\(call): the buffer at 0x\(String(address, radix: 16)) does not begin with a page, so mmap did "
           + "not return it")
     }

@@ -205,6 +205,7 @@ extension DataObject {
   private static func checkLength(_ first: DataObject, adding count: Int) {
     if first.count.addingReportingOverflow(count).overflow {
       Trap.clientBug(
+        602,
         "appending \(count) bytes to a DispatchData of \(first.count): the length exceeds Int.max")
     }
   }

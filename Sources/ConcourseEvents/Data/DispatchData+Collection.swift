@@ -8,7 +8,7 @@ extension DispatchData {
   /// The byte at a position. O(log n). Traps when the position is outside the data.
   public subscript(index: DispatchData.Index) -> UInt8 {
     if index < 0 || index >= count {
-      Trap.clientBug("DispatchData[\(index)]: the data has the positions 0..<\(count)")
+      Trap.clientBug(606, "DispatchData[\(index)]: the data has the positions 0..<\(count)")
     }
     // SAFETY: the position is within the region found for it.
     if let start = object.start { return start.load(fromByteOffset: index, as: UInt8.self) }
@@ -20,7 +20,7 @@ extension DispatchData {
   /// data with positions of its own.
   public subscript(bounds: Range<Int>) -> Slice<DispatchData> {
     if bounds.lowerBound < 0 || bounds.upperBound > count {
-      Trap.clientBug("DispatchData[\(bounds)]: the data has the range 0..<\(count)")
+      Trap.clientBug(607, "DispatchData[\(bounds)]: the data has the range 0..<\(count)")
     }
     return Slice(base: self, bounds: bounds)
   }

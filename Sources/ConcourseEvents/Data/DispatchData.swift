@@ -148,7 +148,9 @@ extension DispatchData {
   /// Appends a copy of `count` bytes.
   @available(swift, deprecated: 4, message: "use append(_: UnsafeRawBufferPointer) instead")
   public mutating func append(_ bytes: UnsafePointer<UInt8>, count: Int) {
-    if count < 0 { Trap.clientBug("DispatchData.append(_:count: \(count)): the count must not be negative") }
+    if count < 0 {
+      Trap.clientBug(601, "DispatchData.append(_:count: \(count)): the count must not be negative")
+    }
     append(UnsafeRawBufferPointer(start: bytes, count: count))
   }
 
@@ -226,7 +228,7 @@ extension DispatchData {
   ) -> Int {
     let range = range ?? 0..<count
     if range.lowerBound < 0 || range.upperBound > count {
-      Trap.clientBug("DispatchData.copyBytes(to:from: \(range)): the data has the range 0..<\(count)")
+      Trap.clientBug(603, "DispatchData.copyBytes(to:from: \(range)): the data has the range 0..<\(count)")
     }
     let target = UnsafeMutableRawBufferPointer(buffer)
     let fitting = Swift.min(range.count, target.count)
@@ -237,7 +239,7 @@ extension DispatchData {
 
   private func checked(_ count: Int) -> Int {
     if count < 0 {
-      Trap.clientBug("DispatchData.copyBytes(to:count: \(count)): the count must not be negative")
+      Trap.clientBug(604, "DispatchData.copyBytes(to:count: \(count)): the count must not be negative")
     }
     return count
   }
@@ -245,6 +247,7 @@ extension DispatchData {
   private func copy(_ range: Range<Int>, to target: UnsafeMutableRawBufferPointer) {
     if range.count > target.count {
       Trap.clientBug(
+        605,
         "DispatchData.copyBytes: \(range.count) bytes asked for, into a buffer of \(target.count)")
     }
     guard let base = target.baseAddress else { return }

@@ -81,6 +81,7 @@ struct Poller {
       case EAGAIN, ENOMEM: return 0
       case EBADF, EINVAL:
         Trap.clientBug(
+          411,
           "the program closed descriptor \(epoll), on which the runtime waits for events (epoll_wait failed with errno "
             + "\(-count)); a program may close only descriptors that it has opened")
       case let failure: Trap.runtimeBug("epoll_wait failed with errno \(failure)")

@@ -45,6 +45,7 @@ struct OpenFile {
     if isOwn {
       if System.close(descriptor) == -Int(EBADF) {
         Trap.clientBug(
+          609,
           "descriptor \(descriptor) of a DispatchIO channel made from a path was closed by others")
       }
     } else if wasBlocking {

@@ -143,7 +143,7 @@ extension DispatchSource {
   /// Matching C function: `dispatch_source_set_timer`.
   package final func program(start: Deadline, interval: UInt64, leeway: UInt64, _ function: StaticString) {
     guard core.kind == .timer else {
-      Trap.clientBug("\(function) on \(core.description), which is not a timer")
+      Trap.clientBug(505, "\(function) on \(core.description), which is not a timer")
     }
     // SAFETY: every timer source has a `TimerBackend`. The backend ignores the call after `cancel`.
     unsafeDowncast(core.backend, to: TimerBackend.self).program(
@@ -159,7 +159,7 @@ extension DispatchSource {
     case .userDataAdd, .userDataOr, .userDataReplace:
       core.raise(value)
     case .timer, .signal, .read, .write, .process, .fileSystemObject, .memoryPressure:
-      Trap.clientBug("dispatch_source_merge_data on \(core.description), which takes no data")
+      Trap.clientBug(515, "dispatch_source_merge_data on \(core.description), which takes no data")
     }
   }
 }
@@ -178,7 +178,7 @@ extension SourceCore {
     var other: SourceHandler? = handler
     lock.withLock {
       if state.isActive {
-        Trap.clientBug("a mandatory cancel handler was set on \(description), which is active")
+        Trap.clientBug(517, "a mandatory cancel handler was set on \(description), which is active")
       }
       hasMandatoryCancel = true
       swap(&cancelHandler, &other)
@@ -190,6 +190,7 @@ extension SourceCore {
   func requireChangeable(_ part: StaticString, _ state: SourceState) {
     if hasMandatoryCancel && state.isActive {
       Trap.clientBug(
+        518,
         "\(part) was set on \(description), which has a mandatory cancel handler and is active: it cannot change"
       )
     }
@@ -198,7 +199,7 @@ extension SourceCore {
   func setFloor(_ level: QoSLevel, _ function: StaticString) {
     lock.withLock {
       if state.isActive {
-        Trap.clientBug("\(function) on \(description), which is active; call it before activate()")
+        Trap.clientBug(519, "\(function) on \(description), which is active; call it before activate()")
       }
       floor = level
     }
@@ -228,13 +229,15 @@ extension SourceCore {
   private func requireWaitable() {
     if cancelHandler != nil {
       Trap.clientBug(
+        520,
         "cancelling and waiting for \(description), which has a cancel handler to report its end")
     }
     if state.suspensions > 0 {
-      Trap.clientBug("cancelling and waiting for \(description), which is suspended")
+      Trap.clientBug(521, "cancelling and waiting for \(description), which is suspended")
     }
     if handlerThread == CurrentThread.id {
-      Trap.clientBug("cancelling and waiting for \(description) in its own handler, which it would wait for")
+      Trap.clientBug(
+        522, "cancelling and waiting for \(description) in its own handler, which it would wait for")
     }
   }
 

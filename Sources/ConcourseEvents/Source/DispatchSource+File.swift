@@ -40,7 +40,8 @@ extension DispatchSource {
     _ kind: SourceKind, _ descriptor: Int32, _ queue: DispatchQueue?, _ backend: (Int32) -> FileBackend
   ) -> DispatchSource {
     guard descriptor >= 0 else {
-      Trap.clientBug("a \(kind.rawValue) source was made for descriptor \(descriptor), which is negative")
+      Trap.clientBug(
+        510, "a \(kind.rawValue) source was made for descriptor \(descriptor), which is negative")
     }
     return DispatchSource(
       SourceCore(

@@ -137,7 +137,7 @@ final class FileSystemBackend {
   ) -> Result<FileSystemBackend, SourceRefusal> {
     let factory = "makeFileSystemObjectSource(fileDescriptor: \(descriptor))"
     guard descriptor >= 0 else {
-      return .failure(SourceRefusal("\(factory): a descriptor must not be negative"))
+      return .failure(SourceRefusal(510, "\(factory): a descriptor must not be negative"))
     }
     let refusal = SourceMask.refusal(
       of: mask.rawValue, observable: DispatchSource.FileSystemEvent.observable.rawValue,

@@ -118,7 +118,7 @@ final class ProcessBackend {
   ) -> Result<ProcessBackend, SourceRefusal> {
     let factory = "makeProcessSource(identifier: \(identifier))"
     guard identifier > 0 else {
-      return .failure(SourceRefusal("\(factory): a process identifier must be positive"))
+      return .failure(SourceRefusal(514, "\(factory): a process identifier must be positive"))
     }
     // Acquire only when needed: it takes some system calls.
     var connector = Int32(0)

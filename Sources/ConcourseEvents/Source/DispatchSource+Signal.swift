@@ -18,7 +18,7 @@ extension DispatchSource {
     signal: Int32, queue: DispatchQueue? = nil
   ) -> any DispatchSourceSignal {
     guard signal > 0, signal < concourse_signal_limit(), signal != SIGKILL, signal != SIGSTOP else {
-      Trap.clientBug("a signal source was made for signal \(signal), which cannot be observed")
+      Trap.clientBug(509, "a signal source was made for signal \(signal), which cannot be observed")
     }
     return DispatchSource(
       SourceCore(

@@ -21,7 +21,7 @@ extension DispatchSource {
     flags: TimerFlags = [], queue: DispatchQueue? = nil
   ) -> any DispatchSourceTimer {
     guard flags.isSubset(of: .strict) else {
-      Trap.clientBug("makeTimerSource(flags:) with unknown bits 0x\(String(flags.rawValue, radix: 16))")
+      Trap.clientBug(508, "makeTimerSource(flags:) with unknown bits 0x\(String(flags.rawValue, radix: 16))")
     }
     return DispatchSource(
       SourceCore(
@@ -164,16 +164,16 @@ extension DispatchSourceTimer {
   private func program(_ start: Deadline, _ interval: TimerInterval, _ leeway: DispatchTimeInterval) {
     let core = self.core
     guard let backend = core.backend as? TimerBackend else {
-      Trap.clientBug("schedule(…) on \(core.description), which is not a timer")
+      Trap.clientBug(505, "schedule(…) on \(core.description), which is not a timer")
     }
     let slack = TimerInterval(leeway)
     guard let nanoseconds = interval.nanoseconds, let allowed = slack.nanoseconds else {
       // Invalid arguments are ignored after `cancel`; the backend ignores valid ones.
       if core.isCancelled { return }
       if interval.nanoseconds == nil {
-        Trap.clientBug("schedule(…) with the interval \(interval.given): it must not be negative or NaN")
+        Trap.clientBug(506, "schedule(…) with the interval \(interval.given): it must not be negative or NaN")
       }
-      Trap.clientBug("schedule(…) with the leeway \(slack.given): it must not be negative")
+      Trap.clientBug(507, "schedule(…) with the leeway \(slack.given): it must not be negative")
     }
     backend.program(
       TimerSchedule(

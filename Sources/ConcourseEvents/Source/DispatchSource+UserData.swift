@@ -71,7 +71,7 @@ extension SourceCore {
   /// Merges a client's data, or traps if the source is of another kind.
   func merge(_ value: UInt, as kind: SourceKind) {
     guard self.kind == kind else {
-      Trap.clientBug("data for a \(kind.rawValue) source was merged into \(description)")
+      Trap.clientBug(515, "data for a \(kind.rawValue) source was merged into \(description)")
     }
     raise(value)
   }

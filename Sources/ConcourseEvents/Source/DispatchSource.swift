@@ -182,6 +182,7 @@ extension DispatchSourceProtocol {
     }
     guard let source = self as? DispatchSource else {
       Trap.clientBug(
+        516,
         "\(type(of: self)) conforms to DispatchSourceProtocol; only DispatchSource can")
     }
     return source

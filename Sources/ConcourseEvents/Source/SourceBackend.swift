@@ -59,9 +59,13 @@ enum SourceKind: String {
 ///
 /// The Swift factories trap with the message, since the request is a client bug. The C interface returns NULL.
 struct SourceRefusal: Error, Equatable {
+  let code: Int
   let message: String
 
-  init(_ message: String) { self.message = message }
+  init(_ code: Int, _ message: String) {
+    self.code = code
+    self.message = message
+  }
 }
 
 extension Result where Failure == SourceRefusal {
@@ -69,7 +73,7 @@ extension Result where Failure == SourceRefusal {
   func orTrap() -> Success {
     switch self {
     case .success(let made): made
-    case .failure(let refusal): Trap.clientBug(refusal.message)
+    case .failure(let refusal): Trap.clientBug(refusal.code, refusal.message)
     }
   }
 }
@@ -87,17 +91,19 @@ enum SourceMask {
     of mask: UInt, observable: UInt, names: [(UInt, String)], in factory: String, because reason: String
   ) -> SourceRefusal? {
     if mask == 0 {
-      return SourceRefusal("\(factory) with an empty event mask: it would never report anything")
+      return SourceRefusal(511, "\(factory) with an empty event mask: it would never report anything")
     }
     let unknown = names.reduce(mask) { $0 & ~$1.0 }
     if unknown != 0 {
       return SourceRefusal(
+        512,
         "\(factory) with event mask 0x\(String(mask, radix: 16)): the bits 0x\(String(unknown, radix: 16)) mean nothing"
       )
     }
     let missing = names.filter { mask & $0.0 & ~observable != 0 }.map { "." + $0.1 }
     guard !missing.isEmpty else { return nil }
     return SourceRefusal(
+      513,
       "\(factory) asks for \(missing.joined(separator: ", ")), which cannot be observed here: \(reason)")
   }
 }

@@ -112,7 +112,7 @@ final class SourceCore {
     if isInactive { return activate() }
     act { state in
       guard let action = state.resume() else {
-        Trap.clientBug("resume() on \(description), which is not suspended: more resumes than suspends")
+        Trap.clientBug(501, "resume() on \(description), which is not suspended: more resumes than suspends")
       }
       return action
     }
@@ -140,15 +140,18 @@ final class SourceCore {
     let (last, mustBeCancelled) = lock.withLock { (state, hasMandatoryCancel) }
     if mustBeCancelled && !last.isCancelled {
       Trap.clientBug(
+        504,
         "the last reference to \(description), which has a mandatory cancel handler, was released before it was "
           + "cancelled; cancel it first")
     }
     if last.suspensions > 0 {
       Trap.clientBug(
+        502,
         "the last reference to \(description) was released while it was suspended; resume it first")
     }
     if !last.isActive {
       Trap.clientBug(
+        503,
         "the last reference to \(description) was released while it was inactive; activate it first")
     }
     // A cancelled source finishes by itself, and still calls a pending cancel handler.

@@ -42,12 +42,12 @@ public class DispatchGroup: DispatchObject {
 
   @usableFromInline @inline(never)
   final func tooManyEntries() -> Never {
-    Trap.clientBug("enter() on a group with 2^30 outstanding entries: leave() is missing")
+    Trap.clientBug(302, "enter() on a group with 2^30 outstanding entries: leave() is missing")
   }
 
   @usableFromInline @inline(never)
   final func unbalancedLeave() -> Never {
-    Trap.clientBug("leave() on a group that is empty: more leaves than enters")
+    Trap.clientBug(301, "leave() on a group that is empty: more leaves than enters")
   }
 
   // MARK: Items

@@ -37,7 +37,7 @@ package struct OnceGate: ~Copyable {
     let (first, seen) = word.compareExchange(expected: 0, desired: id, ordering: .acquiring)
     guard first else {
       if seen & ~Self.sleepers == id {
-        Trap.clientBug("a once body called its own once again: it would wait for itself")
+        Trap.clientBug(305, "a once body called its own once again: it would wait for itself")
       }
       return waitUntilDone()
     }

@@ -16,7 +16,7 @@ public class DispatchSemaphore: DispatchObject {
   /// `dispatch_semaphore_create`.
   public init(value: Int) {
     guard value >= 0 else {
-      Trap.clientBug("DispatchSemaphore(value: \(value)): the value must not be negative")
+      Trap.clientBug(303, "DispatchSemaphore(value: \(value)): the value must not be negative")
     }
     original = value
     self.value = Atomic(value)
@@ -28,6 +28,7 @@ public class DispatchSemaphore: DispatchObject {
     let last = value.load(ordering: .relaxed)
     if last < original {
       Trap.clientBug(
+        304,
         "a semaphore was released while in use: its value is \(last), below the \(original) it was "
           + "created with")
     }

@@ -148,6 +148,7 @@ extension DispatchObject {
 
   package static func trapAsGone(_ function: StaticString) -> Never {
     Trap.clientBug(
+      703,
       "\(function): the object has been freed; it was released once too often, or used afterwards")
   }
 }
@@ -160,7 +161,7 @@ enum ReferencesOfSwift {
   static func retain(_ object: Unmanaged<DispatchObject>, _ before: Int32) {
     object._withUnsafeGuaranteedRef {
       if $0.isGone { DispatchObject.trapAsGone("dispatch_retain") }
-      if before < 0 { Trap.clientBug("dispatch_retain: \($0) has 2^31 references") }
+      if before < 0 { Trap.clientBug(704, "dispatch_retain: \($0) has 2^31 references") }
     }
     _ = object.retain()
   }
@@ -174,6 +175,7 @@ enum ReferencesOfSwift {
       // moment. It is loaded again here, not passed in, so that counting remains one instruction.
       if $0.references.load(ordering: .relaxed) < 0 {
         Trap.clientBug(
+          705,
           "dispatch_release: \($0) was released once too often: the program holds no more references, and the others "
             + "belong to the library")
       }

@@ -87,6 +87,7 @@ package struct Lock: ~Copyable, Sendable {
       waits += 1
       if waits == Self.waitsInChild {
         Trap.clientBug(
+          408,
           "a lock of the runtime is needed in a forked child process, and a thread of the parent held it at the fork; "
             + "only exec and sync on idle queues work after fork")
       }

@@ -83,7 +83,7 @@ package enum ProcessFacts {
   /// function: `_dispatch_prohibit_transition_to_multithreaded`.
   package static func forbidThreads(_ forbid: Bool) {
     if forbid && isMultithreaded {
-      Trap.clientBug("threads were forbidden when the runtime had made some already")
+      Trap.clientBug(410, "threads were forbidden when the runtime had made some already")
     }
     // ORDERING: relaxed; see `noteThread`.
     Process.threadsAreForbidden.store(forbid, ordering: .relaxed)

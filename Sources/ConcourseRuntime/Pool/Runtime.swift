@@ -79,6 +79,7 @@ package final class Runtime {
   package static func requireThreads(_ deed: String) {
     if Process.isForkedChild {
       Trap.clientBug(
+        407,
         "\(deed) in a forked child process, which has no worker threads; only exec and sync on idle "
           + "queues work after fork")
     }

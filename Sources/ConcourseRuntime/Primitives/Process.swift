@@ -48,7 +48,8 @@ package enum Process {
     // ORDERING: relaxed, both; a program forbids threads before it submits work that needs one.
     threadsWereMade.store(true, ordering: .relaxed)
     if threadsAreForbidden.load(ordering: .relaxed) {
-      Trap.clientBug("a worker thread is needed, but the program has forbidden the runtime to make threads")
+      Trap.clientBug(
+        409, "a worker thread is needed, but the program has forbidden the runtime to make threads")
     }
   }
 }

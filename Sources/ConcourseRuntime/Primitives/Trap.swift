@@ -6,11 +6,14 @@ internal import Glibc
 /// Swift drops precondition texts in release builds. These reach standard error in every build, as one text in one
 /// `write`; then the process ends with SIGILL, as with the incumbent.
 package enum Trap {
-  /// The program broke the contract. `message` says what it did, to which object, why that is wrong and what was
-  /// observed.
+  /// The program broke the contract.
+  /// - Parameters:
+  ///   - code: The number of the message's entry in the article on trap messages, `TrapMessages.md`. Never reused.
+  ///   - message: What the program did, to which object, why that is wrong and what was observed.
+  ///   - details: Further lines.
   @inline(never)
-  package static func clientBug(_ message: String) -> Never {
-    die("Concourse: BUG IN CLIENT OF DISPATCH: \(message)\n")
+  package static func clientBug(_ code: Int, _ message: String, details: [String] = []) -> Never {
+    die(details.reduce("Concourse: BUG IN CLIENT OF DISPATCH: \(message) [C\(code)]\n") { "\($0)Concourse:   \($1)\n" })
   }
 
   /// The runtime broke its own invariant.
@@ -53,7 +56,7 @@ package enum Trap {
 
 /// `Trap` for the C interface, which is a module of its own.
 package enum ClientBug {
-  package static func trap(_ message: String) -> Never { Trap.clientBug(message) }
+  package static func trap(_ code: Int, _ message: String) -> Never { Trap.clientBug(code, message) }
 
   package static func outOfMemory(_ message: String) -> Never { Trap.outOfMemory(message) }
 }

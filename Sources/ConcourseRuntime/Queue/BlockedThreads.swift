@@ -236,7 +236,7 @@ package final class BlockedThreads {
   /// - Returns: whether the search met no queue between a push and its note.
   @discardableResult
   private func search(_ starts: () -> [BlockedPointer]) -> Bool {
-    var reports: [String] = []
+    var reports: [(cycle: String, threads: [String])] = []
     // The targets of queues that no registered thread holds must not change during the search.
     let isSettled = Runtime.shared.targetLock.withLock {
       lock.withLock { () -> Bool in
@@ -249,9 +249,10 @@ package final class BlockedThreads {
       }
     }
     // Not under the locks: the output may block.
-    for text in reports {
-      if reaction == .trap { Trap.clientBug(text) }
-      Trap.warn(text)
+    for report in reports {
+      if reaction == .trap { Trap.clientBug(115, "deadlock: \(report.cycle)", details: report.threads) }
+      Trap.warn("deadlock: \(report.cycle)")
+      for thread in report.threads { Trap.warn("  \(thread)") }
     }
     return isSettled
   }

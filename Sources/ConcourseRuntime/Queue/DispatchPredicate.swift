@@ -56,7 +56,7 @@ extension DispatchPredicate {
       case .notOnQueue(let queue): "not to be on queue \"\(queue.label)\""
       }
     let place = DispatchQueue.current.map { "an item of \"\($0.label)\"" } ?? "no item of any queue"
-    Trap.clientBug("\(asker): expected \(claim), but this is \(place)")
+    Trap.clientBug(107, "\(asker): expected \(claim), but this is \(place)")
   }
 }
 
@@ -88,6 +88,7 @@ extension DispatchQueue {
   package final func rejectCaller() -> Never {
     let place = Self.current.map { "an item of \"\($0.label)\"" } ?? "no item of any queue"
     Trap.clientBug(
+      108,
       "code was expected to be isolated to the actors on queue \"\(label)\", but this is \(place)")
   }
 

@@ -111,6 +111,7 @@ extension DispatchQueue {
   package final func requireInactive(_ function: StaticString) {
     guard state.snapshot.isInactive else {
       Trap.clientBug(
+        112,
         "\(function) on queue \"\(label)\", which is active; only a queue created inactive can be configured, "
           + "before it is activated")
     }
@@ -119,7 +120,8 @@ extension DispatchQueue {
   /// Traps on an inactive workloop: the level for its items is not known yet.
   final func requireActive() {
     guard !state.snapshot.isInactive else {
-      Trap.clientBug("an item was submitted to workloop \"\(label)\", which is inactive; activate it first")
+      Trap.clientBug(
+        106, "an item was submitted to workloop \"\(label)\", which is inactive; activate it first")
     }
   }
 }
@@ -136,7 +138,7 @@ extension DispatchQueue {
   package final func setWidth(_ limit: Int) {
     guard kind != .global && kind != .main else { return }
     guard kind == .concurrent else {
-      Trap.clientBug("dispatch_queue_set_width on queue \"\(label)\", which is not concurrent")
+      Trap.clientBug(113, "dispatch_queue_set_width on queue \"\(label)\", which is not concurrent")
     }
     let isLimited = limit >= 0 && limit <= Self.widest
     if isLimited { width.value = UInt16(max(limit, 1)) }

@@ -12,10 +12,12 @@ extension DispatchQueue {
     var tickets = NodeChain()
     let wake = extras.lock.withLock { () -> QueueState.Wake in
       guard extras.suspensions > 0 else {
+        if state.snapshot.isInactive {
+          Trap.clientBug(
+            202, "resume() on queue \"\(label)\", which is inactive and not suspended; call activate()")
+        }
         Trap.clientBug(
-          state.snapshot.isInactive
-            ? "resume() on queue \"\(label)\", which is inactive and not suspended; call activate()"
-            : "resume() on queue \"\(label)\", which is not suspended: more resumes than suspends")
+          201, "resume() on queue \"\(label)\", which is not suspended: more resumes than suspends")
       }
       extras.suspensions -= 1
       guard extras.suspensions == 0 else { return .nothing }

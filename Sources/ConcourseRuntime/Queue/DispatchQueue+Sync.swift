@@ -106,7 +106,7 @@ extension DispatchQueue {
     if CurrentThread.state.pointee.id == 0 { _ = CurrentThread.id }
     if kind.isLane {
       if kind == .workloop {
-        Trap.clientBug("sync on workloop \"\(label)\"; a workloop orders its items, use asyncAndWait")
+        Trap.clientBug(105, "sync on workloop \"\(label)\"; a workloop orders its items, use asyncAndWait")
       }
       acquire(exclusive: kind.isSerial || frame.pointee.exclusive, frame)
     }
@@ -122,6 +122,7 @@ extension DispatchQueue {
       if queue.kind == .main {
         if CurrentThread.isMain {
           Trap.clientBug(
+            103,
             "sync on queue \"\(label)\", whose items run on the main thread, from the main thread: "
               + "it would wait for itself")
         }
@@ -130,6 +131,7 @@ extension DispatchQueue {
       if queue.kind == .runLoop {
         if Frame.hold(of: queue, from: frame.pointee.parent) != .none {
           Trap.clientBug(
+            104,
             "sync on queue \"\(label)\", whose items are performed one by one, from inside one of them: "
               + "it would wait for itself")
         }
@@ -188,9 +190,11 @@ extension DispatchQueue {
     switch Frame.hold(of: self, from: frame.pointee.parent) {
     case .exclusive:
       Trap.clientBug(
+        101,
         "sync on queue \"\(label)\", which the calling item already holds: it would wait for itself")
     case .shared where exclusive:
       Trap.clientBug(
+        102,
         "barrier sync on queue \"\(label)\" from inside one of its items: the barrier would wait for "
           + "that item, and the item for the barrier")
     case .shared:

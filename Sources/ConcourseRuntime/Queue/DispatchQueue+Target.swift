@@ -4,6 +4,7 @@ extension DispatchQueue {
     let isInactive = state.snapshot.isInactive
     guard isInactive || mayChangeTarget else {
       Trap.clientBug(
+        110,
         "setTarget(queue:) on queue \"\(label)\", which is active; only a queue created with "
           + ".initiallyInactive may change its target, before activate()")
     }
@@ -35,6 +36,7 @@ extension DispatchQueue {
     while let queue = next?.takeUnretainedValue() {
       if queue === self {
         Trap.clientBug(
+          111,
           "setTarget(queue:) on queue \"\(label)\": the targets of \"\(chosen.label)\" lead back to it, "
             + "and a cycle of targets would never run")
       }

@@ -65,15 +65,18 @@ public class DispatchQueue: DispatchObject {
     let last = state.snapshot
     if last.isSuspended {
       Trap.clientBug(
+        203,
         "the last reference to queue \"\(label)\" was released while it was suspended; resume it first")
     }
     if last.isInactive {
       Trap.clientBug(
+        204,
         "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
     }
     // In a forked child, the thread that ran the item may not exist.
     if (last.isOwned || last.hasReaders) && !Process.isForkedChild {
       Trap.clientBug(
+        205,
         "the last reference to queue \"\(label)\" was released while an item of it ran, or after longjmp or an "
           + "exception had left one")
     }

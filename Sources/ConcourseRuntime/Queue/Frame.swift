@@ -139,16 +139,18 @@ enum ThreadExit {
       // item has not returned.
       let queue = Unmanaged<DispatchQueue>.fromOpaque(thread.pointee.queue!).takeUnretainedValue()
       Trap.clientBug(
+        404,
         "an item of queue \"\(queue.label)\" never returned: it ended its thread (pthread_exit, pthread_cancel), or "
           + "longjmp or an exception left it; what it holds is never given back")
     }
     if thread.pointee.once_depth > 0 {
       Trap.clientBug(
+        405,
         "a body that runs once never returned: it ended its thread (pthread_exit, pthread_cancel), or longjmp or an "
           + "exception left it; threads that wait for it would wait for ever")
     }
     if thread.pointee.worker != nil {
-      Trap.clientBug("a thread of the pool was ended from outside (pthread_cancel)")
+      Trap.clientBug(406, "a thread of the pool was ended from outside (pthread_cancel)")
     }
     NodeMagazine.emptyAtExit()
   }

@@ -21,7 +21,7 @@ extension DispatchQueue {
   /// Traps on any thread but the main one. Matching C function: `_dispatch_main_queue_callback_4CF`.
   public class func drainMainQueue() {
     guard CurrentThread.isMain else {
-      Trap.clientBug("drainMainQueue() was called off the main thread")
+      Trap.clientBug(403, "drainMainQueue() was called off the main thread")
     }
     Runtime.shared.mainThread.drainOnce()
   }
@@ -45,10 +45,10 @@ extension DispatchQueue {
 /// call is reachable. Traps on another thread, and inside an item of a queue. Matching C function: `dispatch_main`.
 public func dispatchMain() -> Never {
   guard CurrentThread.isMain else {
-    Trap.clientBug("dispatchMain() was called off the main thread")
+    Trap.clientBug(401, "dispatchMain() was called off the main thread")
   }
   guard Frame.current == nil else {
-    Trap.clientBug("dispatchMain() was called from inside an item of a queue")
+    Trap.clientBug(402, "dispatchMain() was called from inside an item of a queue")
   }
   Runtime.shared.mainThread.serve()
 }

@@ -146,7 +146,7 @@ extension QueueState {
   /// Allowed in every state.
   func addReaderPlace() {
     guard snapshot.mayAddReader else {
-      Trap.clientBug("more than \(Snapshot.mostReaders) items are in flight on one concurrent queue")
+      Trap.clientBug(109, "more than \(Snapshot.mostReaders) items are in flight on one concurrent queue")
     }
     // ORDERING: acquiring; as in `takeReaderPlace`.
     word.wrappingAdd(Snapshot.reader, ordering: .acquiring)

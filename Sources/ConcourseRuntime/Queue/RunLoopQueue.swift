@@ -17,6 +17,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
   deinit {
     if suspensions > 0 {
       Trap.clientBug(
+        203,
         "the last reference to queue \"\(label)\" was released while it was suspended; resume it first")
     }
     guard !list.isEmpty else { return }
@@ -26,6 +27,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
       // In C `sync` borrows its caller's reference. That thread would continue with a freed queue.
       if node.isWaiter {
         Trap.clientBug(
+          206,
           "the last reference to queue \"\(label)\" was released while a thread waits in sync on it; who calls "
             + "sync must have a reference until it returns")
       }
@@ -42,6 +44,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
     serving.withLock {
       guard suspensions > 0 else {
         Trap.clientBug(
+          201,
           "resume() on queue \"\(label)\", which is not suspended: more resumes than suspends")
       }
       suspensions -= 1
@@ -58,6 +61,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
     (outer, oldest) = serving.withLock {
       if performer != 0 && performer != thread {
         Trap.clientBug(
+          207,
           "items of queue \"\(label)\" are performed by thread \(performer) and by thread \(thread) at once; the "
             + "queue is serial")
       }

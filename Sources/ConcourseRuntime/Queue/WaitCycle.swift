@@ -127,8 +127,8 @@ extension BlockedThread.Wait {
 
 extension BlockedThreads {
   /// Counts a cycle that has been found.
-  /// - Returns: the report.
-  func describe(_ cycle: [WaitEdge]) -> String {
+  /// - Returns: a line for all, and one for each thread.
+  func describe(_ cycle: [WaitEdge]) -> (cycle: String, threads: [String]) {
     deadlocks += 1
     for edge in cycle { edge.from.pointee.isReported = true }
     // The same cycle reads the same, whichever thread has closed it.
@@ -137,9 +137,10 @@ extension BlockedThreads {
     let order = cycle.indices.map { (first + $0) % cycle.count }
     let threads =
       cycle.count == 1 ? "a thread waits for itself" : "\(cycle.count) threads wait for one another"
-    return order.reduce("deadlock: \(threads), for \(order.map { names[$0] }.joined(separator: ", for "))") {
-      "\($0)\nConcourse:   \(cycle[$1].from.pointee.description), and waits for \(names[$1]), \(cycle[$1].explanation)"
-    }
+    return (
+      "\(threads), for \(order.map { names[$0] }.joined(separator: ", for "))",
+      order.map { "\(cycle[$0].from.pointee.description), and waits for \(names[$0]), \(cycle[$0].explanation)" }
+    )
   }
 }
 

@@ -63,6 +63,7 @@ public class DispatchWorkItem {
   ) {
     if flags.rawValue & ~DispatchWorkItemFlags.allKnown.rawValue != 0 {
       Trap.clientBug(
+        310,
         "DispatchWorkItem(flags:) with unknown bits 0x\(String(flags.rawValue, radix: 16))")
     }
     flagBits = UInt8(truncatingIfNeeded: flags.rawValue)
@@ -120,7 +121,7 @@ public class DispatchWorkItem {
   package final func execute() {
     let begun = state.begin()
     if begun.hasBeenWaitedFor {
-      Trap.clientBug("a work item was run again after it had been waited for")
+      Trap.clientBug(306, "a work item was run again after it had been waited for")
     }
     // ORDERING: relaxed; read only while this thread is registered as blocked, which publishes it.
     runner.store(CurrentThread.state.pointee.id, ordering: .relaxed)
@@ -160,14 +161,15 @@ public class DispatchWorkItem {
 
   package final func wait(until deadline: Deadline) -> DispatchTimeoutResult {
     let seen = state.beginWait()
-    if seen.hasBeenWaitedFor { Trap.clientBug("a work item was waited for twice") }
+    if seen.hasBeenWaitedFor { Trap.clientBug(307, "a work item was waited for twice") }
     if seen.executions > 1 {
       Trap.clientBug(
+        308,
         "a work item that ran \(seen.executions) times was waited for; only one that runs "
           + "once can be")
     }
     guard seen.isComplete || sleepUntilComplete(deadline) else { return .timedOut }
-    if !state.endWait() { Trap.clientBug("a work item was waited for twice") }
+    if !state.endWait() { Trap.clientBug(307, "a work item was waited for twice") }
     return .success
   }
 
@@ -220,6 +222,7 @@ public class DispatchWorkItem {
       let seen = state.registerInterest()
       if seen.executions > 1 {
         Trap.clientBug(
+          309,
           "notify on a work item that ran \(seen.executions) times; only one that runs once "
             + "can have notifications")
       }

@@ -61,6 +61,7 @@ public struct DispatchQoS: Equatable, Sendable {
   @usableFromInline
   static func trap(relativePriority: Int, in qosClass: DispatchQoS.QoSClass) -> Never {
     Trap.clientBug(
+      114,
       "DispatchQoS(qosClass: .\(qosClass), relativePriority: \(relativePriority)): "
         + "a relative priority lies between -15 and 0")
   }

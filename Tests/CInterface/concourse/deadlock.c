@@ -112,14 +112,14 @@ static void near_misses(void) {
 }
 
 int main(void) {
-  dies_saying(two_queues, "deadlock: 2 threads wait for one another, for queue \"first\", for queue \"second\"\n");
+  dies_saying(two_queues, "deadlock: 2 threads wait for one another, for queue \"first\", for queue \"second\" [C115]\n");
   dies_saying(
-      barrier, "deadlock: 2 threads wait for one another, for a barrier on queue \"shared\", for queue \"first\"\n");
-  dies_saying(target, "deadlock: 2 threads wait for one another, for queue \"child\", for queue \"first\"\n");
-  dies_saying(once, "deadlock: 2 threads wait for one another, for a body that runs once, for queue \"first\"\n");
+      barrier, "deadlock: 2 threads wait for one another, for a barrier on queue \"shared\", for queue \"first\" [C115]\n");
+  dies_saying(target, "deadlock: 2 threads wait for one another, for queue \"child\", for queue \"first\" [C115]\n");
+  dies_saying(once, "deadlock: 2 threads wait for one another, for a body that runs once, for queue \"first\" [C115]\n");
   dies_saying(
       main_queue,
-      "deadlock: 2 threads wait for one another, for queue \"com.apple.main-thread\", for queue \"first\"\n");
+      "deadlock: 2 threads wait for one another, for queue \"com.apple.main-thread\", for queue \"first\" [C115]\n");
   near_misses();
   return finish();
 }

@@ -135,9 +135,10 @@ UNUSED static void check_dies(void (*misuse)(void), const char *words, const cha
   if (!on_concourse()) return;
   static const char beginning[] = "Concourse: BUG IN CLIENT OF DISPATCH: ";
   // After the line about a deadlock there is one for each of its threads.
-  const char *rest = strchr(said, '\n');
-  bool is_one = rest == said + length - 1 || (rest != NULL && strncmp(rest, "\nConcourse:   thread ", 21) == 0);
-  bool speaks = strncmp(said, beginning, strlen(beginning)) == 0 && is_one && strstr(said, words) != NULL;
+  const char *end = strchr(said, '\n');
+  bool is_one = end == said + length - 1 || (end != NULL && strncmp(end, "\nConcourse:   thread ", 21) == 0);
+  bool speaks = strncmp(said, beginning, strlen(beginning)) == 0 && is_one && strstr(said, words) != NULL &&
+                end - said > 2 && strncmp(end - 1, "]\n", 2) == 0 && strstr(said, " [C") != NULL;
   if (!speaks) fprintf(stderr, "%s:%d: says: %s\n", file, line, said);
   check_that(speaks, "it prints the reason in one line", file, line);
 }

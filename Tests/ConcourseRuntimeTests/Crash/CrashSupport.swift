@@ -11,7 +11,7 @@ import Testing
 enum Crash {}
 
 extension Optional where Wrapped == ExitTest.Result {
-  /// Expects that the process printed only one line, about a client bug, that contains `text`.
+  /// Expects that the process printed only one line, about a client bug, that contains `text` and ends with a code.
   func says(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
     let spoken = String(decoding: self?.standardErrorContent ?? [], as: UTF8.self)
     let lines = spoken.split(separator: "\n")
@@ -19,6 +19,7 @@ extension Optional where Wrapped == ExitTest.Result {
     let line = lines.first ?? ""
     #expect(line.hasPrefix("Concourse: BUG IN CLIENT OF DISPATCH: "), sourceLocation: sourceLocation)
     #expect(line.contains(text), "\(line)", sourceLocation: sourceLocation)
+    #expect(line.contains(#/ \[C\d+\]$/#), "\(line)", sourceLocation: sourceLocation)
   }
 }
 

@@ -443,7 +443,7 @@ extension Optional where Wrapped == ExitTest.Result {
   ) {
     let spoken = lines
     #expect(
-      spoken.first == "Concourse: BUG IN CLIENT OF DISPATCH: deadlock: \(deadlock)",
+      spoken.first == "Concourse: BUG IN CLIENT OF DISPATCH: deadlock: \(deadlock) [C115]",
       sourceLocation: sourceLocation)
     let expected = threads.map {
       "Concourse:   thread N " + $0

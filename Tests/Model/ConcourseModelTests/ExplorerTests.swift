@@ -149,7 +149,7 @@ extension ModelSuite {
 
     @Test func trapsEndTheExecutionOnly() {
       let result = Model.explore("trap") {
-        Model.thread("culprit") { Trap.clientBug("told you so") }
+        Model.thread("culprit") { Trap.clientBug(999, "told you so") }
         Model.run()
       }
       #expect(result.failure?.kind == .trap)
