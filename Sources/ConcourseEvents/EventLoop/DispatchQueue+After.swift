@@ -5,6 +5,11 @@ extension DispatchQueue {
   /// past deadline submits at once, `.distantFuture` never. The queue stays alive until the closure has run.
   /// `DispatchTime` does not advance while the system sleeps. O(log n) in the number of pending deadlines. Matching C
   /// function: `dispatch_after`.
+  /// - Parameters:
+  ///   - deadline: The earliest time of the submission.
+  ///   - qos: The class of the item; `.unspecified` means that of the queue or, failing that, of the caller.
+  ///   - flags: `.barrier` makes the item a barrier on a private concurrent queue; QoS rules apply as in `async`.
+  ///   - work: The closure.
   public final func asyncAfter(
     deadline: DispatchTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping @Sendable () -> Void
@@ -21,7 +26,7 @@ extension DispatchQueue {
     schedule(consume work, Deadline(wallDeadline), qos, flags)
   }
 
-  /// Submits a closure after a `Duration` from now.
+  /// As `asyncAfter(deadline:)`, with the time from now. A negative duration submits at once.
   public final func asyncAfter(
     _ delay: Duration, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping @Sendable () -> Void

@@ -121,6 +121,10 @@ extension DispatchSourceProtocol {
   ///
   /// The handler runs on the target queue, after the last event handler has returned and the kernel has stopped
   /// watching the descriptor. Matching C function: `dispatch_source_set_cancel_handler`.
+  /// - Parameters:
+  ///   - qos: The class at which the handler runs; `.unspecified` means that of the target queue.
+  ///   - flags: QoS rules; `.barrier` makes the call a barrier on a concurrent target queue.
+  ///   - handler: The closure.
   public func setCancelHandler(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
   ) {
@@ -134,6 +138,10 @@ extension DispatchSourceProtocol {
   /// Sets the handler to call once when the source is registered, before any event handler. On a source that is
   /// already registered the handler is called at once. It is never called if the source is cancelled first.
   /// Matching C function: `dispatch_source_set_registration_handler`.
+  /// - Parameters:
+  ///   - qos: The class at which the handler runs; `.unspecified` means that of the target queue.
+  ///   - flags: QoS rules; `.barrier` makes the call a barrier on a concurrent target queue.
+  ///   - handler: The closure.
   public func setRegistrationHandler(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
   ) {

@@ -118,6 +118,11 @@ public class DispatchGroup: DispatchObject {
   /// Submits a closure when nothing is outstanding: at once if the group is empty, otherwise when the count next
   /// reaches zero. The group and the queue stay alive until then. Notifications for one serial queue run in the order
   /// of their registration. Matching C function: `dispatch_group_notify`.
+  /// - Parameters:
+  ///   - qos: The class of the item; `.unspecified` means that of the queue or, failing that, of the caller.
+  ///   - flags: `.barrier` makes the item a barrier on a private concurrent queue; QoS rules apply as in `async`.
+  ///   - queue: Where the closure runs.
+  ///   - work: The closure.
   public func notify(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], queue: DispatchQueue,
     execute work: @escaping () -> Void

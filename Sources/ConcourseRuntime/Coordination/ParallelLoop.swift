@@ -37,6 +37,9 @@ extension DispatchQueue {
   /// loops. The runtime chooses how many iterations a thread claims at once by how long they take, so manual striding
   /// is not needed. The call returns at once for zero or fewer iterations. Matching C function: `dispatch_apply` with
   /// `DISPATCH_APPLY_AUTO`.
+  /// - Parameters:
+  ///   - iterations: The number of iterations.
+  ///   - work: Called with each index, on several threads at the same time.
   @inlinable
   public class func concurrentPerform(iterations: Int, execute work: (Int) -> Void) {
     // This loop is compiled into the caller, where the compiler can inline `work`.

@@ -32,6 +32,9 @@ extension DispatchQueue {
   ///
   /// The replaced value is released asynchronously on the default global queue.
   /// Matching C function: `dispatch_queue_set_specific`.
+  /// - Parameters:
+  ///   - key: The key; its identity counts.
+  ///   - value: The new value, or nil to remove the value.
   public final func setSpecific<T>(key: DispatchSpecificKey<T>, value: T?) {
     if value == nil && extrasIfAny == nil { return }
     let extras = self.extras

@@ -200,6 +200,12 @@ public class DispatchWorkItem {
   ///
   /// Several notifications are allowed; their order is unspecified. Traps when the item has run more
   /// than once. Matching C function: `dispatch_block_notify`.
+  /// - Parameters:
+  ///   - qos: The class of the closure's item; `.unspecified` means that of the queue or, failing that, of the caller.
+  ///   - flags: `.barrier` makes the closure's item a barrier on a private concurrent queue; QoS rules apply as in
+  ///     `async`.
+  ///   - queue: Where the closure runs.
+  ///   - execute: The closure.
   public func notify(
     qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], queue: DispatchQueue,
     execute: @escaping () -> Void
