@@ -31,6 +31,10 @@ extension Executor {
         return Array(registers[to])
       case .map(let from):
         let count = registers[from].count
+        #if !CONCOURSE
+          // The toolchain's Swift interface traps.
+          if count == 0 { return [] }
+        #endif
         return registers[from].withUnsafeBytes { (bytes: UnsafePointer<UInt8>) in
           Array(UnsafeBufferPointer(start: bytes, count: count))
         }
