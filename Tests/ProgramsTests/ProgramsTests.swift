@@ -13,7 +13,7 @@ private let sanitizer = getenv("CONCOURSE_SANITIZER").map { String(cString: $0) 
 struct ProgramsTests {
   @Test("S1, S3, S15, S20, S27-S28, S59, S66, S71, S106, S115-S118 random programs keep the contract")
   func random() {
-    let count: UInt64 = sanitizer == nil ? 2000 : 200
+    let count: UInt64 = sanitizer == nil ? 2000 : 100
     let seed = getenv("CONCOURSE_SEED").flatMap { UInt64(String(cString: $0)) } ?? Options([]).seed
     print("random programs: CONCOURSE_SEED=\(seed), \(count) programs of at most 40 operations")
     for number in seed..<seed + count {
@@ -23,7 +23,10 @@ struct ProgramsTests {
     }
   }
 
-  @Test("a planted fault is found, and shrunk to a few operations", arguments: Fault.allCases)
+  // What a fault loses is leaked, which a sanitizer reports.
+  @Test(
+    "a planted fault is found, and shrunk to a few operations", .enabled(if: sanitizer == nil),
+    arguments: Fault.allCases)
   func plantedFault(_ fault: Fault) throws {
     // Enough for what never comes; a loaded machine that is slower finds a fault all the same.
     let patience = 1
