@@ -38,7 +38,11 @@ void concourse_set_thread_name(const char *name) {
 uint32_t concourse_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
 
 static pid_t loaded_in;
-__attribute__((constructor)) static void note_process(void) { loaded_in = getpid(); }
+__attribute__((constructor)) static void note_process(void) {
+  loaded_in = getpid();
+  concourse_inspection_record.thread_state =
+      (char *)&concourse_thread_local - (char *)__builtin_thread_pointer();
+}
 bool concourse_is_forked(void) { return getpid() != loaded_in; }
 
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;

@@ -43,6 +43,8 @@ struct concourse_thread {
   uint8_t has_woken;
   /// 1 while the thread drains `deferred_releases`.
   uint8_t releasing;
+  /// The uptime at which the thread went to sleep in a wait of the engine, in nanoseconds; 0 while it does not.
+  uint64_t blocked_since;
   /// In debug builds: the ranks of the locks that the thread holds, a bit for each (see Park/LockRank.swift).
   uint64_t held_locks;
 };
@@ -93,6 +95,30 @@ void concourse_set_roots(void *_Nonnull table);
 /// The lists of blocked threads, for tools that look at the process; NULL until a thread has been blocked for long. The
 /// layout is in Queue/DEADLOCKS.md.
 void concourse_set_blocked_threads(void *_Nonnull lists);
+
+enum {
+  /// Incremented when `concourse report` can no longer read what an older library has in memory.
+  CONCOURSE_INSPECTION_LAYOUT = 1,
+  CONCOURSE_INSPECTION_TYPES = 40,
+};
+/// Where `concourse report` finds the engine in the memory of a process or in its core dump. A note of the library or
+/// program leads to it (inspection.c). Nothing in the process reads it.
+struct concourse_inspection {
+  uint32_t layout;
+  uint32_t size;
+  /// From a thread's thread pointer to its `concourse_thread`.
+  int64_t thread_state;
+  /// The `concourse_root_table`; NULL until the runtime has been made.
+  const void *_Nullable roots;
+  /// Variables of the pool: the active workers allowed in a band, the threads allowed, and those that exist.
+  const void *_Nullable width, *_Nullable cap, *_Nullable threads;
+  /// Metadata of Swift types, in any order: their descriptors have the names.
+  const void *_Nullable types[CONCOURSE_INSPECTION_TYPES];
+};
+extern struct concourse_inspection concourse_inspection_record __attribute__((visibility("hidden")));
+static inline struct concourse_inspection *_Nonnull concourse_inspection_get(void) {
+  return &concourse_inspection_record;
+}
 
 uint32_t concourse_gettid(void);
 

@@ -200,6 +200,15 @@ extension EventLoop: @unchecked Sendable {}
 @c(concourse_make_event_driver)
 func makeEventDriver(_ driver: UnsafeMutableRawPointer) {
   _ = (EventLoop.timers, EventLoop.files)
+  // For `concourse report`.
+  Inspection.export(SourceCore.self, at: 20)
+  Inspection.export(SourceState.self, at: 21)
+  Inspection.export(SourceKind.self, at: 22)
+  Inspection.export(TimerBackend.self, at: 23)
+  Inspection.export(TimerSchedule.self, at: 24)
+  Inspection.export(DescriptorEntry.self, at: 27)
+  Inspection.export(TimerTable.self, at: 28)
+  Inspection.export(DescriptorState.self, at: 29)
   // SAFETY: `Runtime.eventDriver` passes exactly this type.
   driver.assumingMemoryBound(to: (any EventDriver)?.self).pointee = EventLoop.shared
 }

@@ -69,6 +69,9 @@ package struct ThreadEvent: ~Copyable {
 /// meanwhile, so that the thread that will wake it can run.
 package enum BlockedSection {
   package static func run<Result>(_ sleep: () -> Result) -> Result {
+    // For `concourse report`.
+    CurrentThread.state.pointee.blocked_since = Clock.uptime()
+    defer { CurrentThread.state.pointee.blocked_since = 0 }
     guard let worker = WorkerThread.current else { return sleep() }
     worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker) }
     defer { worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker) } }

@@ -24,6 +24,15 @@ enum PoolSize {
     set { currentCap.store(min(max(newValue, 1), highestCap), ordering: .relaxed) }
   }
 
+  /// Where the width, the cap and the number of threads are, for `concourse report`.
+  static var addresses: (width: UnsafeRawPointer, cap: UnsafeRawPointer, threads: UnsafeRawPointer) {
+    // SAFETY: an Atomic is its own storage, and a global variable stays where it is.
+    func address(_ variable: borrowing Atomic<Int>) -> UnsafeRawPointer {
+      withUnsafePointer(to: variable) { UnsafeRawPointer($0) }
+    }
+    return (address(currentWidth), address(currentCap), address(threads))
+  }
+
   /// The number of workers that exist now, in all bands.
   static var threadCount: Int {
     // ORDERING: relaxed; see above.
