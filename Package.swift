@@ -53,10 +53,12 @@ let package = Package(
     .target(name: "CConcoursePreload"),
 
     .systemLibrary(name: "CExtendedAttributes"),
+    .systemLibrary(name: "CTracing"),
 
     // The `concourse` command. The modules that every file imports unasked for would be linked, too.
     .executableTarget(
-      name: "ConcourseTool", dependencies: ["CExtendedAttributes"], path: "Sources/concourse-tool",
+      name: "ConcourseTool", dependencies: ["CExtendedAttributes", "CTracing"],
+      path: "Sources/concourse-tool",
       exclude: ["README.md"],
       swiftSettings: [
         .unsafeFlags([
@@ -75,7 +77,13 @@ let package = Package(
     .testTarget(name: "ConcourseNamesTests", dependencies: ["concourse-names"]),
 
     .testTarget(
-      name: "ConcourseToolTests", dependencies: ["ConcourseTool", "CExtendedAttributes"], exclude: ["Probe"]),
+      name: "ConcourseToolTests", dependencies: ["ConcourseTool", "CExtendedAttributes", "ConcourseEvents"],
+      exclude: ["Probe"]),
+    // Programs that these tests examine. The tests do not depend on them, since that would link them in.
+    .executableTarget(name: "report-probe", dependencies: ["ConcourseEvents"], path: "Tests/ReportProbe"),
+    .executableTarget(
+      name: "broken-programs", dependencies: ["Concourse"], path: "Examples/Sources/broken",
+      exclude: ["README.md"]),
 
     // One program, two runtimes: both targets compile the very same folder (a symbolic link), once
     // against the engine and once against the toolchain's Dispatch. No test here links Concourse itself,

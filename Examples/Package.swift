@@ -20,6 +20,8 @@ let concourseOnly: [Target] = [
     name: "tally", dependencies: runtime,
     plugins: [.plugin(name: "ConcourseNames", package: "concourse")]),
   .testTarget(name: "tallyTests", dependencies: ["tally"]),
+  // Tested in the package above, with the command that finds what is wrong with them.
+  .executableTarget(name: "broken", dependencies: runtime, exclude: ["README.md"]),
   // A photo app. Where `pkg-config` knows no OpenCV, SwiftPM says what to install, and googlypuff does so too.
   .systemLibrary(
     name: "GooglyPuffOpenCV", pkgConfig: "opencv4",
@@ -45,6 +47,7 @@ let package = Package(
         .executable(name: "tail-many", targets: ["tail-many"]),
         .executable(name: "guide", targets: ["guide"]),
         .executable(name: "tally", targets: ["tally"]),
+        .executable(name: "broken", targets: ["broken"]),
         .executable(name: "googlypuff", targets: ["googlypuff"]),
       ]),
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],

@@ -8,7 +8,8 @@ enum ConcourseTool {
 
   static let usage = """
     usage: concourse run [options] [--] program [argument ...]
-           concourse help [run]
+           concourse report [options] PID | --core FILE
+           concourse help [run|report]
            concourse --version
 
     """
@@ -18,6 +19,8 @@ enum ConcourseTool {
     switch arguments.dropFirst().first {
     case "run":
       exit(RunCommand.run(Array(arguments.dropFirst(2))))
+    case "report":
+      exit(ReportCommand.run(Array(arguments.dropFirst(2))))
     case "help", "--help", "-h":
       exit(help(on: arguments.dropFirst(2).first))
     case "--version":
@@ -37,10 +40,17 @@ enum ConcourseTool {
     switch subject {
     case nil:
       Terminal.printLine(
-        usage + "\n" + "run   runs a finished program on Concourse instead of its own libdispatch.so")
+        usage + """
+
+          run      runs a finished program on Concourse instead of its own libdispatch.so
+          report   prints what a process on Concourse waits for
+          """)
       return 0
     case "run":
       Terminal.printLine(RunOptions.help)
+      return 0
+    case "report":
+      Terminal.printLine(ReportOptions.help)
       return 0
     case .some(let unknown):
       Terminal.printError("unknown command '\(unknown)'")

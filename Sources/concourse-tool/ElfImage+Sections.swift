@@ -73,4 +73,28 @@ extension ElfImage {
     }
     return false
   }
+
+  /// The functions that the file defines.
+  func functions(in table: SymbolTable) -> [(address: UInt64, size: UInt64, name: String)] {
+    let all = allSections
+    var found: [(UInt64, UInt64, String)] = []
+    for section in all where section.type == table.rawValue {
+      guard Int(section.link) < all.count, section.size <= FileBytes.maximumRead,
+        case let strings = all[Int(section.link)], strings.size <= FileBytes.maximumRead,
+        let symbols = file.read(at: section.offset, count: Int(section.size)),
+        let names = file.read(at: strings.offset, count: Int(strings.size))
+      else { continue }
+      for entry in stride(from: 0, to: symbols.count / 24 * 24, by: 24)
+      where symbols[entry + 4] & 0xF == 2 && symbols.number(at: entry + 6, as: UInt16.self) != 0 {
+        let start = Int(symbols.number(at: entry, as: UInt32.self)!)
+        guard start < names.count, let end = names[start...].firstIndex(of: 0) else { continue }
+        found.append(
+          (
+            symbols.number(at: entry + 8)!, symbols.number(at: entry + 16)!,
+            String(decoding: names[start..<end], as: UTF8.self)
+          ))
+      }
+    }
+    return found
+  }
 }

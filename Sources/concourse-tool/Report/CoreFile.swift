@@ -1,0 +1,217 @@
+/// A core dump as the kernel, `gcore` or a debugger writes it. The file is not trusted.
+final class CoreFile: TargetMemory {
+  typealias Failure = TargetProcess.Failure
+
+  /// A piece of memory, and how much of it the file has.
+  private struct Segment {
+    var address: UInt64
+    var size: UInt64
+    var offset: UInt64
+    var fileSize: UInt64
+    var flags: UInt32
+  }
+
+  /// A file that the process had mapped. The dump may leave its contents out.
+  private struct Mapping {
+    var start: UInt64
+    var end: UInt64
+    var offset: UInt64
+    var path: String
+  }
+
+  private let path: String
+  private let file: FileBytes
+  private var segments: [Segment] = []
+  private var mappings: [Mapping] = []
+  private var files: [String: FileBytes?] = [:]
+  private var threads: [TargetThread] = []
+  private var name = ""
+  private var process: Int32 = 0
+  private var signal: Int32?
+
+  static func open(_ path: String) throws(Failure) -> TargetProcess {
+    guard let file = FileBytes(path: path) else {
+      throw Failure(reason: "\(path): \(describe(error: lastError()))")
+    }
+    let core = try CoreFile(path, file)
+    return TargetProcess(
+      id: core.process, name: core.name, memory: core, regions: core.regions(), threads: core.threads,
+      signal: core.signal, core: path, now: nil)
+  }
+
+  private init(_ path: String, _ file: FileBytes) throws(Failure) {
+    self.path = path
+    self.file = file
+    guard let header = file.read(at: 0, count: 64), header.starts(with: [0x7F, 0x45, 0x4C, 0x46]) else {
+      throw Failure(reason: "\(path) is not a core dump")
+    }
+    guard header.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2, 1]), header.number(at: 18, as: UInt16.self) == 62
+    else {
+      throw Failure(reason: "\(path) is of another processor; this command reads core dumps of x86-64")
+    }
+    guard header.number(at: 16, as: UInt16.self) == 4 else {
+      throw Failure(reason: "\(path) is not a core dump")
+    }
+    var count = UInt64(header.number(at: 56, as: UInt16.self)!)
+    if count == 0xFFFF {
+      // The number of headers is in the first section header.
+      guard let section = file.read(at: header.number(at: 40)!, count: 64) else {
+        throw damaged("its header")
+      }
+      count = UInt64(section.number(at: 44, as: UInt32.self)!)
+    }
+    guard header.number(at: 54, as: UInt16.self) == 56, count < 1 << 20,
+      let table = file.read(at: header.number(at: 32)!, count: Int(count) * 56)
+    else { throw damaged("its program headers are outside the file") }
+    var notes: [Segment] = []
+    for index in 0..<Int(count) {
+      let entry = index * 56
+      let segment = Segment(
+        address: table.number(at: entry + 16)!, size: table.number(at: entry + 40)!,
+        offset: table.number(at: entry + 8)!, fileSize: table.number(at: entry + 32)!,
+        flags: table.number(at: entry + 4)!)
+      guard !segment.address.addingReportingOverflow(segment.size).overflow, segment.fileSize <= file.size,
+        segment.offset <= file.size - segment.fileSize
+      else { throw damaged("it has been truncated") }
+      switch table.number(at: entry, as: UInt32.self)! {
+      case 1: segments.append(segment)
+      case 4: notes.append(segment)
+      default: break
+      }
+    }
+    segments.sort { $0.address < $1.address }
+    for note in notes { try readNotes(note) }
+    guard !threads.isEmpty else { throw damaged("it has no threads") }
+    // The kernel's first thread is the one that got the signal; the first of the process has its id.
+    threads.sort { $0.id < $1.id }
+  }
+
+  private func damaged(_ what: String) -> Failure { Failure(reason: "\(path) is damaged: \(what)") }
+
+  // MARK: Notes
+
+  private func readNotes(_ segment: Segment) throws(Failure) {
+    guard segment.fileSize < 1 << 28, let notes = file.read(at: segment.offset, count: Int(segment.fileSize))
+    else {
+      throw damaged("its notes are outside the file")
+    }
+    var place = 0
+    while let nameSize: UInt32 = notes.number(at: place), let size: UInt32 = notes.number(at: place + 4),
+      let type: UInt32 = notes.number(at: place + 8)
+    {
+      let content = place + 12 + (Int(nameSize) + 3) / 4 * 4
+      let end = content + (Int(size) + 3) / 4 * 4
+      guard end <= notes.count else { throw damaged("a note is outside its table") }
+      let bytes = Array(notes[content..<content + Int(size)])
+      switch type {
+      case 1: readThread(bytes)
+      case 3: readProcess(bytes)
+      case 0x4649_4C45: readFiles(bytes)
+      default: break
+      }
+      place = end
+    }
+  }
+
+  /// NT_PRSTATUS.
+  private func readThread(_ bytes: [UInt8]) {
+    guard bytes.count >= 112 + 27 * 8, let id: UInt32 = bytes.number(at: 32) else { return }
+    var thread = TargetThread(id: id)
+    thread.take(registers: (0..<27).map { bytes.number(at: 112 + $0 * 8)! })
+    if threads.isEmpty, let number: UInt16 = bytes.number(at: 12), number != 0 { signal = Int32(number) }
+    threads.append(thread)
+  }
+
+  /// NT_PRPSINFO.
+  private func readProcess(_ bytes: [UInt8]) {
+    guard bytes.count >= 56 else { return }
+    process = bytes.number(at: 24)!
+    name = String(decoding: bytes[40..<56].prefix { $0 != 0 }, as: UTF8.self)
+  }
+
+  /// NT_FILE: a count, the page size, three numbers for each mapping, and the names.
+  private func readFiles(_ bytes: [UInt8]) {
+    guard let count: UInt64 = bytes.number(at: 0), let pageSize: UInt64 = bytes.number(at: 8),
+      count < UInt64(bytes.count) / 24
+    else { return }
+    let names = bytes[(16 + Int(count) * 24)...].split(separator: 0, omittingEmptySubsequences: false)
+    guard names.count >= Int(count) else { return }
+    for index in 0..<Int(count) {
+      let entry = 16 + index * 24
+      let page: UInt64 = bytes.number(at: entry + 16)!
+      mappings.append(
+        Mapping(
+          start: bytes.number(at: entry)!, end: bytes.number(at: entry + 8)!,
+          offset: page.multipliedReportingOverflow(by: pageSize).partialValue,
+          path: String(decoding: names[index], as: UTF8.self)))
+    }
+    mappings.sort { $0.start < $1.start }
+  }
+
+  // MARK: Memory
+
+  private func regions() -> [MappedRegion] {
+    segments.map { segment in
+      let mapping = mapping(of: segment.address)
+      return MappedRegion(
+        start: segment.address, end: segment.address + segment.size, isReadable: segment.flags & 4 != 0,
+        isWritable: segment.flags & 2 != 0, isExecutable: segment.flags & 1 != 0, isPrivate: true,
+        offset: mapping.map { $0.offset + (segment.address - $0.start) } ?? 0, path: mapping?.path ?? "")
+    }
+  }
+
+  private func mapping(of address: UInt64) -> Mapping? {
+    var low = 0
+    var high = mappings.count
+    while low < high {
+      let middle = (low + high) / 2
+      if mappings[middle].end <= address { low = middle + 1 } else { high = middle }
+    }
+    return low < mappings.count && mappings[low].start <= address ? mappings[low] : nil
+  }
+
+  private func segment(of address: UInt64) -> Segment? {
+    var low = 0
+    var high = segments.count
+    while low < high {
+      let middle = (low + high) / 2
+      if segments[middle].address + segments[middle].size <= address {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    return low < segments.count && segments[low].address <= address ? segments[low] : nil
+  }
+
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    var place = address
+    var rest = bytes
+    while !rest.isEmpty {
+      guard let segment = segment(of: place) else { return false }
+      let within = place - segment.address
+      let count: Int
+      let found: [UInt8]?
+      if within < segment.fileSize {
+        count = Int(min(UInt64(rest.count), segment.fileSize - within))
+        found = file.read(at: segment.offset + within, count: count)
+      } else {
+        // Unchanged pages of a file are in the file.
+        guard let mapping = mapping(of: place) else { return false }
+        count = Int(min(UInt64(rest.count), mapping.end - place, segment.size - within))
+        if files[mapping.path] == nil { files[mapping.path] = .some(FileBytes(path: mapping.path)) }
+        found = files[mapping.path]??.read(at: mapping.offset + (place - mapping.start), count: count)
+      }
+      guard let found else { return false }
+      rest.copyBytes(from: found)
+      place += UInt64(count)
+      rest = UnsafeMutableRawBufferPointer(rebasing: rest[count...])
+    }
+    return true
+  }
+
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] {
+    guard let segment = segment(of: region.start), segment.fileSize > 0 else { return [] }
+    return [region.start..<region.start + segment.fileSize]
+  }
+}

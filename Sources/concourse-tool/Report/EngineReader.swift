@@ -1,0 +1,495 @@
+/// Reads the state of the engine out of the memory of a process.
+///
+/// The process may run meanwhile. Everything that is read is checked before it is believed, and what a verdict rests on
+/// is read once more (`Verdicts`).
+struct EngineReader {
+  typealias Failure = TargetProcess.Failure
+
+  let process: TargetProcess
+  let record: InspectionRecord
+  let types: EngineTypes
+  var snapshot: EngineSnapshot
+
+  var memory: any TargetMemory { process.memory }
+
+  /// The waiting thread's entry in a queue's list, by its address.
+  private var waiterQueues: [UInt64: UInt64] = [:]
+  /// Objects found, by class.
+  private var objects: [String: [UInt64]] = [:]
+  private var nodes: NodeIndex?
+  private var monitors: [UInt64] { objects["Monitor"] ?? [] }
+
+  static func read(_ process: TargetProcess, _ record: InspectionRecord) throws(Failure) -> EngineSnapshot {
+    var reader = EngineReader(process: process, record: record)
+    do {
+      try reader.readAll()
+    } catch {
+      throw Failure(
+        reason:
+          "process \(process.id) (\(process.name)) runs on another version of Concourse: \(record.image.path) "
+          + "has no \(error.what)")
+    }
+    return reader.snapshot
+  }
+
+  private init(process: TargetProcess, record: InspectionRecord) {
+    self.process = process
+    self.record = record
+    types = EngineTypes(record.types, in: process.memory)
+    snapshot = EngineSnapshot(process: process)
+  }
+
+  private mutating func readAll() throws(EngineTypes.Missing) {
+    guard record.roots != 0 else {
+      snapshot.isStarted = false
+      snapshot.threads = process.threads.map { ThreadInfo(id: $0.id, thread: $0, role: role(of: $0)) }
+      for index in snapshot.threads.indices { classifyForeign(&snapshot.threads[index]) }
+      return
+    }
+    snapshot.width = Int(memory.word(record.width) ?? 0)
+    snapshot.cap = Int(memory.word(record.cap) ?? 0)
+    snapshot.poolThreads = Int(memory.word(record.threads) ?? 0)
+    let scan = MemoryScan(of: process, classes: Array(types.byMetadata.keys))
+    for (address, metadata) in scan.objects where isAlive(address) {
+      if let type = types.byMetadata[metadata] { objects[type.name, default: []].append(address) }
+    }
+    try readQueues()
+    try readGroups()
+    try readThreads(scan.threadPointers)
+    try countRunning()
+    try readBands()
+    try readSources()
+    try readChannels()
+    readTimers()
+  }
+
+  /// Whether an object's reference count says that it is in use.
+  private func isAlive(_ address: UInt64) -> Bool {
+    guard let counts = memory.word(address + 8) else { return false }
+    // The highest bit: the count is elsewhere. Bit 32: the object is being destroyed.
+    return counts >> 63 != 0 || (counts >> 32 & 1 == 0 && counts & 1 != 0)
+  }
+
+  private func object(_ address: UInt64, isA name: String) -> Bool {
+    guard let metadata = memory.word(address), let type = types.byMetadata[metadata] else { return false }
+    return types.isKind(type, of: name)
+  }
+
+  // MARK: Queues
+
+  private mutating func readQueues() throws(EngineTypes.Missing) {
+    let queueClasses = types.byMetadata.values.filter { types.isKind($0, of: "DispatchQueue") }.map(\.name)
+    var tails: [UInt64: UInt64] = [:]
+    for name in queueClasses {
+      for address in objects[name] ?? [] {
+        guard let queue = try readQueue(at: address) else { continue }
+        snapshot.queues[address] = queue
+        if queue.kind == .main { snapshot.mainQueue = address }
+        for tail in try lists(of: queue) { tails[tail] = address }
+      }
+    }
+    if !tails.isEmpty { nodes = NodeIndex(in: process) }
+    for (tail, address) in tails { try readList(endingAt: tail, of: address) }
+  }
+
+  private func readQueue(at address: UInt64) throws(EngineTypes.Missing) -> QueueInfo? {
+    guard let number: UInt8 = memory.number(at: address + (try types.offset("DispatchObject", "kind"))),
+      let kind = QueueKind(rawValue: number),
+      let word = memory.word(address + (try types.offset("DispatchQueue", "state"))),
+      let target = memory.word(address + (try types.offset("DispatchQueue", "targetReference"))),
+      let level: UInt8 = memory.number(at: address + (try types.offset("DispatchQueue", "servedLevel"))),
+      level < 6,
+      let width: UInt16 = memory.number(at: address + (try types.offset("DispatchQueue", "width"))),
+      let extras = memory.word(address + (try types.offset("DispatchObject", "extrasReference"))),
+      target == 0 ? !kind.isLane : object(target, isA: "DispatchQueue")
+    else { return nil }
+    let state = QueueWord(bits: word)
+    var queue = QueueInfo(
+      address: address, kind: kind,
+      label: LabelWords.text(at: address + (try types.offset("DispatchQueue", "name")), in: memory) ?? "",
+      word: state, wordAddress: address + (try types.offset("DispatchQueue", "state")), target: target,
+      level: Int(level), width: state.isNarrow ? Int(width) : nil)
+    if extras != 0, object(extras, isA: "QueueExtras") {
+      queue.suspensions = Int(memory.word(extras + (try types.offset("QueueExtras", "suspensions"))) ?? 0)
+      if let owns: UInt8 = memory.number(at: extras + (try types.offset("QueueExtras", "ownsLabel"))),
+        owns == 0,
+        let label = memory.word(extras + (try types.offset("QueueExtras", "cLabel"))), label != 0,
+        let text = memory.text(at: label)
+      {
+        queue.label = text
+      }
+      // The kept ones are the first of the two chains.
+      var node = memory.word(extras + (try types.offset("QueueExtras", "heldBack"))) ?? 0
+      while node != 0 && queue.heldBack < 1_000_000 {
+        queue.heldBack += 1
+        node = memory.word(node) ?? 0
+      }
+    }
+    return queue
+  }
+
+  /// The last nodes of the queue's lists: one, or one for each class of a workloop.
+  private func lists(of queue: QueueInfo) throws(EngineTypes.Missing) -> [UInt64] {
+    var places = [queue.address + (try types.offset("DispatchQueue", "list"))]
+    if queue.kind == .global {
+      guard let root = memory.word(queue.address + (try types.offset("GlobalQueue", "root"))) else {
+        return []
+      }
+      places = [root + (try types.offset("RootQueue", "list"))]
+    } else if queue.kind == .workloop {
+      let first = queue.address + (try types.offset("DispatchWorkloop", "entries"))
+      places = (0..<6).map { first + $0 * 16 }
+    }
+    return places.compactMap { memory.word($0) }.filter { $0 != 0 && $0 % 16 == 0 }
+  }
+
+  private mutating func readList(endingAt tail: UInt64, of address: UInt64) throws(EngineTypes.Missing) {
+    guard var queue = snapshot.queues[address] else { return }
+    defer { snapshot.queues[address] = queue }
+    let workOffset = try types.offset("WorkNode", "work")
+    let traitsOffset = try types.offset("WorkNode", "traits")
+    let groupOffset = try types.offset("WorkNode", "group")
+    let waiterThread = try types.offset("SyncWaiter", "thread")
+    let all = nodes?.list(endingAt: tail) ?? [tail]
+    for (index, node) in all.enumerated() {
+      queue.items += 1
+      // The details of the first thousands are enough.
+      guard index < 20_000, let traits: UInt8 = memory.number(at: node + traitsOffset),
+        let work = memory.word(node + workOffset)
+      else { continue }
+      if traits & 2 != 0 {
+        guard let thread: UInt32 = memory.number(at: work + waiterThread) else { continue }
+        queue.waiters.append(thread)
+        waiterQueues[work] = address
+      } else if object(work, isA: "DispatchWorkItem") {
+        queue.workItems.insert(work)
+      }
+      if index == 0 && traits & 1 != 0 && queue.word.owner == 0 && queue.word.readers > 0 {
+        queue.barrierIsNext = true
+      }
+      if let group = memory.word(node + groupOffset), group != 0, object(group, isA: "DispatchGroup") {
+        queue.groups.insert(group)
+      }
+    }
+  }
+
+  private mutating func readGroups() throws(EngineTypes.Missing) {
+    for address in objects["DispatchGroup"] ?? [] {
+      let word = memory.word(address + (try types.offset("DispatchGroup", "state"))) ?? 0
+      let queues = snapshot.queues.values.filter { $0.groups.contains(address) }.map(\.address).sorted()
+      snapshot.groups[address] = GroupInfo(word: GroupWord(bits: word), queues: queues)
+    }
+    for address in objects["DispatchSemaphore"] ?? [] {
+      let value = memory.word(address + (try types.offset("DispatchSemaphore", "value"))) ?? 0
+      snapshot.semaphores[address] = Int(truncatingIfNeeded: value)
+    }
+  }
+
+  // MARK: Threads
+
+  /// Offsets in `concourse_thread`.
+  private enum ThreadState {
+    static let frame: UInt64 = 0
+    static let worker: UInt64 = 16
+    static let id: UInt64 = 40
+    static let blockedSince: UInt64 = 72
+  }
+  /// Where glibc has a thread's id, from its thread pointer on.
+  private static let libraryThreadID: UInt64 = 0x2D0
+
+  private mutating func readThreads(_ candidates: [UInt64]) throws(EngineTypes.Missing) {
+    let known = Set(process.threads.map(\.id))
+    var pointers: [UInt32: UInt64] = [:]
+    for pointer in candidates {
+      let state = pointer &+ UInt64(bitPattern: record.threadState)
+      if let id: UInt32 = memory.number(at: pointer + Self.libraryThreadID), known.contains(id) {
+        pointers[id] = pointer
+      } else if let id: UInt32 = memory.number(at: state + ThreadState.id), known.contains(id) {
+        pointers[id] = pointer
+      }
+    }
+    for thread in process.threads {
+      var info = ThreadInfo(id: thread.id, thread: thread, role: role(of: thread))
+      if let pointer = thread.threadPointer ?? pointers[thread.id] {
+        info.thread.threadPointer = pointer
+        try readEngineState(of: &info, at: pointer &+ UInt64(bitPattern: record.threadState))
+      }
+      try classify(&info)
+      snapshot.threads.append(info)
+    }
+  }
+
+  private func role(of thread: TargetThread) -> ThreadInfo.Role {
+    switch thread.name {
+    case "concourse-watch": .monitor
+    case "concourse-event": .events
+    default: thread.id == UInt32(process.id) ? .main : .other
+    }
+  }
+
+  private func readEngineState(of info: inout ThreadInfo, at state: UInt64) throws(EngineTypes.Missing) {
+    let worker = memory.word(state + ThreadState.worker) ?? 0
+    if worker != 0, let band = memory.word(worker + (try types.offset("WorkerRecord", "band"))),
+      object(band, isA: "Band")
+    {
+      info.role = .worker(band: try bandName(band))
+      info.progress = memory.number(at: worker + (try types.offset("WorkerRecord", "progress")))
+      let status: UInt32? = memory.number(at: worker + (try types.offset("WorkerRecord", "status")))
+      if status == 4 { info.wait = .idle }
+    }
+    info.blockedSinceAddress = state + ThreadState.blockedSince
+    let since = memory.word(info.blockedSinceAddress) ?? 0
+    info.blockedSince = since
+    if since != 0, let now = process.now, since <= now { info.blockedFor = now - since }
+    var frame = memory.word(state + ThreadState.frame) ?? 0
+    while frame != 0, info.frames.count < 64,
+      let queue = memory.word(frame + (try types.offset("Frame", "queue"))), snapshot.queues[queue] != nil,
+      let exclusive: UInt8 = memory.number(at: frame + (try types.offset("Frame", "exclusive")))
+    {
+      info.frames.append(FrameInfo(queue: queue, isExclusive: exclusive & 1 != 0))
+      frame = memory.word(frame + (try types.offset("Frame", "parent"))) ?? 0
+    }
+  }
+
+  private func bandName(_ band: UInt64) throws(EngineTypes.Missing) -> String {
+    let name = band + (try types.offset("Band", "name"))
+    guard let start = memory.word(name), let count = memory.word(name + 8), count < 64,
+      let text = memory.bytes(at: start, count: Int(count))
+    else { return "" }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// What the thread waits for: the address of the futex on which it sleeps is in an object of the engine, or is not.
+  private func classify(_ info: inout ThreadInfo) throws(EngineTypes.Missing) {
+    guard let call = info.thread.call else { return }
+    guard call.number == SystemCallNames.futex else { return classifyForeign(&info) }
+    if monitors.contains(where: { contains($0, "Monitor", call.arguments[0]) }) { info.role = .monitor }
+    let address = call.arguments[0]
+    info.hasTimeout = call.arguments[3] != 0
+    if case .idle = info.wait { return }
+    switch info.role {
+    case .monitor, .events:
+      info.wait = .idle
+      return
+    case .main, .worker, .other: break
+    }
+    if let named = try queue(ofWaiterAt: address, info.id) {
+      if let queue = waiterQueues[address] {
+        let isServed = snapshot.queues[queue].map { $0.kind == .main || $0.kind == .runLoop } ?? false
+        info.wait = isServed ? .service(queue: queue, named: named) : .turn(queue: queue, named: named)
+      } else {
+        info.wait = whereWaits(info, named: named)
+      }
+    } else if let group = objects["DispatchGroup"]?.first(where: { contains($0, "DispatchGroup", address) }) {
+      info.wait = .group(group)
+    } else if let semaphore = snapshot.semaphores.keys.first(where: {
+      contains($0, "DispatchSemaphore", address)
+    }) {
+      info.wait = .semaphore(semaphore)
+    } else if let item = objects["DispatchWorkItem"]?.first(where: {
+      contains($0, "DispatchWorkItem", address)
+    }) {
+      info.wait = .workItem(item)
+    } else if let loop = objects["ParallelLoop"]?.first(where: { contains($0, "ParallelLoop", address) }) {
+      info.wait = .loop(loop)
+    } else if objects["MainThread"]?.contains(where: { contains($0, "MainThread", address) }) ?? false {
+      info.wait = .idle
+    } else if info.blockedSince != 0 {
+      // A gate that is being passed has the id of the thread that runs the body, and a bit for sleeping threads.
+      let word: UInt32 = memory.number(at: address) ?? 0
+      let runner = word & 0x7FFF_FFFF
+      info.wait = word >> 31 != 0 && isThread(runner) ? .once(runner: runner) : .engine
+    } else {
+      classifyForeign(&info)
+    }
+  }
+
+  private func contains(_ object: UInt64, _ type: String, _ address: UInt64) -> Bool {
+    address > object && address < object + UInt64(types[type]?.size ?? 0)
+  }
+
+  private func isThread(_ id: UInt32) -> Bool { process.threads.contains { $0.id == id } }
+
+  /// The queue of a synchronous call, if a `SyncWaiter` of this thread is there.
+  private func queue(ofWaiterAt address: UInt64, _ thread: UInt32) throws(EngineTypes.Missing) -> UInt64? {
+    guard let id: UInt32 = memory.number(at: address + (try types.offset("SyncWaiter", "thread"))),
+      id == thread,
+      let queue = memory.word(address + (try types.offset("SyncWaiter", "queue"))),
+      snapshot.queues[queue] != nil
+    else { return nil }
+    return queue
+  }
+
+  /// The entry has left its list, but the thread sleeps still: its body runs on another thread, at the end of the
+  /// hierarchy or on the queue's owner; or the queue has just become its own.
+  private func whereWaits(_ info: ThreadInfo, named: UInt64) -> Wait {
+    var link = named
+    while let queue = snapshot.queues[link] {
+      if queue.kind == .main || queue.kind == .runLoop { return .service(queue: link, named: named) }
+      if queue.word.owner != info.id { return .turn(queue: link, named: named) }
+      link = queue.target
+    }
+    return .turn(queue: named, named: named)
+  }
+
+  private func classifyForeign(_ info: inout ThreadInfo) {
+    guard let call = info.thread.call else { return }
+    if case .idle = info.wait { return }
+    switch info.role {
+    case .monitor, .events:
+      info.wait = .idle
+      return
+    case .other where process.core != nil && call.number == SystemCallNames.epollWait && info.frames.isEmpty:
+      // A core dump has no names of threads.
+      info.role = .events
+      info.wait = .idle
+      return
+    case .main, .worker, .other: break
+    }
+    if call.number == SystemCallNames.futex {
+      let address = call.arguments[0]
+      if let owner: UInt32 = memory.number(at: address &+ 8), isThread(owner), owner != info.id,
+        let word: UInt32 = memory.number(at: address), word != 0
+      {
+        info.wait = .mutex(address: address, owner: owner)
+      } else {
+        info.wait = .call("futex", nil)
+      }
+      return
+    }
+    var detail: String?
+    if process.core == nil, SystemCallNames.takesDescriptor(call.number) {
+      let descriptor = Int32(truncatingIfNeeded: call.arguments[0])
+      detail = "descriptor \(descriptor)"
+      if let file = ProcFile.link("/proc/\(process.id)/fd/\(descriptor)") { detail! += " (\(file))" }
+    }
+    info.wait = .call(SystemCallNames.name(call.number), detail)
+  }
+
+  // MARK: Who holds what
+
+  /// Finds the holders of queues, and takes the item that its owner runs out of the counts: it stays in the list.
+  private mutating func countRunning() throws(EngineTypes.Missing) {
+    for address in snapshot.queues.keys {
+      let owner = snapshot.queues[address]!.word.owner
+      let kind = snapshot.queues[address]!.kind
+      if owner != 0 { snapshot.queues[address]!.holders = [owner] }
+      for thread in snapshot.threads where thread.id != owner {
+        if case .idle = thread.wait { continue }
+        guard thread.frames.contains(where: { $0.queue == address }) else { continue }
+        // A thread that waits in `sync` has no frame of that queue yet.
+        if kind == .concurrent || kind == .main || kind == .runLoop || kind == .global {
+          snapshot.queues[address]!.holders.append(thread.id)
+        }
+      }
+      guard owner != 0, snapshot.queues[address]!.items > 0, let thread = snapshot.thread(owner),
+        case .worker = thread.role
+      else { continue }
+      let isSync = thread.frames.dropLast().contains { $0.queue == address }
+      if !isSync { snapshot.queues[address]!.items -= 1 }
+    }
+  }
+
+  // MARK: The pool
+
+  private mutating func readBands() throws(EngineTypes.Missing) {
+    var bands: [UInt64] = []
+    var waiting: [UInt64: Int] = [:]
+    for level in 1..<6 as Range<UInt64> {
+      guard let root = memory.word(record.roots + level * 8),
+        let band = memory.word(root + (try types.offset("RootQueue", "band"))),
+        let queue = memory.word(root + (try types.offset("RootQueue", "queue")))
+      else { continue }
+      if !bands.contains(band) { bands.append(band) }
+      waiting[band, default: 0] += snapshot.queues[queue]?.items ?? 0
+    }
+    for band in bands.reversed() {
+      let limit = snapshot.width + Int(memory.word(band + (try types.offset("Band", "allowance"))) ?? 0)
+      let counts = BandWord(bits: memory.word(band + (try types.offset("Band", "counters"))) ?? 0)
+      var entries = waiting[band] ?? 0
+      var worker = memory.word(band + (try types.offset("Band", "newestRecord"))) ?? 0
+      var seen = 0
+      while worker != 0 && seen < 100_000 {
+        if let kept = memory.word(worker + (try types.offset("WorkerRecord", "kept"))), kept != 0 {
+          entries += 1
+        }
+        worker = memory.word(worker + (try types.offset("WorkerRecord", "older"))) ?? 0
+        seen += 1
+      }
+      snapshot.bands.append(
+        BandInfo(name: try bandName(band), counts: counts, activeLimit: limit, waiting: entries))
+    }
+  }
+
+  // MARK: Events
+
+  private mutating func readSources() throws(EngineTypes.Missing) {
+    for core in objects["SourceCore"] ?? [] {
+      let state = core + (try types.offset("SourceCore", "state"))
+      let backend = memory.word(core + (try types.offset("SourceCore", "backend"))) ?? 0
+      let kind: UInt8 = memory.number(at: core + (try types.offset("SourceCore", "kind"))) ?? 0
+      let kinds = types["SourceKind"]?.cases ?? []
+      func flag(_ name: String) throws(EngineTypes.Missing) -> Bool {
+        memory.number(at: state + (try types.offset("SourceState", name)), as: UInt8.self) ?? 0 & 1 != 0
+      }
+      var source = SourceInfo(
+        kind: kinds.indices.contains(Int(kind)) ? kinds[Int(kind)] : "unknown",
+        handle: Int(truncatingIfNeeded: memory.word(core + (try types.offset("SourceCore", "handle"))) ?? 0),
+        isActive: try flag("isActive"), isCancelled: try flag("isCancelled"),
+        suspensions: Int(memory.word(state + (try types.offset("SourceState", "suspensions"))) ?? 0),
+        isVisiting: try flag("visitIsDue"),
+        pending: memory.word(core + (try types.offset("SourceCore", "pending"))) ?? 0,
+        queue: memory.word(core + (try types.offset("SourceCore", "target"))) ?? 0, dueIn: nil,
+        handlerThread: memory.number(at: core + (try types.offset("SourceCore", "handlerThread"))) ?? 0)
+      if object(backend, isA: "TimerBackend"), source.isActive && !source.isCancelled {
+        let schedule = backend + (try types.offset("TimerBackend", "schedule"))
+        let clock: UInt8 = memory.number(at: schedule + (try types.offset("TimerSchedule", "clock"))) ?? 2
+        let next = memory.word(schedule + (try types.offset("TimerSchedule", "next"))) ?? .max
+        source.dueIn = distance(to: next, isWall: clock == 1, isNever: clock > 1)
+      }
+      snapshot.sources.append(source)
+    }
+  }
+
+  private func distance(to time: UInt64, isWall: Bool, isNever: Bool = false) -> Int64? {
+    guard !isNever, time < 1 << 63, let now = process.now else { return nil }
+    return Int64(time) - Int64(isWall ? WallClock.now : now)
+  }
+
+  private mutating func readChannels() throws(EngineTypes.Missing) {
+    for entry in objects["DescriptorEntry"] ?? [] {
+      let state = entry + (try types.offset("DescriptorEntry", "state"))
+      let channels = memory.word(state + (try types.offset("DescriptorState", "openChannels"))) ?? 0
+      let unfinished = memory.word(state + (try types.offset("DescriptorState", "unfinished"))) ?? 0
+      snapshot.channels.append(
+        ChannelInfo(
+          channels: Int(truncatingIfNeeded: channels), unfinished: Int(truncatingIfNeeded: unfinished)))
+    }
+  }
+
+  /// Delayed submissions and timers that are set, of both clocks.
+  private mutating func readTimers() {
+    guard let table = objects["TimerTable"]?.first, let type = types["TimerTable"] else { return }
+    var info = TimersInfo(count: 0)
+    for (name, isWall) in [("uptime", false), ("wall", true)] {
+      guard let offset = type.fields[name] else { continue }
+      // `TimerTable.Side`: whether it is for the wall clock; the heap's array; the line's array and its first index.
+      let side = table + offset
+      for (array, first) in [
+        (memory.word(side + 8), 0), (memory.word(side + 16), memory.word(side + 24) ?? 0),
+      ] {
+        // Of an array's buffer: the count at 16, the elements at 32, beginning with the time.
+        guard let array, let count = memory.word(array + 16), count > first, count < 1 << 40,
+          let capacity = memory.word(array + 24), count <= capacity / 2
+        else { continue }
+        info.count += Int(count - first)
+        let stride: UInt64 = 40
+        if let time = memory.word(array + 32 + first * stride), let left = distance(to: time, isWall: isWall)
+        {
+          info.nextIn = min(info.nextIn ?? .max, left)
+        }
+      }
+    }
+    if info.count > 0 { snapshot.timers = info }
+  }
+}

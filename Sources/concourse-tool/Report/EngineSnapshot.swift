@@ -1,0 +1,162 @@
+/// What the report knows of a queue.
+struct QueueInfo {
+  let address: UInt64
+  var kind: QueueKind
+  var label: String
+  var word: QueueWord
+  var wordAddress: UInt64
+  /// The address of the target; 0 at the end of a hierarchy.
+  var target: UInt64
+  /// The served level.
+  var level: Int
+  /// Ordinary items that may run at once, if the queue is narrow.
+  var width: Int?
+  /// Items that have been submitted and have not started. Those of a concurrent queue that has admitted them count as
+  /// readers instead.
+  var items = 0
+  var suspensions = 0
+  /// Items that were admitted before a suspension, and wait for the resume.
+  var heldBack = 0
+  /// Threads that wait for their turn in its list, in order.
+  var waiters: [UInt32] = []
+  /// Whether the oldest entry of a concurrent queue is a barrier that waits for running items.
+  var barrierIsNext = false
+  /// Threads that run its items now, as far as known: the owner, and for a concurrent queue the readers.
+  var holders: [UInt32] = []
+  /// Groups and work items of its items.
+  var groups: Set<UInt64> = []
+  var workItems: Set<UInt64> = []
+
+  var isBusy: Bool {
+    word.owner != 0 || word.readers > 0 || items > 0 || word.isEnqueued || word.isSuspended || heldBack > 0
+      || !waiters.isEmpty || (word.isInactive && items > 0)
+  }
+}
+
+/// What a thread waits for.
+enum Wait: Equatable {
+  /// Its turn on a queue, in `sync` or `asyncAndWait`; `named` is the queue of the call, whose work passes through
+  /// `queue`.
+  case turn(queue: UInt64, named: UInt64)
+  /// Until the thread that serves the main queue or a run loop's has run its body.
+  case service(queue: UInt64, named: UInt64)
+  case group(UInt64)
+  case semaphore(UInt64)
+  case workItem(UInt64)
+  /// For the thread that runs a body once.
+  case once(runner: UInt32)
+  case loop(UInt64)
+  /// In another of the engine's waits.
+  case engine
+  /// A mutex of the C library, and the thread that has it.
+  case mutex(address: UInt64, owner: UInt32)
+  /// In a system call that the engine does not know, and its object.
+  case call(String, String?)
+  /// Nothing: a thread of the pool without work, or one of the engine's own.
+  case idle
+  /// The thread runs.
+  case running
+}
+
+/// One item, or synchronous call, that a thread is in.
+struct FrameInfo {
+  let queue: UInt64
+  let isExclusive: Bool
+}
+
+struct ThreadInfo {
+  enum Role: Equatable {
+    case main
+    case worker(band: String)
+    case monitor
+    case events
+    case other
+  }
+
+  let id: UInt32
+  var thread: TargetThread
+  var role = Role.other
+  /// The innermost first.
+  var frames: [FrameInfo] = []
+  var wait = Wait.running
+  var hasTimeout = false
+  /// How long it has waited, in nanoseconds; nil if unknown.
+  var blockedFor: UInt64?
+  /// The uptime at which the wait began; 0 if unknown.
+  var blockedSince: UInt64 = 0
+  /// The address of that number.
+  var blockedSinceAddress: UInt64 = 0
+  /// Entries that the worker has begun.
+  var progress: UInt32?
+  var stack: [StackEntry] = []
+
+  var isBlocked: Bool {
+    switch wait {
+    case .idle, .running: false
+    default: true
+    }
+  }
+}
+
+struct BandInfo {
+  var name: String
+  var counts: BandWord
+  /// The active workers allowed.
+  var activeLimit: Int
+  /// Entries in its roots, and queues that workers keep.
+  var waiting: Int
+}
+
+struct GroupInfo {
+  var word: GroupWord
+  /// Queues with items of the group.
+  var queues: [UInt64]
+}
+
+struct SourceInfo {
+  var kind: String
+  var handle: Int
+  var isActive: Bool
+  var isCancelled: Bool
+  var suspensions: Int
+  /// Whether a visit has been submitted.
+  var isVisiting: Bool
+  var pending: UInt64
+  var queue: UInt64
+  /// Of a timer: nanoseconds until it is due; negative if overdue.
+  var dueIn: Int64?
+  /// The thread that is calling a handler, or 0.
+  var handlerThread: UInt32
+}
+
+struct ChannelInfo {
+  var channels: Int
+  var unfinished: Int
+}
+
+struct TimersInfo {
+  var count: Int
+  var nextIn: Int64?
+}
+
+/// Everything that the report shows, read from a process at one time.
+struct EngineSnapshot {
+  var process: TargetProcess
+  var queues: [UInt64: QueueInfo] = [:]
+  var threads: [ThreadInfo] = []
+  var bands: [BandInfo] = []
+  var groups: [UInt64: GroupInfo] = [:]
+  var semaphores: [UInt64: Int] = [:]
+  var sources: [SourceInfo] = []
+  var channels: [ChannelInfo] = []
+  var timers: TimersInfo?
+  var width = 0
+  var cap = 0
+  var poolThreads = 0
+  /// The main queue's address.
+  var mainQueue: UInt64 = 0
+  /// Whether the runtime has been used at all.
+  var isStarted = true
+
+  func thread(_ id: UInt32) -> ThreadInfo? { threads.first { $0.id == id } }
+}

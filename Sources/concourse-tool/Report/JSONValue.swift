@@ -1,0 +1,68 @@
+/// A value of JSON, written without Foundation. Objects keep the order of their members.
+enum JSONValue {
+  case null
+  case bool(Bool)
+  case int(Int64)
+  case string(String)
+  case array([JSONValue])
+  case object([(String, JSONValue)])
+
+  static func int(_ number: Int) -> JSONValue { .int(Int64(number)) }
+  static func int(_ number: UInt32) -> JSONValue { .int(Int64(number)) }
+  static func address(_ number: UInt64) -> JSONValue { .string("0x" + String(number, radix: 16)) }
+  static func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
+
+  /// The text, indented by two columns a level.
+  var text: String {
+    var text = ""
+    write(to: &text, indent: 0)
+    return text
+  }
+
+  private func write(to text: inout String, indent: Int) {
+    switch self {
+    case .null: text += "null"
+    case .bool(let value): text += value ? "true" : "false"
+    case .int(let value): text += String(value)
+    case .string(let value): Self.write(value, to: &text)
+    case .array(let values):
+      Self.write(values, "[", "]", to: &text, indent) { $0.write(to: &$1, indent: indent + 1) }
+    case .object(let members):
+      Self.write(members, "{", "}", to: &text, indent) {
+        Self.write($0.0, to: &$1)
+        $1 += ": "
+        $0.1.write(to: &$1, indent: indent + 1)
+      }
+    }
+  }
+
+  private static func write<Element>(
+    _ elements: [Element], _ open: String, _ close: String, to text: inout String, _ indent: Int,
+    _ body: (Element, inout String) -> Void
+  ) {
+    text += open
+    for (index, element) in elements.enumerated() {
+      text += (index == 0 ? "\n" : ",\n") + String(repeating: "  ", count: indent + 1)
+      body(element, &text)
+    }
+    if !elements.isEmpty { text += "\n" + String(repeating: "  ", count: indent) }
+    text += close
+  }
+
+  private static func write(_ string: String, to text: inout String) {
+    text += "\""
+    for scalar in string.unicodeScalars {
+      switch scalar {
+      case "\"": text += "\\\""
+      case "\\": text += "\\\\"
+      case "\n": text += "\\n"
+      case "\t": text += "\\t"
+      case _ where scalar.value < 0x20:
+        let hex = String(scalar.value, radix: 16)
+        text += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    text += "\""
+  }
+}

@@ -1,0 +1,134 @@
+/// A program or library in the memory of the process.
+struct MappedImage {
+  let path: String
+  /// What to add to an address of the file's to get one of the process's.
+  let bias: UInt64
+  let start: UInt64
+  let end: UInt64
+  /// Where its notes are, in the process.
+  let notes: [Range<UInt64>]
+
+  /// - Parameter region: that of the start of the file.
+  init?(region: MappedRegion, end: UInt64, in memory: any TargetMemory) {
+    guard region.offset == 0, let header = memory.bytes(at: region.start, count: 64),
+      header.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2, 1]),
+      let table: UInt64 = header.number(at: 32), let entrySize: UInt16 = header.number(at: 54),
+      entrySize == 56,
+      let count: UInt16 = header.number(at: 56), count < 1000, table < 1 << 20,
+      let headers = memory.bytes(at: region.start + table, count: Int(count) * 56)
+    else { return nil }
+    var first: UInt64?
+    var notes: [Range<UInt64>] = []
+    for index in 0..<Int(count) {
+      let entry = index * 56
+      let type: UInt32 = headers.number(at: entry)!
+      let address: UInt64 = headers.number(at: entry + 16)!
+      let offset: UInt64 = headers.number(at: entry + 8)!
+      let size: UInt64 = headers.number(at: entry + 40)!
+      if type == 1 && first == nil { first = address &- offset }
+      if type == 4 && size < 1 << 16 { notes.append(address..<address &+ size) }
+    }
+    guard let first else { return nil }
+    let bias = region.start &- first
+    self.bias = bias
+    self.notes = notes.map { $0.lowerBound &+ bias..<$0.upperBound &+ bias }
+    path = region.path
+    start = region.start
+    self.end = end
+  }
+
+  func contains(_ address: UInt64) -> Bool { start <= address && address < end }
+
+  /// The images of a process.
+  static func all(of process: TargetProcess) -> [MappedImage] {
+    var found: [MappedImage] = []
+    let regions = process.regions
+    for (index, region) in regions.enumerated()
+    where region.offset == 0 && region.isReadable && !region.path.isEmpty {
+      // An image's segments follow one another; the last may end in anonymous memory (.bss).
+      var last = index
+      while last + 1 < regions.count, regions[last + 1].path == region.path, regions[last + 1].offset > 0 {
+        last += 1
+      }
+      var end = regions[last].end
+      if last + 1 < regions.count, regions[last + 1].start == end, regions[last + 1].path.isEmpty {
+        end = regions[last + 1].end
+      }
+      if let image = MappedImage(region: region, end: end, in: process.memory) { found.append(image) }
+    }
+    return found
+  }
+}
+
+/// The record that the engine exports, `concourse_inspection` in CConcourse.
+struct InspectionRecord {
+  /// The layout that this command reads.
+  static let layout: UInt32 = 1
+
+  var image: MappedImage
+  /// From a thread's thread pointer to the engine's state of it.
+  var threadState: Int64
+  /// 0 until the process has used the runtime.
+  var roots: UInt64
+  var width: UInt64
+  var cap: UInt64
+  var threads: UInt64
+  var types: [UInt64]
+
+  static func find(in process: TargetProcess, _ images: [MappedImage]) throws(TargetProcess.Failure)
+    -> InspectionRecord
+  {
+    let memory = process.memory
+    var best: InspectionRecord?
+    for image in images {
+      for notes in image.notes {
+        guard let bytes = memory.bytes(at: notes.lowerBound, count: notes.count),
+          let offset = place(in: bytes), let distance: Int64 = bytes.number(at: offset)
+        else { continue }
+        let address = notes.lowerBound &+ UInt64(offset) &+ UInt64(bitPattern: distance)
+        guard let layout: UInt32 = memory.number(at: address),
+          let size: UInt32 = memory.number(at: address + 4)
+        else {
+          continue
+        }
+        guard layout == Self.layout, size >= 56, size < 1 << 16, size % 8 == 0,
+          let words = memory.bytes(at: address, count: Int(size))
+        else {
+          throw TargetProcess.Failure(
+            reason:
+              "process \(process.id) (\(process.name)) runs on another version of Concourse: the layout of "
+              + "\(image.path) is \(layout), this command reads layout \(Self.layout)")
+        }
+        func word(_ index: Int) -> UInt64 { words.number(at: index * 8)! }
+        let record = InspectionRecord(
+          image: image, threadState: Int64(bitPattern: word(1)), roots: word(2), width: word(3), cap: word(4),
+          threads: word(5), types: (6..<Int(size) / 8).map(word))
+        // A program may have a second copy that it does not use.
+        if best == nil || best!.roots == 0 { best = record }
+      }
+    }
+    guard let best else {
+      throw TargetProcess.Failure(reason: "process \(process.id) (\(process.name)) does not run on Concourse")
+    }
+    return best
+  }
+
+  /// The offset of the content of the engine's note.
+  private static func place(in notes: [UInt8]) -> Int? {
+    var place = 0
+    while let nameSize: UInt32 = notes.number(at: place), let size: UInt32 = notes.number(at: place + 4),
+      let type: UInt32 = notes.number(at: place + 8), nameSize < 256, size < 1 << 16
+    {
+      let content = place + 12 + (Int(nameSize) + 3) / 4 * 4
+      let end = content + (Int(size) + 3) / 4 * 4
+      guard end <= notes.count else { return nil }
+      if type == 2, size == 8,
+        notes[place + 12..<place + 12 + Int(nameSize)].elementsEqual("Concourse\0".utf8)
+      {
+        return content
+      }
+      place = end
+    }
+    return nil
+  }
+}

@@ -1,0 +1,94 @@
+/// Looks through the writable memory of the process for objects of the engine, which keeps no list of them, and for the
+/// thread pointers of its threads.
+struct MemoryScan {
+  /// Addresses of what looks like an object, and of its class's metadata.
+  private(set) var objects: [(address: UInt64, metadata: UInt64)] = []
+  /// Addresses of what looks like a thread's control block.
+  private(set) var threadPointers: [UInt64] = []
+  private(set) var bytesRead: UInt64 = 0
+
+  init(of process: TargetProcess, classes: [UInt64], thisFar limit: UInt64 = 64 << 30) {
+    let wanted = Set(classes)
+    guard let least = wanted.min(), let most = wanted.max() else { return }
+    let span = most - least
+    let pieceSize = 1 << 20
+    var piece = [UInt8](repeating: 0, count: pieceSize)
+    for region in process.regions where region.isReadable && region.isWritable && region.isPrivate {
+      for range in process.memory.populated(region) {
+        var place = range.lowerBound
+        while place < range.upperBound && bytesRead < limit {
+          let count = min(pieceSize, Int(range.upperBound - place))
+          piece.withUnsafeMutableBytes { bytes in
+            let part = UnsafeMutableRawBufferPointer(rebasing: bytes[..<count])
+            guard process.memory.read(place, into: part) else { return }
+            // SAFETY: within the piece, and every multiple of 16 is aligned for a word.
+            let words = UnsafeRawPointer(part.baseAddress!)
+            var offset = 0
+            while offset + 16 <= count {
+              let word = words.load(fromByteOffset: offset, as: UInt64.self)
+              if word &- least <= span {
+                if wanted.contains(word) { objects.append((place + UInt64(offset), word)) }
+              } else if word == place &+ UInt64(offset), offset + 24 <= count, word % 64 == 0,
+                words.load(fromByteOffset: offset + 16, as: UInt64.self) == word
+              {
+                threadPointers.append(word)
+              }
+              offset += 16
+            }
+          }
+          bytesRead += UInt64(count)
+          place += UInt64(count)
+        }
+      }
+    }
+  }
+}
+
+/// The nodes of queues, by the node that they are linked to: a queue's owner remembers the first of its nodes on its
+/// own stack, so only the last one is known from outside, and the others are found backwards.
+struct NodeIndex {
+  private var before: [UInt64: UInt64] = [:]
+
+  static let nodeSize: UInt64 = 48
+  private static let slabSize: UInt64 = 1 << 16
+  private static let headerSize: UInt64 = 40
+  private static let batch: UInt64 = 64
+
+  /// Nodes of one slab: as many whole batches as fit beside the header. They end where the slab ends.
+  static var capacity: UInt64 { (slabSize - headerSize) / nodeSize / batch * batch }
+
+  init(in process: TargetProcess) {
+    for region in process.regions
+    where region.isWritable && region.isPrivate && region.path.isEmpty && region.end - region.start < 1 << 36
+    {
+      var slab = (region.start + Self.slabSize - 1) & ~(Self.slabSize - 1)
+      while slab + Self.slabSize <= region.end {
+        index(slab, process.memory)
+        slab += Self.slabSize
+      }
+    }
+  }
+
+  private mutating func index(_ slab: UInt64, _ memory: any TargetMemory) {
+    guard let untouched = memory.word(slab + 8), let outstanding = memory.word(slab + 16),
+      untouched <= Self.capacity, outstanding > 0, outstanding <= Self.capacity
+    else { return }
+    let start = slab + Self.slabSize - Self.capacity * Self.nodeSize
+    guard let nodes = memory.bytes(at: start, count: Int(untouched * Self.nodeSize)) else { return }
+    for number in 0..<untouched {
+      let next: UInt64 = nodes.number(at: Int(number * Self.nodeSize))!
+      if next != 0 { before[next] = start + number * Self.nodeSize }
+    }
+  }
+
+  /// The nodes of a list, the oldest first.
+  func list(endingAt tail: UInt64) -> [UInt64] {
+    guard tail != 0 else { return [] }
+    var backwards = [tail]
+    var seen: Set<UInt64> = [tail]
+    while let previous = before[backwards.last!], seen.insert(previous).inserted {
+      backwards.append(previous)
+    }
+    return backwards.reversed()
+  }
+}

@@ -1,0 +1,80 @@
+/// The packed words of the engine as this command decodes them. The engine's own types have the tables of the bits; the
+/// tests compare both.
+struct QueueWord {
+  let bits: UInt64
+
+  var owner: UInt32 { UInt32(truncatingIfNeeded: bits & 0xFF_FFFF) }
+  var readers: Int { Int(bits >> 24 & 0xFFF_FFFF) }
+  var isPending: Bool { bits >> 52 & 1 != 0 }
+  var isEnqueued: Bool { bits >> 53 & 1 != 0 }
+  var isSuspended: Bool { bits >> 54 & 1 != 0 }
+  var isInactive: Bool { bits >> 55 & 1 != 0 }
+  var isNested: Bool { bits >> 57 & 1 != 0 }
+  var isNarrow: Bool { bits >> 58 & 1 != 0 }
+  var level: Int { Int(bits >> 60 & 7) }
+}
+
+struct GroupWord {
+  let bits: UInt64
+
+  var entered: Int { Int(bits & 0x7FFF_FFFF) }
+  var items: Int { Int(bits >> 32 & 0x7FFF_FFFF) }
+}
+
+struct BandWord {
+  let bits: UInt64
+
+  var active: Int { Int(bits & 0xFFFF) }
+  var searching: Int { Int(bits >> 16 & 0xFFFF) }
+  var parked: Int { Int(bits >> 32 & 0xFFFF) }
+  var threads: Int { Int(bits >> 48 & 0xFFFF) }
+}
+
+/// The kinds of objects, as `ObjectKind` numbers them.
+enum QueueKind: UInt8 {
+  case global, serial, concurrent, workloop, main, runLoop
+
+  var name: String {
+    switch self {
+    case .global: "global"
+    case .serial: "serial"
+    case .concurrent: "concurrent"
+    case .workloop: "workloop"
+    case .main: "main"
+    case .runLoop: "run loop"
+    }
+  }
+
+  var isSerial: Bool { self != .concurrent && self != .global }
+  /// Whether it keeps its items itself and runs them on a target.
+  var isLane: Bool { self == .serial || self == .concurrent || self == .workloop }
+}
+
+/// Names of the quality-of-service levels by their numbers.
+enum LevelNames {
+  static let all = ["unspecified", "background", "utility", "default", "user-initiated", "user-interactive"]
+
+  static func name(_ level: Int) -> String { all.indices.contains(level) ? all[level] : "level \(level)" }
+}
+
+/// A Swift string or C string in the two words of a queue's label.
+enum LabelWords {
+  static func text(at address: UInt64, in memory: any TargetMemory) -> String? {
+    guard let bytes = memory.bytes(at: address, count: 16), let first: UInt64 = bytes.number(at: 0),
+      let second: UInt64 = bytes.number(at: 8)
+    else { return nil }
+    // The second word of a C string has no more than the mark of the case.
+    if second & 0x0FFF_FFFF_FFFF_FFFF == 0 && second >> 60 < 0xE { return memory.text(at: first) }
+    if second >> 61 & 1 != 0 {
+      // Up to 15 bytes in the words themselves.
+      let count = Int(second >> 56 & 0xF)
+      return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+    let count = Int(first & 0xFFFF_FFFF_FFFF)
+    guard count < 1 << 16, let text = memory.bytes(at: second & 0x0FFF_FFFF_FFFF_FFFF + 32, count: count)
+    else {
+      return nil
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

@@ -1,0 +1,70 @@
+/// The report on a process: what was read, the graph of the waits, and the conclusions.
+struct Report {
+  let snapshot: EngineSnapshot
+  let graph: WaitGraph
+  let verdicts: [Verdict]
+  /// The file that has the engine.
+  let library: String
+
+  /// Threads whose stacks are read; of thousands, most are alike.
+  private static let mostStacks = 2000
+
+  static func make(of process: TargetProcess) throws(TargetProcess.Failure) -> Report {
+    let images = MappedImage.all(of: process)
+    let record = try InspectionRecord.find(in: process, images)
+    var snapshot = try EngineReader.read(process, record)
+    let symbols = Symbols(process, images, engine: record.image)
+    let shown = snapshot.threads.indices.filter { index in
+      let thread = snapshot.threads[index]
+      if case .idle = thread.wait { return false }
+      return thread.isBlocked || !thread.frames.isEmpty || thread.role == .main
+    }.prefix(mostStacks)
+    let stacks = symbols.resolve(
+      shown.map {
+        StackWalk.addresses(of: snapshot.threads[$0].thread, in: process, function: symbols.function(at:))
+      })
+    for (index, stack) in zip(shown, stacks) { snapshot.threads[index].stack = stack }
+    let graph = WaitGraph(snapshot)
+    return Report(
+      snapshot: snapshot, graph: graph, verdicts: Verdicts(snapshot, graph).all, library: record.image.path)
+  }
+
+  var busyQueues: [QueueInfo] {
+    snapshot.queues.values.filter { $0.isBusy && $0.kind != .global }.sorted {
+      ($0.items + $0.heldBack, $1.label, $1.address) > ($1.items + $1.heldBack, $0.label, $0.address)
+    }
+  }
+
+  var idleQueues: [QueueInfo] {
+    snapshot.queues.values.filter { !$0.isBusy && $0.kind != .global }.sorted {
+      ($0.label, $0.address) < ($1.label, $1.address)
+    }
+  }
+
+  /// Threads that wait, or that run an item.
+  var busyThreads: [ThreadInfo] {
+    snapshot.threads.filter { thread in
+      if case .idle = thread.wait { return false }
+      return thread.isBlocked || !thread.frames.isEmpty
+    }
+  }
+
+  /// What a queue is doing, in a few words.
+  func state(of queue: QueueInfo) -> String {
+    var parts: [String] = []
+    if queue.word.isSuspended {
+      parts.append(queue.suspensions > 1 ? "suspended \(queue.suspensions)×" : "suspended")
+    }
+    if queue.word.isInactive { parts.append("inactive") }
+    if queue.word.owner != 0 {
+      parts.append((queue.kind == .concurrent ? "barrier of" : "held by") + " thread \(queue.word.owner)")
+    }
+    if queue.barrierIsNext { parts.append("barrier waits") }
+    if queue.word.readers > 0 { parts.append("\(queue.word.readers) running") }
+    if queue.kind == .main && queue.items > 0 && queue.holders.isEmpty { parts.append("not served now") }
+    if parts.isEmpty && queue.word.owner == 0 && queue.word.isEnqueued { parts.append("waits for a thread") }
+    if parts.isEmpty, let holder = queue.holders.first { parts.append("held by thread \(holder)") }
+    if parts.isEmpty { parts.append("idle") }
+    return parts.joined(separator: ", ")
+  }
+}

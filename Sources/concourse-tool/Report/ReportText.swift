@@ -1,0 +1,274 @@
+/// The report for people: 80 columns where names allow it.
+struct ReportText {
+  private let report: Report
+  private let words: Wording
+  private let showsAll: Bool
+  private let isColoured: Bool
+  private var lines: [String] = []
+
+  private static let width = 80
+  /// Rows of a section that are shown without `--all`.
+  private static let most = 20
+
+  static func text(_ report: Report, showsAll: Bool, isColoured: Bool) -> String {
+    var text = ReportText(report, showsAll, isColoured)
+    text.writeAll()
+    return text.lines.joined(separator: "\n")
+  }
+
+  private init(_ report: Report, _ showsAll: Bool, _ isColoured: Bool) {
+    self.report = report
+    self.showsAll = showsAll
+    self.isColoured = isColoured
+    words = Wording(report.snapshot)
+  }
+
+  private var snapshot: EngineSnapshot { report.snapshot }
+
+  private mutating func writeAll() {
+    writeVerdicts()
+    writeProcess()
+    if snapshot.isStarted {
+      writePool()
+      writeQueues()
+    }
+    writeThreads()
+    if snapshot.isStarted {
+      writeWaits()
+      writeEvents()
+    }
+  }
+
+  // MARK: Words
+
+  private func bold(_ text: String) -> String { isColoured ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
+
+  private func pad(_ text: String, _ width: Int, right: Bool = false) -> String {
+    let missing = width - text.count
+    guard missing > 0 else { return text }
+    let spaces = String(repeating: " ", count: missing)
+    return right ? spaces + text : text + spaces
+  }
+
+  private func cut(_ text: String, _ width: Int) -> String {
+    text.count <= width ? text : text.prefix(width - 1) + "…"
+  }
+
+  private mutating func heading(_ title: String, _ summary: String) {
+    lines += ["", bold(pad(title, 10)) + summary]
+  }
+
+  /// Breaks a line at spaces; further lines begin with `indent` spaces.
+  private func wrap(_ text: String, indent: Int) -> [String] {
+    var wrapped: [String] = []
+    var line = ""
+    for word in text.split(separator: " ") {
+      if !line.isEmpty && line.count + 1 + word.count > Self.width {
+        wrapped.append(line)
+        line = String(repeating: " ", count: indent) + word
+      } else {
+        line += (line.isEmpty ? "" : " ") + word
+      }
+    }
+    return wrapped + [line]
+  }
+
+  // MARK: Sections
+
+  private mutating func writeVerdicts() {
+    for verdict in report.verdicts.prefix(showsAll ? .max : 8) {
+      let text = verdict.summary.prefix(1).uppercased() + verdict.summary.dropFirst()
+      let colour = verdict.kind == .nothing ? "1" : "1;31"
+      for line in wrap(text, indent: 2) {
+        lines.append(isColoured ? "\u{1B}[\(colour)m\(line)\u{1B}[0m" : line)
+      }
+      for detail in verdict.details {
+        let row = wrap("- " + detail.text, indent: 2)
+        lines += row.map { "  " + $0 }
+        if let place = detail.place { lines.append("      at " + place) }
+      }
+    }
+  }
+
+  private mutating func writeProcess() {
+    let process = snapshot.process
+    let state: String
+    if process.core != nil {
+      state = process.signal.map { "core dump after signal \($0)" } ?? "core dump"
+    } else if process.threads.contains(where: { $0.state == "T" || $0.state == "t" }) {
+      state = "stopped"
+    } else {
+      state = "live"
+    }
+    heading("PROCESS", "\(process.id)  \(process.name)  \(count(process.threads.count, "thread")), \(state)")
+    lines.append(pad("", 10) + "Concourse is in \(report.library)")
+  }
+
+  private mutating func writePool() {
+    let pool = snapshot
+    guard pool.cap > 0 else { return heading("POOL", "has no threads yet") }
+    heading(
+      "POOL",
+      "\(pool.width) active at once in each band, \(pool.cap) threads at most, \(pool.poolThreads) now")
+    lines.append("  " + pad("band", 14) + columns(["active", "blocked", "parked", "threads", "waiting"]))
+    for band in pool.bands where band.counts.threads > 0 || band.waiting > 0 {
+      let counts = band.counts
+      let blocked = max(0, counts.threads - counts.active - counts.parked)
+      let active =
+        band.activeLimit == pool.width ? "\(counts.active)" : "\(counts.active)/\(band.activeLimit)"
+      lines.append(
+        "  " + pad(band.name, 14)
+          + columns([active, "\(blocked)", "\(counts.parked)", "\(counts.threads)", "\(band.waiting)"]))
+      if band.waiting > 0 && counts.active >= band.activeLimit {
+        lines.append("    entries wait because all processors that the pool may use are busy")
+      } else if band.waiting > 0 && pool.poolThreads >= pool.cap {
+        lines.append("    entries wait because the pool has its limit of threads (CONCOURSE_MAX_THREADS)")
+      }
+    }
+  }
+
+  private func columns(_ numbers: [String]) -> String { numbers.map { pad($0, 9, right: true) }.joined() }
+
+  private mutating func writeQueues() {
+    let busy = report.busyQueues
+    heading("QUEUES", "\(busy.count) busy of \(busy.count + report.idleQueues.count)")
+    let shown = showsAll ? busy + report.idleQueues : Array(busy.prefix(Self.most))
+    guard !shown.isEmpty else { return }
+    lines.append("  " + pad("label", 30) + pad("kind", 11) + pad("items", 7, right: true) + "  " + "state")
+    for queue in shown {
+      let label = queue.label.isEmpty ? "0x" + String(queue.address, radix: 16) : queue.label
+      let items = queue.items + queue.heldBack
+      var line = "  " + pad(cut(label, 29), 30) + pad(queue.kind.name, 11) + pad("\(items)", 7, right: true)
+      line += "  " + report.state(of: queue)
+      lines.append(line)
+      var more: [String] = []
+      if let target = snapshot.queues[queue.target], target.kind != .global {
+        more.append("target \(words.quoted(target.address))")
+      }
+      if queue.level > 0 && queue.kind != .main { more.append(LevelNames.name(queue.level)) }
+      if let width = queue.width { more.append("width \(width)") }
+      if !queue.waiters.isEmpty {
+        more.append("waiting in sync: \(queue.waiters.prefix(8).map(String.init).joined(separator: ", "))")
+      }
+      if let holder = queue.holders.first.flatMap({ snapshot.thread($0) }), let time = holder.blockedFor {
+        more.append("its thread has slept for \(Wording.time(time))")
+      }
+      if !more.isEmpty { lines += wrap(more.joined(separator: ", "), indent: 0).map { "    " + $0 } }
+    }
+    if shown.count < busy.count { lines.append("  … and \(busy.count - shown.count) more; --all shows them") }
+  }
+
+  private mutating func writeThreads() {
+    let busy = report.busyThreads
+    let blocked = busy.filter(\.isBlocked).count
+    heading(
+      "THREADS", "\(blocked) blocked, \(busy.count - blocked) running an item, of \(snapshot.threads.count)")
+    // Many threads that do the same are one row.
+    var rows: [(key: String, threads: [ThreadInfo])] = []
+    for thread in busy {
+      let key =
+        busy.count > Self.most ? "\(words.object(of: thread)) \(words.place(thread) ?? "")" : "\(thread.id)"
+      if let index = rows.firstIndex(where: { $0.key == key }) {
+        rows[index].threads.append(thread)
+      } else if rows.count < Self.most || showsAll {
+        rows.append((key, [thread]))
+      }
+    }
+    for row in rows {
+      let thread = row.threads[0]
+      var line = "\(thread.id)"
+      if row.threads.count > 1 { line += " and \(row.threads.count - 1) more" }
+      line += " (\(roleName(thread)))\(row.threads.count > 1 ? ", each" : "") \(words.activity(of: thread))"
+      if thread.hasTimeout { line += ", with a time-out" }
+      lines += wrap(line, indent: 0).enumerated().map { ($0.offset == 0 ? "  " : "    ") + $0.element }
+      if let frame = thread.frames.first {
+        let item = words.item(thread).map { ": " + $0 } ?? ""
+        lines.append("    in an item of \(words.quoted(frame.queue))\(item)")
+      }
+      if let place = words.place(thread) { lines.append("    at \(place)") }
+      if showsAll { for entry in thread.stack { lines.append("       \(Wording.place(entry))") } }
+    }
+  }
+
+  private func roleName(_ thread: ThreadInfo) -> String {
+    switch thread.role {
+    case .main: "main thread"
+    case .worker(let band): band
+    case .monitor, .events, .other: thread.thread.name ?? "thread"
+    }
+  }
+
+  private mutating func writeWaits() {
+    let cyclic = Set(report.graph.cycles.flatMap { $0 })
+    var rows = report.graph.cycles.map { cycle in
+      "* " + (cycle + cycle.prefix(1)).map(name).joined(separator: " → ")
+    }
+    for thread in snapshot.threads where !cyclic.contains(.thread(thread.id)) {
+      var node = WaitGraph.Node.thread(thread.id)
+      guard !(report.graph.edges[node] ?? []).isEmpty else { continue }
+      var path = [name(node)]
+      var seen: Set<WaitGraph.Node> = [node]
+      while let next = report.graph.edges[node]?.first {
+        path.append(name(next))
+        guard !cyclic.contains(next), seen.insert(next).inserted else { break }
+        node = next
+      }
+      rows.append("  " + path.joined(separator: " → "))
+    }
+    guard !rows.isEmpty else { return }
+    heading("WAITS", cyclic.isEmpty ? "who waits for whom" : "who waits for whom; * is a cycle")
+    for row in rows.prefix(showsAll ? .max : Self.most) {
+      let wrapped = wrap(String(row.dropFirst(2)), indent: 2)
+      lines += [row.prefix(2) + wrapped[0]] + wrapped.dropFirst().map { "  " + $0 }
+    }
+    if rows.count > Self.most && !showsAll {
+      lines.append("  … and \(rows.count - Self.most) more; --all shows them")
+    }
+  }
+
+  private func name(_ node: WaitGraph.Node) -> String {
+    switch node {
+    case .thread(let id): "\(id)"
+    case .queue(let queue): words.quoted(queue)
+    }
+  }
+
+  private mutating func writeEvents() {
+    let sources = snapshot.sources.filter { showsAll || ($0.isActive && !$0.isCancelled) }
+    if !sources.isEmpty {
+      heading("SOURCES", "\(sources.count)")
+      for source in sources.prefix(showsAll ? .max : Self.most) {
+        var parts = [source.kind]
+        if ["read", "write", "fileSystemObject"].contains(source.kind) {
+          parts[0] += " of descriptor \(source.handle)"
+        }
+        if source.kind == "signal" || source.kind == "process" { parts[0] += " \(source.handle)" }
+        if snapshot.queues[source.queue]?.kind != .global { parts.append("on \(words.quoted(source.queue))") }
+        if let due = source.dueIn { parts.append(Self.due(due)) }
+        if source.pending > 0 || source.isVisiting { parts.append("an event waits for its handler") }
+        if source.handlerThread != 0 { parts.append("thread \(source.handlerThread) runs its handler") }
+        if source.suspensions > 0 { parts.append("suspended") }
+        if source.isCancelled { parts.append("cancelled") }
+        if !source.isActive { parts.append("inactive") }
+        lines += wrap(parts.joined(separator: ", "), indent: 2).map { "  " + $0 }
+      }
+    }
+    if let timers = snapshot.timers {
+      heading("TIMERS", "\(timers.count) set\(timers.nextIn.map { ", the next is \(Self.due($0))" } ?? "")")
+    }
+    let channels = snapshot.channels.filter { $0.channels > 0 || $0.unfinished > 0 }
+    if !channels.isEmpty {
+      heading("CHANNELS", count(channels.count, "descriptor"))
+      for channel in channels {
+        lines.append(
+          "  \(count(channel.channels, "open channel")), \(count(channel.unfinished, "operation")) not finished"
+        )
+      }
+    }
+  }
+
+  private static func due(_ nanoseconds: Int64) -> String {
+    let time = Wording.time(nanoseconds.magnitude)
+    return nanoseconds < 0 ? "overdue by \(time)" : "due in \(time)"
+  }
+}

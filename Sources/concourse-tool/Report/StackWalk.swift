@@ -1,0 +1,123 @@
+/// The return addresses on a thread's stack, from the chain of frame pointers that Swift's code keeps.
+struct StackWalk {
+  private static let most = 200
+  private static let mostBytes: UInt64 = 1 << 20
+
+  private let process: TargetProcess
+  private let stack: [UInt8]
+  private let base: UInt64
+  /// The addresses of the function that an address is in; nil if unknown.
+  private let function: (UInt64) -> Range<UInt64>?
+
+  /// - Returns: the thread's program counter and the return addresses, the innermost first.
+  static func addresses(
+    of thread: TargetThread, in process: TargetProcess, function: @escaping (UInt64) -> Range<UInt64>?
+  ) -> [UInt64] {
+    guard thread.programCounter != 0 else { return [] }
+    guard let region = process.region(of: thread.stackPointer), region.isWritable,
+      case let end = min(region.end, thread.stackPointer + mostBytes),
+      let bytes = process.memory.bytes(at: thread.stackPointer, count: Int(end - thread.stackPointer))
+    else { return [thread.programCounter] }
+    let walk = StackWalk(process: process, stack: bytes, base: thread.stackPointer, function: function)
+    return walk.walk(thread)
+  }
+
+  private func word(_ address: UInt64) -> UInt64? {
+    guard address >= base, address - base < UInt64(stack.count) else { return nil }
+    return stack.number(at: Int(address - base))
+  }
+
+  private func walk(_ thread: TargetThread) -> [UInt64] {
+    var found = [thread.programCounter]
+    // A function that calls none has no frame of its own: its return address is on top.
+    if let top = word(base), isReturnAddress(top),
+      called(before: top)?.contains(thread.programCounter) ?? false
+    {
+      found.append(top)
+    }
+    var place = base
+    if let frame = thread.framePointer, frame % 8 == 0, word(frame) != nil, chain(from: frame).count > 1 {
+      place = frame
+    } else if let frame = nextFrame(after: base) {
+      if let address = callOfOther(below: frame) { found.append(address) }
+      place = frame
+    } else {
+      return found
+    }
+    while found.count < Self.most {
+      let links = chain(from: place)
+      for (_, address) in links where found.last != address { found.append(address) }
+      // Code without frame pointers has interrupted the chain.
+      guard let last = links.last, let next = nextFrame(after: last.frame + 16) else { break }
+      place = next
+    }
+    return found
+  }
+
+  /// The frames that a frame pointer leads to: where each is, and its return address.
+  private func chain(from start: UInt64) -> [(frame: UInt64, address: UInt64)] {
+    var links: [(UInt64, UInt64)] = []
+    var frame = start
+    while links.count < Self.most, let next = word(frame), let address = word(frame + 8),
+      isReturnAddress(address)
+    {
+      links.append((frame, address))
+      guard next > frame, next % 8 == 0 else { break }
+      frame = next
+    }
+    return links
+  }
+
+  /// The first place that looks like a frame from which at least one more can be reached.
+  private func nextFrame(after start: UInt64) -> UInt64? {
+    var place = (start + 7) & ~7
+    let limit = min(base + UInt64(stack.count), place + 65_536)
+    while place + 16 <= limit {
+      if let next = word(place), next > place, next - place < 1 << 20, next % 8 == 0,
+        case let links = chain(from: place), links.count > 1,
+        zip(links, links.dropFirst()).prefix(5).allSatisfy({ isCalled($0.address, from: $1.address) })
+      {
+        return place
+      }
+      place += 8
+    }
+    return nil
+  }
+
+  /// Whether the function at `inner` is the one that the call before `outer` calls, if that is known. What earlier
+  /// calls have left on the stack leads to frames of now, too, but not from the right function.
+  private func isCalled(_ inner: UInt64, from outer: UInt64) -> Bool {
+    called(before: outer)?.contains(inner - 1) ?? true
+  }
+
+  private func called(before address: UInt64) -> Range<UInt64>? {
+    guard let code = process.memory.bytes(at: address - 5, count: 5), code[0] == 0xE8,
+      let distance: Int32 = code.number(at: 1)
+    else { return nil }
+    return function(address &+ UInt64(bitPattern: Int64(distance)))
+  }
+
+  /// The return address of a call that the function of the frame has made: into code without frame pointers.
+  private func callOfOther(below frame: UInt64) -> UInt64? {
+    guard let caller = word(frame + 8), let range = called(before: caller) else { return nil }
+    var place = frame
+    while place > base {
+      place -= 8
+      if let address = word(place), range.contains(address), isReturnAddress(address) { return address }
+    }
+    return nil
+  }
+
+  /// Whether a call instruction ends at the address.
+  private func isReturnAddress(_ address: UInt64) -> Bool {
+    guard address > 8, let region = process.region(of: address), region.isExecutable else { return false }
+    guard let before = process.memory.bytes(at: address - 7, count: 7) else { return true }
+    // call rel32
+    if before[2] == 0xE8 { return true }
+    // call through a register or memory: FF /2, with two to seven bytes.
+    for length in 2...7 where before[7 - length] == 0xFF && before[7 - length + 1] >> 3 & 7 == 2 {
+      return true
+    }
+    return false
+  }
+}

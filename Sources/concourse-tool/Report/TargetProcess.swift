@@ -1,0 +1,186 @@
+import CTracing
+import Glibc
+
+/// A process that is examined: running, stopped, or a core dump.
+struct TargetProcess {
+  struct Failure: Error {
+    let reason: String
+  }
+
+  let id: Int32
+  /// The program's name.
+  let name: String
+  let memory: any TargetMemory
+  let regions: [MappedRegion]
+  let threads: [TargetThread]
+  /// The signal that ended the process, if it is a core dump.
+  var signal: Int32?
+  /// The path of the core dump.
+  var core: String?
+  /// The uptime clock when it was read; nil for a core dump.
+  let now: UInt64?
+
+  func region(of address: UInt64) -> MappedRegion? {
+    // Sorted by address.
+    var low = 0
+    var high = regions.count
+    while low < high {
+      let middle = (low + high) / 2
+      if regions[middle].end <= address { low = middle + 1 } else { high = middle }
+    }
+    return low < regions.count && regions[low].contains(address) ? regions[low] : nil
+  }
+}
+
+/// A thread of that process.
+struct TargetThread {
+  let id: UInt32
+  /// As `ps` shows it; nil in a core dump.
+  var name: String?
+  /// The kernel's letter: R, S, D, T, t, Z; nil in a core dump.
+  var state: Character?
+  /// The system call that it is in, and its arguments.
+  var call: (number: Int, arguments: [UInt64])?
+  var programCounter: UInt64 = 0
+  var stackPointer: UInt64 = 0
+  /// Unknown for a thread that was not stopped.
+  var framePointer: UInt64?
+  var threadPointer: UInt64?
+
+  /// General registers, as the kernel orders them on x86-64.
+  mutating func take(registers: [UInt64]) {
+    guard registers.count >= 22 else { return }
+    framePointer = registers[4]
+    programCounter = registers[16]
+    stackPointer = registers[19]
+    threadPointer = registers[21]
+    let number = Int(truncatingIfNeeded: registers[15])
+    if number >= 0 {
+      // rdi, rsi, rdx, r10, r8, r9
+      call = (number, [14, 13, 12, 7, 9, 8].map { registers[$0] })
+    }
+  }
+}
+
+extension TargetProcess {
+  /// Reads /proc/PID. A thread that sleeps in a system call is not disturbed; one that runs is stopped for some
+  /// microseconds, one after the other, to read its registers.
+  static func live(_ id: Int32) throws(Failure) -> TargetProcess {
+    let folder = "/proc/\(id)"
+    guard access(folder, F_OK) == 0 else { throw Failure(reason: "no process \(id)") }
+    guard let status = ProcFile.read(folder + "/status"),
+      !ProcFile.value(of: "Kthread", in: status).elementsEqual("1"),
+      ProcFile.value(of: "Tgid", in: status).elementsEqual("\(id)")
+    else { throw Failure(reason: "\(id) is not a process of a program") }
+    let name = String(ProcFile.value(of: "Name", in: status))
+    guard !ProcFile.value(of: "State", in: status).hasPrefix("Z") else {
+      throw Failure(reason: "process \(id) (\(name)) has ended and waits for its parent to notice")
+    }
+    let memory = LiveMemory(process: id)
+    guard let maps = ProcFile.read(folder + "/maps") else {
+      let error = lastError()
+      if error == EACCES || error == EPERM {
+        throw Failure(
+          reason: "process \(id) (\(name)): not permitted; reading it needs the permissions of ptrace")
+      }
+      throw Failure(reason: "process \(id) (\(name)): \(describe(error: error))")
+    }
+    var regions = maps.split(separator: "\n").compactMap { MappedRegion(line: $0) }
+    guard !regions.isEmpty else { throw Failure(reason: "\(id) is not a process of a program") }
+    if let first = regions.first(where: { $0.isReadable }) {
+      var byte: UInt8 = 0
+      let result = tracing_read(id, first.start, &byte, 1)
+      if result == -Int(EPERM) {
+        throw Failure(
+          reason: "process \(id) (\(name)): not permitted; reading it needs the permissions of ptrace")
+      }
+      if result < 0 { throw Failure(reason: "process \(id) (\(name)): \(describe(error: Int32(-result)))") }
+    }
+    var threads: [TargetThread] = []
+    for thread in ProcFile.numbers(in: folder + "/task") {
+      if let read = TargetThread(process: id, thread: thread) { threads.append(read) }
+    }
+    // Once more: threads may have been made meanwhile, and their stacks are needed.
+    if let maps = ProcFile.read(folder + "/maps") {
+      regions = maps.split(separator: "\n").compactMap { MappedRegion(line: $0) }
+    }
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return TargetProcess(
+      id: id, name: name, memory: memory, regions: regions, threads: threads,
+      now: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec))
+  }
+}
+
+extension TargetThread {
+  init?(process: Int32, thread: Int32) {
+    let folder = "/proc/\(process)/task/\(thread)"
+    guard let stat = ProcFile.read(folder + "/stat"), let open = stat.firstIndex(of: "("),
+      let close = stat.lastIndex(of: ")")
+    else { return nil }
+    id = UInt32(thread)
+    name = String(stat[stat.index(after: open)..<close])
+    state = stat[close...].dropFirst(2).first
+    let words = (ProcFile.read(folder + "/syscall") ?? "").split(whereSeparator: { $0 == " " || $0 == "\n" })
+    func hex(_ word: Substring) -> UInt64? { UInt64(word.dropFirst(2), radix: 16) }
+    if words.count == 9, let number = Int(words[0]), let stack = hex(words[7]), let counter = hex(words[8]) {
+      call = (number, words[1...6].map { hex($0) ?? 0 })
+      (stackPointer, programCounter) = (stack, counter)
+      return
+    }
+    #if arch(x86_64)
+      var registers = [UInt64](repeating: 0, count: 27)
+      let size = registers.withUnsafeMutableBytes { tracing_registers(thread, $0.baseAddress!, $0.count) }
+      if size > 0 { take(registers: registers) }
+    #endif
+  }
+}
+
+/// Files of /proc, whose size is not known before they are read.
+enum ProcFile {
+  /// nil, with `errno` set, if it cannot be read.
+  static func read(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let count = Glibc.read(descriptor, &piece, piece.count)
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { return nil }
+      if count == 0 { return String(decoding: bytes, as: UTF8.self) }
+      bytes += piece[..<count]
+    }
+  }
+
+  /// The value after `key` and a colon.
+  static func value(of key: String, in text: String) -> Substring {
+    for line in text.split(separator: "\n") where line.hasPrefix(key + ":") {
+      return line.dropFirst(key.count + 1).drop { $0 == "\t" || $0 == " " }
+    }
+    return ""
+  }
+
+  /// The numbers among the names in a folder, sorted.
+  static func numbers(in folder: String) -> [Int32] {
+    guard let stream = opendir(folder) else { return [] }
+    defer { closedir(stream) }
+    var found: [Int32] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if let number = Int32(name) { found.append(number) }
+    }
+    return found.sorted()
+  }
+
+  static func link(_ path: String) -> String? {
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = bytes.withUnsafeMutableBytes {
+      readlink(path, $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+    }
+    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+  }
+}

@@ -1,0 +1,302 @@
+/// What the report concludes, the most serious first.
+struct Verdict {
+  enum Kind: String {
+    case deadlock, starvedPool, suspendedQueue, inactiveQueue, barrier, mainQueue, heldQueue, nothing
+  }
+
+  let kind: Kind
+  /// One sentence.
+  let summary: String
+  /// One line for each thread or queue concerned, and where that is in the program.
+  var details: [Detail] = []
+  var queues: [UInt64] = []
+  var threads: [UInt32] = []
+
+  struct Detail {
+    let text: String
+    var place: String?
+  }
+}
+
+struct Verdicts {
+  private let snapshot: EngineSnapshot
+  private let graph: WaitGraph
+  private(set) var all: [Verdict] = []
+
+  init(_ snapshot: EngineSnapshot, _ graph: WaitGraph) {
+    self.snapshot = snapshot
+    self.graph = graph
+    let words = Wording(snapshot)
+    for cycle in graph.cycles where stillStands(cycle) { all.append(deadlock(cycle, words)) }
+    for band in snapshot.bands { if let verdict = starvation(of: band, words) { all.append(verdict) } }
+    // The queue with the most items first.
+    for queue in snapshot.queues.values.sorted(by: { ($0.items, $1.address) > ($1.items, $0.address) }) {
+      let concerned = all.contains { $0.queues.contains(queue.address) }
+      if !concerned, let verdict = verdict(on: queue, words) { all.append(verdict) }
+    }
+    all.sort { Self.rank($0.kind) < Self.rank($1.kind) }
+    if all.isEmpty { all.append(Verdict(kind: .nothing, summary: quiet())) }
+  }
+
+  private static func rank(_ kind: Verdict.Kind) -> Int {
+    switch kind {
+    case .deadlock: 0
+    case .starvedPool: 1
+    case .suspendedQueue, .inactiveQueue: 2
+    case .barrier: 3
+    case .mainQueue: 4
+    case .heldQueue: 5
+    case .nothing: 6
+    }
+  }
+
+  private func quiet() -> String {
+    let blocked = snapshot.threads.filter(\.isBlocked).count
+    let waiting = snapshot.bands.reduce(0) { $0 + $1.waiting }
+    if !snapshot.isStarted { return "the process has not used a queue yet" }
+    if waiting > 0 { return "the pool is at work: \(count(waiting, "entry", "entries")) wait for a thread" }
+    return blocked == 0
+      ? "nothing waits" : "no queue has items that wait; \(count(blocked, "thread")) wait for something else"
+  }
+
+  /// Whether the cycle existed at one time, although it was read piece by piece while the process ran.
+  ///
+  /// A queue had its owner after the threads were read. Each thread's wait began before it was read, and has not ended
+  /// now. A thread that sleeps keeps what it holds, so all of them have been in these waits since the last was read.
+  private func stillStands(_ cycle: [WaitGraph.Node]) -> Bool {
+    let process = snapshot.process
+    let areOwned = cycle.allSatisfy { node in
+      guard case .queue(let address) = node, let queue = snapshot.queues[address] else { return true }
+      return process.memory.word(queue.wordAddress).map { QueueWord(bits: $0).owner } == queue.word.owner
+    }
+    return areOwned
+      && cycle.allSatisfy { node in
+        guard case .thread(let id) = node, let thread = snapshot.thread(id) else { return true }
+        if thread.blockedSince != 0 {
+          return process.memory.word(thread.blockedSinceAddress) == thread.blockedSince
+        }
+        return process.core != nil
+          || TargetThread(process: process.id, thread: Int32(id))?.call?.arguments
+            == thread.thread.call?.arguments
+      }
+  }
+
+  private func deadlock(_ cycle: [WaitGraph.Node], _ words: Wording) -> Verdict {
+    var details: [Verdict.Detail] = []
+    var threads: [UInt32] = []
+    var queues: [UInt64] = []
+    for node in cycle {
+      switch node {
+      case .queue(let queue): queues.append(queue)
+      case .thread(let id): threads.append(id)
+      }
+    }
+    for id in threads {
+      guard let thread = snapshot.thread(id) else { continue }
+      let held = queues.filter { snapshot.queues[$0]?.holders.contains(id) ?? false }.map { words.quoted($0) }
+      let holds = held.isEmpty ? "" : "holds \(held.joined(separator: ", ")), "
+      details.append(
+        .init(
+          text: "\(words.name(of: thread)) \(holds)waits for \(words.object(of: thread))",
+          place: words.place(thread)))
+    }
+    let longest = threads.compactMap { snapshot.thread($0)?.blockedFor }.min()
+    let since = longest.map { ", for \(Wording.time($0))" } ?? ""
+    return Verdict(
+      kind: .deadlock,
+      summary: threads.count == 1
+        ? "deadlock: a thread waits for itself\(since)"
+        : "deadlock: \(count(threads.count, "thread")) wait for one another\(since)", details: details,
+      queues: queues, threads: threads)
+  }
+
+  private func starvation(of band: BandInfo, _ words: Wording) -> Verdict? {
+    let workers = snapshot.threads.filter { $0.role == .worker(band: band.name) }
+    let blocked = workers.filter(\.isBlocked)
+    let busy = workers.count { if case .idle = $0.wait { false } else { true } }
+    guard band.waiting > 0, blocked.count >= max(snapshot.width, 1), blocked.count >= busy - max(2, busy / 20)
+    else {
+      return nil
+    }
+    // A few blocked workers are soon replaced; many, or as many as the pool may have, are not.
+    guard snapshot.poolThreads >= snapshot.cap || blocked.count >= 8 * max(snapshot.width, 1) else {
+      return nil
+    }
+    var details: [Verdict.Detail] = []
+    for (text, place, number) in words.grouped(blocked).prefix(3) {
+      details.append(.init(text: "\(count(number, "thread")) \(text)", place: place))
+    }
+    let cap =
+      snapshot.poolThreads >= snapshot.cap ? "; the pool has its limit of \(snapshot.cap) threads" : ""
+    return Verdict(
+      kind: .starvedPool,
+      summary: "the pool is starved: \(count(blocked.count, "thread")) of \(busy) wait, and "
+        + "\(count(band.waiting, "entry", "entries")) wait for a thread\(cap)",
+      details: details, threads: blocked.map(\.id))
+  }
+
+  private func verdict(on queue: QueueInfo, _ words: Wording) -> Verdict? {
+    let name = words.quoted(queue.address)
+    let waiting = queue.items + queue.heldBack
+    let waits = "\(count(waiting, "item")) wait\(waiting == 1 ? "s" : "")"
+    if queue.word.isSuspended || queue.word.isInactive {
+      guard waiting > 0 else { return nil }
+      let details = queue.waiters.compactMap { snapshot.thread($0) }.map {
+        Verdict.Detail(text: "\(words.name(of: $0)) waits for it", place: words.place($0))
+      }
+      return queue.word.isSuspended
+        ? Verdict(
+          kind: .suspendedQueue,
+          summary:
+            "queue \(name) is suspended (\(queue.suspensions == 1 ? "once" : "\(queue.suspensions) times")) and "
+            + "has not been resumed: \(waits)",
+          details: details, queues: [queue.address], threads: queue.waiters)
+        : Verdict(
+          kind: .inactiveQueue, summary: "queue \(name) has not been activated: \(waits)", details: details,
+          queues: [queue.address], threads: queue.waiters)
+    }
+    guard waiting > 0 else { return nil }
+    let holders = queue.holders.compactMap { snapshot.thread($0) }
+    let details = holders.prefix(4).map {
+      Verdict.Detail(text: "\(words.name(of: $0)) \(words.activity(of: $0))", place: words.place($0))
+    }
+    func made(_ kind: Verdict.Kind, _ summary: String) -> Verdict {
+      Verdict(kind: kind, summary: summary, details: details, queues: [queue.address], threads: queue.holders)
+    }
+    switch queue.kind {
+    case .concurrent where queue.word.owner != 0:
+      return made(.barrier, "a barrier holds queue \(name): \(waits) behind it")
+    case .concurrent where queue.barrierIsNext:
+      let running = count(queue.word.readers, "item")
+      return made(
+        .barrier, "a barrier of queue \(name) waits for \(running) to end: \(waits), the barrier included")
+    case .main:
+      guard let main = snapshot.threads.first(where: { $0.role == .main }) else { return nil }
+      let item = "an item holds the main queue: \(waits) behind it"
+      let none = "the main thread does not serve the main queue: \(waits)"
+      return Verdict(
+        kind: .mainQueue, summary: main.frames.contains { $0.queue == queue.address } ? item : none,
+        details: [.init(text: "the main thread \(words.activity(of: main))", place: words.place(main))],
+        queues: [queue.address], threads: [main.id])
+    case .serial, .workloop, .runLoop, .concurrent:
+      guard !holders.isEmpty else { return nil }
+      return made(.heldQueue, "an item holds queue \(name): \(waits) behind it")
+    case .global: return nil
+    }
+  }
+}
+
+func count(_ number: Int, _ singular: String, _ plural: String? = nil) -> String {
+  "\(number) \(number == 1 ? singular : plural ?? singular + "s")"
+}
+
+/// Phrases of the report.
+struct Wording {
+  private let snapshot: EngineSnapshot
+
+  init(_ snapshot: EngineSnapshot) { self.snapshot = snapshot }
+
+  func quoted(_ queue: UInt64) -> String {
+    guard let info = snapshot.queues[queue] else { return "0x" + String(queue, radix: 16) }
+    if info.kind == .main { return "the main queue" }
+    if info.kind == .global { return "the global queue of class \(LevelNames.name(info.level))" }
+    return info.label.isEmpty ? "0x" + String(queue, radix: 16) : "\"\(info.label)\""
+  }
+
+  private func queueName(_ queue: UInt64) -> String {
+    let name = quoted(queue)
+    return name.hasPrefix("the ") ? name : "queue " + name
+  }
+
+  func name(of thread: ThreadInfo) -> String {
+    thread.role == .main ? "the main thread" : "thread \(thread.id)"
+  }
+
+  /// What a thread waits for.
+  func object(of thread: ThreadInfo) -> String {
+    switch thread.wait {
+    case .turn(let queue, let named):
+      queue == named ? queueName(queue) : "\(queueName(queue)), the target of \(quoted(named))"
+    case .service(let queue, let named):
+      queue == named ? queueName(queue) : "\(queueName(queue)), the target of \(quoted(named))"
+    case .group(let group): groupText(group)
+    case .semaphore: "a semaphore"
+    case .workItem: "a work item"
+    case .once(let runner): "a once body that thread \(runner) runs"
+    case .loop: "the other threads of a parallel loop"
+    case .engine: "another thread"
+    case .mutex(_, let owner): "a mutex of thread \(owner)"
+    case .call(let name, let detail): detail.map { "\(name) of \($0)" } ?? name
+    case .idle: "work"
+    case .running: "nothing"
+    }
+  }
+
+  private func groupText(_ group: UInt64) -> String {
+    guard let info = snapshot.groups[group] else { return "a group" }
+    var parts: [String] = []
+    if info.word.items > 0 { parts.append(count(info.word.items, "item")) }
+    if info.word.entered > 0 { parts.append("\(count(info.word.entered, "enter")) without leave") }
+    return parts.isEmpty ? "a group" : "a group with \(parts.joined(separator: " and "))"
+  }
+
+  /// What a thread does: a predicate.
+  func activity(of thread: ThreadInfo) -> String {
+    let time = thread.blockedFor.map { " for \(Self.time($0))" } ?? ""
+    switch thread.wait {
+    case .running: return "is running"
+    case .idle: return "waits for work"
+    case .turn, .service: return "waits in sync\(time) for \(object(of: thread))"
+    case .call(let name, let detail): return detail.map { "is in \(name) of \($0)" } ?? "is in \(name)"
+    case .group, .semaphore, .workItem, .once, .loop, .engine, .mutex:
+      return "waits\(time) for \(object(of: thread))"
+    }
+  }
+
+  /// Where in the program a thread is: the innermost function of the program's.
+  func place(_ thread: ThreadInfo) -> String? {
+    let clients = thread.stack.filter { $0.origin == .client && !$0.isThunk }
+    guard let first = clients.first(where: { $0.line != nil }) ?? clients.first else { return nil }
+    return Self.place(first)
+  }
+
+  /// The function of the item that a thread runs, if it is not the innermost one.
+  func item(_ thread: ThreadInfo) -> String? {
+    let stack = thread.stack.filter { $0.origin != .system && !$0.isThunk }
+    guard let innermost = stack.firstIndex(where: { $0.origin == .client }) else { return nil }
+    let end = stack[innermost...].firstIndex { $0.origin == .engine } ?? stack.count
+    let outermost = stack[innermost..<end].last!
+    return end - innermost > 1 && end < stack.count ? Self.place(outermost) : nil
+  }
+
+  static func place(_ entry: StackEntry) -> String {
+    guard let file = entry.file, let line = entry.line else { return entry.function }
+    return "\(entry.function)  \(FilePath.lastPart(of: file)):\(line)"
+  }
+
+  /// Threads that do the same at the same place, the most first.
+  func grouped(_ threads: [ThreadInfo]) -> [(text: String, place: String?, count: Int)] {
+    var groups: [String: (String, String?, Int)] = [:]
+    for thread in threads {
+      let text: String
+      switch thread.wait {
+      case .running: text = "running"
+      case .call: text = "in \(object(of: thread))"
+      default: text = "waiting for \(object(of: thread))"
+      }
+      let place = place(thread)
+      groups["\(text) \(place ?? "")", default: (text, place, 0)].2 += 1
+    }
+    return groups.values.sorted { $0.2 > $1.2 }.map { (text: $0.0, place: $0.1, count: $0.2) }
+  }
+
+  static func time(_ nanoseconds: UInt64) -> String {
+    let milliseconds = nanoseconds / 1_000_000
+    switch milliseconds {
+    case ..<1000: return "\(milliseconds) ms"
+    case ..<60_000: return "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s"
+    case ..<3_600_000: return "\(milliseconds / 60_000) min \(milliseconds % 60_000 / 1000) s"
+    default: return "\(milliseconds / 3_600_000) h \(milliseconds % 3_600_000 / 60_000) min"
+    }
+  }
+}

@@ -1,0 +1,93 @@
+/// Who waits for whom: threads for queues and threads, queues for their holders and targets.
+struct WaitGraph {
+  enum Node: Hashable {
+    case thread(UInt32)
+    case queue(UInt64)
+  }
+
+  private(set) var edges: [Node: [Node]] = [:]
+  /// The cycles that no time-out ends. Each begins with a thread.
+  private(set) var cycles: [[Node]] = []
+
+  init(_ snapshot: EngineSnapshot) {
+    var hasTimeout: Set<Node> = []
+    for thread in snapshot.threads {
+      let node = Node.thread(thread.id)
+      edges[node] = Self.targets(of: thread, snapshot)
+      if thread.hasTimeout { hasTimeout.insert(node) }
+    }
+    for queue in snapshot.queues.values { edges[.queue(queue.address)] = Self.targets(of: queue, snapshot) }
+    findCycles(besides: hasTimeout)
+  }
+
+  private static func targets(of thread: ThreadInfo, _ snapshot: EngineSnapshot) -> [Node] {
+    switch thread.wait {
+    case .turn(let queue, _), .service(let queue, _): [.queue(queue)]
+    case .group(let group): (snapshot.groups[group]?.queues ?? []).map { .queue($0) }
+    case .workItem(let item):
+      snapshot.queues.values.filter { $0.workItems.contains(item) }.map { .queue($0.address) }
+    case .once(let runner): [.thread(runner)]
+    case .mutex(_, let owner): [.thread(owner)]
+    case .semaphore, .loop, .engine, .call, .idle, .running: []
+    }
+  }
+
+  /// What the oldest entry of a queue waits for.
+  private static func targets(of queue: QueueInfo, _ snapshot: EngineSnapshot) -> [Node] {
+    if queue.word.owner != 0 { return [.thread(queue.word.owner)] }
+    if queue.word.isSuspended || queue.word.isInactive { return [] }
+    if queue.kind == .concurrent && queue.word.readers > 0 && (queue.barrierIsNext || !queue.waiters.isEmpty)
+    {
+      return queue.holders.map { .thread($0) }
+    }
+    if queue.kind == .main {
+      // Only the main thread serves it. While that sleeps in `dispatchMain`, it serves.
+      let main = snapshot.threads.first { $0.role == .main }
+      guard let main, main.isBlocked || !main.frames.isEmpty else { return [] }
+      return [.thread(main.id)]
+    }
+    if queue.word.isEnqueued, let target = snapshot.queues[queue.target], target.kind != .global {
+      return [.queue(target.address)]
+    }
+    return []
+  }
+
+  private mutating func findCycles(besides timed: Set<Node>) {
+    // 0: not reached, 1: on the path, 2: left.
+    var marks: [Node: Int] = [:]
+    var path: [Node] = []
+    func visit(_ node: Node) {
+      marks[node] = 1
+      path.append(node)
+      if !timed.contains(node) {
+        for next in edges[node] ?? [] {
+          switch marks[next] ?? 0 {
+          case 0: visit(next)
+          case 1: cycles.append(Self.beginningWithThread(Array(path[path.lastIndex(of: next)!...])))
+          default: break
+          }
+        }
+      }
+      path.removeLast()
+      marks[node] = 2
+    }
+    let threads = edges.keys.filter { if case .thread = $0 { true } else { false } }
+    for node in threads.sorted(by: Self.isBefore) where marks[node] == nil { visit(node) }
+  }
+
+  private static func beginningWithThread(_ cycle: [Node]) -> [Node] {
+    let least = cycle.indices.filter { if case .thread = cycle[$0] { true } else { false } }
+      .min { isBefore(cycle[$0], cycle[$1]) }
+    guard let least else { return cycle }
+    return Array(cycle[least...] + cycle[..<least])
+  }
+
+  private static func isBefore(_ a: Node, _ b: Node) -> Bool {
+    switch (a, b) {
+    case (.thread(let a), .thread(let b)): a < b
+    case (.queue(let a), .queue(let b)): a < b
+    case (.thread, .queue): true
+    case (.queue, .thread): false
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import Glibc
+import Testing
+
+/// The built command, and programs for it to examine.
+struct ReportFixture {
+  let command: String
+  /// The programs of Examples/Sources/broken, which link Concourse.
+  let broken: String
+  /// Tests/ReportProbe.
+  let waits: String
+
+  init() throws {
+    let runner = try #require(ProcessLink.executable)
+    let folder = runner.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
+    (command, broken, waits) = (folder + "/concourse", folder + "/broken-programs", folder + "/report-probe")
+    for path in [command, broken, waits] { try #require(access(path, X_OK) == 0, "\(path) was not built") }
+  }
+
+  func spawn(_ path: String, _ arguments: [String], environment: [String] = []) throws -> SpawnedProgram {
+    let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    defer { close(nothing) }
+    // With its own search for deadlocks, the runtime would end the program that is to hang; and Swift's reporter of
+    // crashes would examine it, too.
+    return try SpawnedProgram(
+      path, arguments.map { Array($0.utf8) },
+      environment: ToolFixture.environment + ["CONCOURSE_DEADLOCK=off", "SWIFT_BACKTRACE=enable=no"]
+        + environment, input: nothing)
+  }
+
+  func report(_ arguments: [String]) throws -> SpawnedProgram.Result {
+    try spawn(command, ["report"] + arguments).wait()
+  }
+
+  /// Reports until the program has reached the state that the report is about.
+  func report(
+    on program: SpawnedProgram, options: [String] = [], until isReached: (String) -> Bool
+  ) throws -> String {
+    var text = ""
+    // A guard against a hang: each report takes some time itself.
+    for _ in 0..<600 {
+      let result = try report(options + ["\(program.identifier)"])
+      text = result.text + result.complaint
+      if result.ending == .exit(0), isReached(result.text) { return result.text }
+      usleep(50_000)
+    }
+    Issue.record("not reached:\n\(text)")
+    return text
+  }
+
+  func json(_ text: String) throws -> [String: Any] {
+    try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+  }
+}
+
+/// A program that ends with the test.
+final class Examined {
+  let program: SpawnedProgram
+
+  init(_ program: SpawnedProgram) { self.program = program }
+
+  var id: String { "\(program.identifier)" }
+
+  deinit {
+    kill(program.identifier, SIGKILL)
+    _ = try? program.wait()
+  }
+}
+
+enum ProcessLink {
+  static var executable: String? {
+    guard let path = realpath("/proc/self/exe", nil) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
+  }
+}

@@ -1,0 +1,82 @@
+import Testing
+
+@testable import ConcourseRuntime
+@testable import ConcourseTool
+
+@Suite("concourse report, parts")
+struct ReportPartsTests {
+  @Test("the command decodes packed words as the engine does")
+  func words() {
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<1000 {
+      // Levels end at 5.
+      let bits = UInt64.random(in: 0..<6, using: &random) << 60 | random.next() >> 4
+      let (ours, theirs) = (QueueWord(bits: bits), QueueState.Snapshot(bits: bits))
+      #expect(ours.owner == theirs.owner)
+      #expect(UInt64(ours.readers) == theirs.readers)
+      #expect(ours.isPending == theirs.isPending)
+      #expect(ours.isEnqueued == theirs.isEnqueued)
+      #expect(ours.isSuspended == theirs.isSuspended)
+      #expect(ours.isInactive == theirs.isInactive)
+      #expect(ours.isNested == theirs.isNested)
+      #expect(ours.isNarrow == theirs.isNarrow)
+      #expect(ours.level == Int(theirs.level.rawValue))
+      let (band, bandOfEngine) = (BandWord(bits: bits), BandCounters.Snapshot(bits: bits))
+      #expect(band.active == bandOfEngine.active)
+      #expect(band.searching == bandOfEngine.searching)
+      #expect(band.parked == bandOfEngine.parked)
+      #expect(band.threads == bandOfEngine.threads)
+      let group = GroupWord(bits: bits)
+      #expect(UInt64(group.entered) == bits & GroupState.enteredMask)
+      #expect(UInt64(group.items) == (bits & GroupState.itemMask) / GroupState.item)
+    }
+    for (kind, engine): (QueueKind, ObjectKind) in [
+      (.global, .global), (.serial, .serial), (.concurrent, .concurrent), (.workloop, .workloop),
+      (.main, .main),
+      (.runLoop, .runLoop),
+    ] {
+      #expect(kind.rawValue == engine.rawValue)
+    }
+    #expect(NodeIndex.capacity == UInt64(NodeSlab.capacity))
+    #expect(NodeIndex.nodeSize == UInt64(MemoryLayout<WorkNode>.stride))
+  }
+
+  @Test(
+    "names of functions are short",
+    arguments: [
+      (
+        "closure #1 @Sendable () -> () in static main.Transfers.move(from: Swift.Int, to: (Swift.Int, Swift.Int)) -> ()",
+        "closure #1 in Transfers.move(from:to:)"
+      ),
+      ("main.work() -> Swift.Int", "work()"),
+      ("main.add(Swift.Int, with: (Swift.Int) -> ()) throws -> Swift.Int", "add(_:with:)"),
+      ("partial apply forwarder for closure #2 () -> () in main.start() -> ()", "closure #2 in start()"),
+      ("generic specialization <Swift.Int> of main.map<A>(A) -> A", "map<A>(_:)"),
+    ])
+  func names(_ long: String, _ short: String) {
+    #expect(Demangler.shorten(long) == short)
+  }
+
+  @Test("JSON escapes what it must")
+  func json() {
+    #expect(JSONValue.string("a\"b\\c\n\u{1}é").text == "\"a\\\"b\\\\c\\n\\u0001é\"")
+    #expect(JSONValue.array([]).text == "[]")
+    #expect(JSONValue.object([("a", .int(1)), ("b", .null)]).text == "{\n  \"a\": 1,\n  \"b\": null\n}")
+  }
+
+  @Test(
+    "the command line",
+    arguments: [
+      (["12"], ReportOptions.Parsed.report(ReportOptions(target: .process(12)))),
+      (["--json", "12"], .report(ReportOptions(target: .process(12), isJSON: true))),
+      (["--core=a", "--all"], .report(ReportOptions(target: .core("a"), showsAll: true))),
+      (["--core"], .unusable("--core needs a path")),
+      (["1", "2"], .unusable("more than one process given")),
+      (["-5"], .unusable("unknown option '-5'")),
+      (["0"], .unusable("'0' is not the id of a process")),
+      (["--help"], .help),
+    ])
+  func options(_ arguments: [String], _ parsed: ReportOptions.Parsed) {
+    #expect(ReportOptions.parse(arguments) == parsed)
+  }
+}

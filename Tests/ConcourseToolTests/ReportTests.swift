@@ -1,0 +1,234 @@
+import Foundation
+import Glibc
+import Testing
+
+/// `concourse report`, run as a program on programs that hang or are slow.
+@Suite("concourse report", .timeLimit(.minutes(10)))
+struct ReportTests {
+  let fixture: ReportFixture
+
+  init() throws { fixture = try ReportFixture() }
+
+  private func start(_ name: String, environment: [String] = []) throws -> Examined {
+    Examined(try fixture.spawn(fixture.broken, [name], environment: environment))
+  }
+
+  @Test("a deadlock over three queues: its threads, what each holds and waits for, and where")
+  func deadlock() throws {
+    let program = try start("deadlock")
+    let text = try fixture.report(on: program.program) {
+      $0.hasPrefix("Deadlock: 3 threads wait for one another")
+    }
+    for (held, wanted) in [("alice", "bob"), ("bob", "carol"), ("carol", "alice")] {
+      #expect(text.contains("holds \"account.\(held)\", waits for queue \"account.\(wanted)\""), "\(text)")
+    }
+    #expect(text.contains("transfer(to:)  Transfers.swift:"), "\(text)")
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= 100 })
+
+    let report = try fixture.json(try fixture.report(["--json", program.id]).text)
+    let cycles = try #require(report["cycles"] as? [[Any]])
+    #expect(cycles.map(\.count) == [6])
+    let verdicts = try #require(report["verdicts"] as? [[String: Any]])
+    #expect(verdicts.map { $0["kind"] as? String } == ["deadlock"])
+    #expect((verdicts[0]["threads"] as? [Int])?.count == 3)
+    let queues = try #require(report["queues"] as? [[String: Any]])
+    let alice = try #require(queues.first { $0["label"] as? String == "account.alice" })
+    #expect((alice["holders"] as? [Int])?.count == 1)
+    #expect((alice["waiters"] as? [Int])?.count == 1)
+  }
+
+  @Test("a starved pool: all threads sleep in the same place")
+  func starved() throws {
+    let program = try start("starved-pool", environment: ["CONCOURSE_MAX_THREADS=32"])
+    let text = try fixture.report(on: program.program) {
+      $0.hasPrefix("The pool is starved: ") && $0.contains("clock_nanosleep")
+    }
+    #expect(text.contains("answer(request:)  Requests.swift:"), "\(text)")
+    #expect(text.contains("clock_nanosleep"), "\(text)")
+    #expect(text.contains("CONCOURSE_MAX_THREADS"), "\(text)")
+  }
+
+  @Test("a queue that is never resumed")
+  func suspended() throws {
+    let program = try start("never-resumed")
+    let text = try fixture.report(on: program.program) { $0.contains("250 items wait") }
+    #expect(
+      text.hasPrefix("Queue \"log\" is suspended (once) and has not been resumed: 250 items wait\n"),
+      "\(text)")
+  }
+
+  @Test("a slow barrier, the items behind it and the thread that waits in sync")
+  func barrier() throws {
+    let program = try start("slow-barrier")
+    let text = try fixture.report(on: program.program) {
+      $0.contains("21 items wait behind it") && $0.contains("is in clock_nanosleep")
+        && $0.contains("price(of:)")
+    }
+    #expect(text.hasPrefix("A barrier holds queue \"catalogue\": 21 items wait behind it\n"), "\(text)")
+    #expect(text.contains("is in clock_nanosleep"), "\(text)")
+    #expect(text.contains("download()  Catalogue.swift:"), "\(text)")
+    #expect(text.contains("price(of:)  Catalogue.swift:"), "\(text)")
+  }
+
+  @Test("an actor that computes on the main queue")
+  func mainQueue() throws {
+    let program = try start("busy-main-queue")
+    let text = try fixture.report(on: program.program) {
+      $0.hasPrefix("An item holds the main queue: ") && $0.contains("Thumbnails.swift:")
+    }
+    #expect(text.contains("the main thread is running"), "\(text)")
+    #expect(text.contains("Thumbnails.swift:"), "\(text)")
+  }
+
+  @Test("a stopped process: the same report, and it stays stopped")
+  func stopped() throws {
+    let program = try start("deadlock")
+    _ = try fixture.report(on: program.program) { $0.hasPrefix("Deadlock: 3 threads") }
+    kill(program.program.identifier, SIGSTOP)
+    let text = try fixture.report(on: program.program) { $0.contains(", stopped") }
+    #expect(text.hasPrefix("Deadlock: 3 threads wait for one another"), "\(text)")
+    #expect(text.contains("transfer(to:)  Transfers.swift:"), "\(text)")
+    let stat = String(decoding: try #require(FileContents.read("/proc/\(program.id)/stat")), as: UTF8.self)
+    #expect(stat.contains(") T "))
+  }
+
+  /// Whether the kernel writes a file `core` into the directory of the process.
+  private static var writesCores: Bool {
+    guard let pattern = FileContents.read("/proc/sys/kernel/core_pattern"), let first = pattern.first else {
+      return false
+    }
+    return first != UInt8(ascii: "|") && first != UInt8(ascii: "/")
+  }
+
+  @Test("a core dump, whole and damaged", .enabled(if: writesCores, "the kernel writes cores elsewhere"))
+  func core() throws {
+    let folder = try TemporaryFolder()
+    let shell = "ulimit -c unlimited; cd '\(folder.path)' && exec '\(fixture.broken)' deadlock"
+    let program = try fixture.spawn("/bin/sh", ["-c", shell])
+    _ = try fixture.report(on: program) { $0.hasPrefix("Deadlock: 3 threads") }
+    kill(program.identifier, SIGABRT)
+    #expect(try program.wait().ending == .signal(SIGABRT))
+    let names = try #require(try? FileManager.default.contentsOfDirectory(atPath: folder.path))
+    let name = try #require(names.first { $0.hasPrefix("core") }, "\(names)")
+    let core = folder.path + "/" + name
+
+    let result = try fixture.report(["--core", core])
+    #expect(result.ending == .exit(0), "\(result.complaint)")
+    #expect(result.text.hasPrefix("Deadlock: 3 threads wait for one another\n"), "\(result.text)")
+    #expect(result.text.contains("transfer(to:)  Transfers.swift:"), "\(result.text)")
+    #expect(result.text.contains("core dump after signal 6"), "\(result.text)")
+
+    let cut = folder.path + "/cut"
+    try #require(Glibc.link(core, cut) == 0)
+    try #require(truncate(cut, 100_000) == 0)
+    try expectRefusal(["--core", cut], saying: "\(cut) is damaged: ")
+  }
+
+  private func expectRefusal(
+    _ arguments: [String], saying text: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try fixture.report(arguments)
+    #expect(result.ending == .exit(125), sourceLocation: sourceLocation)
+    #expect(result.output.isEmpty, sourceLocation: sourceLocation)
+    #expect(
+      result.complaint.hasPrefix("concourse: " + text), "\(result.complaint)", sourceLocation: sourceLocation)
+    #expect(result.complaint.split(separator: "\n").count == 1, sourceLocation: sourceLocation)
+  }
+
+  @Test("one line for what cannot be read, with the status of the other commands")
+  func refusals() throws {
+    // Process ids end far below.
+    try expectRefusal(["2000000000"], saying: "no process 2000000000")
+    try expectRefusal(["none"], saying: "'none' is not the id of a process")
+    try expectRefusal([], saying: "no process given")
+    try expectRefusal(["--wrong", "1"], saying: "unknown option '--wrong'")
+    try expectRefusal(["--core", "/no/such/core"], saying: "/no/such/core: No such file or directory")
+    try expectRefusal(["--core", fixture.command], saying: "\(fixture.command) is not a core dump")
+    try expectRefusal(["--core", #filePath], saying: "\(#filePath) is not a core dump")
+    let other = Examined(try fixture.spawn("/bin/sleep", ["1000"]))
+    try expectRefusal([other.id], saying: "process \(other.id) (")
+    #expect(try fixture.report([other.id]).complaint.hasSuffix("does not run on Concourse\n"))
+  }
+
+  @Test("another layout of what the library exports is refused")
+  func layout() throws {
+    let folder = try TemporaryFolder()
+    let copy = try folder.copy(fixture.waits, to: "probe")
+    var bytes = try #require(FileContents.read(copy))
+    // `concourse_inspection`: layout 1, 368 bytes.
+    let start = try #require(bytes.firstRange(of: [1, 0, 0, 0, 0x70, 1, 0, 0]))
+    bytes[start.lowerBound] = 77
+    try folder.write(bytes, to: "probe", mode: 0o755)
+    let program = Examined(try fixture.spawn(copy, []))
+    program.program.waitForOutput("ready")
+    try expectRefusal(
+      [program.id], saying: "process \(program.id) (probe) runs on another version of Concourse")
+  }
+
+  private static var canBecomeOther: Bool { geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0 }
+
+  @Test("the process of another user is refused", .enabled(if: canBecomeOther, "needs root and setpriv"))
+  func permission() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, []))
+    program.program.waitForOutput("ready")
+    // The command, where that user can read it.
+    let folder = try TemporaryFolder()
+    try #require(chmod(folder.path, 0o755) == 0)
+    let command = try folder.copy(fixture.command, to: "concourse")
+    let result = try fixture.spawn(
+      "/usr/bin/setpriv",
+      ["--reuid", "65534", "--regid", "65534", "--clear-groups", command, "report", program.id]
+    ).wait()
+    #expect(result.ending == .exit(125))
+    #expect(result.complaint.contains("not permitted"), "\(result.complaint)")
+    #expect(result.complaint.split(separator: "\n").count == 1)
+  }
+
+  @Test("each kind of wait and of event")
+  func waits() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, []))
+    program.program.waitForOutput("ready")
+    let wanted = [
+      "in-group": "group", "in-semaphore": "semaphore", "in-time-out": "semaphore", "in-item": "workItem",
+      "in-once": "pause", "behind-once": "once", "in-loop": "parallelLoop", "in-read": "read",
+      "has-mutex": "pause",
+      "in-mutex": "mutex", "in-sync": "sync", "in-nested-sync": "sync", "in-main-sync": "sync",
+    ]
+    func waits(_ text: String) throws -> [String: String] {
+      let threads = try #require(try fixture.json(text)["threads"] as? [[String: Any]])
+      let pairs = threads.map { ($0["name"] as? String ?? "", $0["wait"] as? String ?? "") }
+      return Dictionary(pairs) { first, _ in first }.filter { wanted[$0.key] != nil }
+    }
+    let text = try fixture.report(on: program.program, options: ["--json"]) { (try? waits($0)) == wanted }
+    let report = try fixture.json(text)
+    let threads = try #require(report["threads"] as? [[String: Any]])
+    func thread(_ name: String) throws -> [String: Any] {
+      try #require(threads.first { $0["name"] as? String == name })
+    }
+    #expect(try thread("in-time-out")["hasTimeout"] as? Bool == true)
+    #expect(try thread("in-group")["waitsFor"] as? String == "a group with 1 enter without leave")
+    #expect(try thread("in-nested-sync")["waitsFor"] as? String == "queue \"held\", the target of \"nested\"")
+    #expect(try #require(thread("in-semaphore")["blockedFor"] as? Int) > 0)
+
+    let queues = try #require(report["queues"] as? [[String: Any]])
+    func queue(_ label: String) throws -> [String: Any] {
+      try #require(queues.first { $0["label"] as? String == label })
+    }
+    #expect((try queue("held")["waiters"] as? [Int])?.count == 2)
+    #expect(try queue("wide")["class"] as? String == "utility")
+    #expect(try queue("wide")["kind"] as? String == "concurrent")
+    #expect(try queue("nested")["targetLabel"] as? String == "held")
+    #expect(try queue("a label of more than fifteen bytes")["items"] as? Int == 0)
+    #expect(try queue("com.apple.main-thread")["items"] as? Int == 1)
+
+    let sources = try #require(report["sources"] as? [[String: Any]])
+    let timer = try #require(sources.first { $0["kind"] as? String == "timer" })
+    let due = try #require(timer["dueIn"] as? Int)
+    #expect(due > 4_000_000_000_000 && due < 5_100_000_000_000)
+    #expect(sources.contains { $0["kind"] as? String == "read" })
+    let timers = try #require(report["timers"] as? [String: Any])
+    #expect(timers["set"] as? Int == 2)
+    let channels = try #require(report["channels"] as? [[String: Any]])
+    #expect(channels.contains { $0["open"] as? Int == 1 && $0["unfinishedOperations"] as? Int == 1 })
+  }
+}

@@ -1,0 +1,104 @@
+import ConcourseEvents
+import Glibc
+
+// One thread in each kind of wait, and one of each kind of event, for the tests of `concourse report`.
+
+/// A thread of the program's own, with a name.
+func startThread(_ name: String, _ body: @escaping () -> Void) {
+  let box = Unmanaged.passRetained(Box(name, body))
+  var thread = pthread_t()
+  pthread_create(
+    &thread, nil,
+    { argument in
+      let box = Unmanaged<Box>.fromOpaque(argument!).takeRetainedValue()
+      ThreadName.set(box.name)
+      box.body()
+      return nil
+    }, box.toOpaque())
+}
+
+enum ThreadName {
+  static func set(_ name: String) {
+    let file = open("/proc/thread-self/comm", O_WRONLY)
+    write(file, name, name.utf8.count)
+    close(file)
+  }
+
+  static var isOfPool: Bool {
+    var name = [UInt8](repeating: 0, count: 16)
+    let file = open("/proc/thread-self/comm", O_RDONLY)
+    read(file, &name, name.count)
+    close(file)
+    return name.starts(with: "concourse".utf8)
+  }
+}
+
+final class Box {
+  let name: String
+  let body: () -> Void
+  init(_ name: String, _ body: @escaping () -> Void) { (self.name, self.body) = (name, body) }
+}
+
+// These live as long as the process, and the threads only wait on them.
+let group = DispatchGroup()
+let semaphore = DispatchSemaphore(value: 0)
+nonisolated(unsafe) let item = DispatchWorkItem {}
+let once = DispatchOnce()
+nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+nonisolated(unsafe) var pipeEnds: [Int32] = [0, 0]
+
+pipe(&pipeEnds)
+pthread_mutex_init(mutex, nil)
+group.enter()
+
+let held = DispatchQueue(label: "held")
+let wide = DispatchQueue(label: "wide", qos: .utility, attributes: .concurrent, target: nil)
+let nested = DispatchQueue(label: "nested", target: held)
+let idle = DispatchQueue(label: "a label of more than fifteen bytes")
+held.async { pause() }
+
+startThread("in-group") { group.wait() }
+startThread("in-semaphore") { semaphore.wait() }
+startThread("in-time-out") { _ = semaphore.wait(timeout: .now() + 100_000) }
+startThread("in-item") { item.wait() }
+startThread("in-once") { once.perform { pause() } }
+startThread("behind-once") {
+  usleep(100_000)
+  once.perform {}
+}
+startThread("in-loop") {
+  DispatchQueue.concurrentPerform(iterations: 2) { _ in
+    // Only a helper of the pool stays.
+    if ThreadName.isOfPool { pause() } else { usleep(200_000) }
+  }
+}
+startThread("in-read") {
+  var byte: UInt8 = 0
+  read(pipeEnds[0], &byte, 1)
+}
+startThread("has-mutex") {
+  pthread_mutex_lock(mutex)
+  startThread("in-mutex") { pthread_mutex_lock(mutex) }
+  pause()
+}
+startThread("in-sync") { held.sync {} }
+startThread("in-nested-sync") { nested.sync {} }
+startThread("in-main-sync") { DispatchQueue.main.sync {} }
+
+let timer = DispatchSource.makeTimerSource(queue: idle)
+timer.setEventHandler {}
+timer.schedule(deadline: .now() + 5000)
+timer.activate()
+let reader = DispatchSource.makeReadSource(fileDescriptor: pipeEnds[0], queue: idle)
+reader.setEventHandler {}
+reader.activate()
+idle.asyncAfter(deadline: .now() + 7000) {}
+var channelEnds: [Int32] = [0, 0]
+pipe(&channelEnds)
+let channel = DispatchIO(type: .stream, fileDescriptor: channelEnds[0], queue: idle) { _ in }
+channel.read(offset: 0, length: 10, queue: idle) { _, _, _ in }
+
+// The main queue is not served.
+print("ready")
+fflush(nil)
+while true { pause() }
