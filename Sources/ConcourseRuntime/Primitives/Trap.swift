@@ -13,7 +13,8 @@ package enum Trap {
   ///   - details: Further lines.
   @inline(never)
   package static func clientBug(_ code: Int, _ message: String, details: [String] = []) -> Never {
-    die(details.reduce("Concourse: BUG IN CLIENT OF DISPATCH: \(message) [C\(code)]\n") { "\($0)Concourse:   \($1)\n" })
+    let line = "Concourse: BUG IN CLIENT OF DISPATCH: \(message) [C\(code)]\n"
+    die(details.reduce(line) { "\($0)Concourse:   \($1)\n" })
   }
 
   /// The runtime broke its own invariant.

@@ -33,10 +33,12 @@ extension BlockedThreads {
       if reach(edge.to) {
         path.append(edge)
         rest.append(edges(from: edge.to))
-      } else if !edge.to.pointee.isLeft && !edge.to.pointee.isReported {
-        path.append(edge)
-        for edge in path { edge.from.pointee.isLeft = true }
-        return Array(path[path.firstIndex { $0.from == edge.to }!...])
+      } else if !edge.to.pointee.isLeft {
+        let whole = path + [edge]
+        let cycle = whole[whole.firstIndex { $0.from == edge.to }!...]
+        if cycle.contains(where: { $0.from.pointee.isReported }) { continue }
+        for edge in whole { edge.from.pointee.isLeft = true }
+        return Array(cycle)
       }
     }
     return nil
@@ -139,7 +141,9 @@ extension BlockedThreads {
       cycle.count == 1 ? "a thread waits for itself" : "\(cycle.count) threads wait for one another"
     return (
       "\(threads), for \(order.map { names[$0] }.joined(separator: ", for "))",
-      order.map { "\(cycle[$0].from.pointee.description), and waits for \(names[$0]), \(cycle[$0].explanation)" }
+      order.map {
+        "\(cycle[$0].from.pointee.description), and waits for \(names[$0]), \(cycle[$0].explanation)"
+      }
     )
   }
 }
