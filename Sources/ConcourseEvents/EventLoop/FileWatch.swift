@@ -64,7 +64,9 @@ final class FileWatch {
   func install() -> Int32 { EventLoop.files.install(self) }
 
   /// Asks for the next notification, which comes at once if the descriptor is still ready. No effect after `remove`.
-  func rearm() { EventLoop.files.rearm(self) }
+  /// - Returns: 0, or EBADF if the descriptor was closed: the watch then stays silent.
+  @discardableResult
+  func rearm() -> Int32 { EventLoop.files.rearm(self) }
 
   /// Asks for a notification of each change until `rearm`, for a descriptor that stays ready without news.
   func rearmForChange() { EventLoop.files.rearm(self, forChange: true) }

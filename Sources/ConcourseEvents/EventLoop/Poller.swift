@@ -111,7 +111,20 @@ struct Poller {
   /// Sets the kernel's timer of a clock, 0 for never.
   /// - Returns: whether the kernel agreed.
   func arm(isWall: Bool, at nanoseconds: UInt64) -> Bool {
-    System.set(timer: isWall ? wallTimer : uptimeTimer, isWall: isWall, to: nanoseconds) == 0
+    let timer = isWall ? wallTimer : uptimeTimer
+    var failure = 0
+    // The earliest timer may be the only one: no later change would set it again. ECANCELED: the wall clock was set.
+    for _ in 0..<2 {
+      failure = System.set(timer: timer, isWall: isWall, to: nanoseconds)
+      if failure == 0 { return true }
+    }
+    switch Int32(-failure) {
+    case EBADF, EINVAL:
+      Trap.clientBug(
+        "the program closed descriptor \(timer), the runtime's timer (timerfd_settime failed with errno \(-failure)); "
+          + "a program may close only descriptors that it has opened")
+    default: return false
+    }
   }
 }
 

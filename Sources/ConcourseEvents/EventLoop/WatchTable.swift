@@ -53,7 +53,8 @@ final class WatchTable {
   private static func canBlock(_ descriptor: Int32) -> Bool {
     var status = stat()
     guard System.status(of: descriptor, &status) == 0 else { return false }
-    return [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
+    // 0: an eventfd, inotify or a pidfd, for example.
+    return [S_IFIFO, S_IFSOCK, 0].contains(status.st_mode & S_IFMT)
   }
 
   /// Adds a watch to the registration of its descriptor. Call under the lock.
@@ -119,10 +120,12 @@ final class WatchTable {
     watch.isArmed = false
   }
 
-  func rearm(_ watch: FileWatch, forChange: Bool = false) {
-    if rearmInKernel(watch, forChange) { return }
+  /// - Returns: 0, or EBADF if the descriptor was closed.
+  @discardableResult
+  func rearm(_ watch: FileWatch, forChange: Bool = false) -> Int32 {
+    if let failure = rearmInKernel(watch, forChange) { return failure == -Int(EBADF) ? EBADF : 0 }
     // The other modes do not report changes.
-    if forChange { return }
+    if forChange { return 0 }
     let mode = lock.withLock { () -> FileWatch.Mode in
       watch.isArmed = true
       return watch.mode
@@ -132,12 +135,13 @@ final class WatchTable {
     case .sampled: scheduleSampling()
     case .none, .kernel: break
     }
+    return 0
   }
 
-  /// - Returns: false if the kernel does not watch the descriptor.
-  private func rearmInKernel(_ watch: FileWatch, _ forChange: Bool) -> Bool {
+  /// - Returns: 0 or the negated errno; nil if the kernel does not watch the descriptor.
+  private func rearmInKernel(_ watch: FileWatch, _ forChange: Bool) -> Int? {
     // The registration of an installed watch changes only under both locks, so it is read again under the second.
-    guard let registration = lock.withLock({ watch.registration }) else { return false }
+    guard let registration = lock.withLock({ watch.registration }) else { return nil }
     let failure = registration.lock.withLock { () -> Int in
       guard watch.registration === registration, let poller = EventLoop.shared.pollerIfAny else { return 0 }
       watch.isArmed = true
@@ -145,7 +149,7 @@ final class WatchTable {
       return registration.update(in: poller)
     }
     if failure != 0 { sampleInstead(registration, failure) }
-    return true
+    return failure
   }
 
   /// Polls the armed watches of a registration that the kernel refuses to watch.

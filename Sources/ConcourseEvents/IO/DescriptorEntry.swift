@@ -140,9 +140,7 @@ final class DescriptorEntry {
       if direction == .read { readWatch = made } else { writeWatch = made }
       return (made, true)
     }
-    if isNew { return watch.install() }
-    watch.rearm()
-    return 0
+    return isNew ? watch.install() : watch.rearm()
   }
 
   // MARK: Giving back

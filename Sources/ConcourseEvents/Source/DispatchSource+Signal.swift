@@ -142,7 +142,10 @@ final class SignalHub: FileWatchOwner, TimerOwner {
     let before = changes.wrappingAdd(1, ordering: .releasing).oldValue
     guard before == 0 else { return Futex.wake(changes, count: 1) }
     // A thread that a lowered worker makes is lowered for good. The threads that poll are not lowered.
-    guard CurrentThread.state.pointee.nice > 0 else { return startThread() }
+    if CurrentThread.state.pointee.nice > 0 { startThreadLater() } else { startThread() }
+  }
+
+  private func startThreadLater() {
     let timer = lock.withLock { () -> LoopTimer in
       wantsThread = true
       return theTimer()
@@ -160,8 +163,8 @@ final class SignalHub: FileWatchOwner, TimerOwner {
         // SAFETY: the shared hub is never destroyed.
         Unmanaged<SignalHub>.fromOpaque(argument!).takeUnretainedValue().receiveSignals()
       }, Unmanaged.passUnretained(self).toOpaque())
-    // ORDERING: relaxed; the system refused a thread, and the next source tries again. Nothing is published.
-    if failure != 0 { changes.store(0, ordering: .relaxed) }
+    // Without the thread, a signal that all others block would never arrive.
+    if failure != 0 { startThreadLater() }
   }
 
   private func receiveSignals() -> Never {

@@ -42,6 +42,9 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
       .descriptorEntry, [.largeBuffers, .nodeDepot, .idleWorkers, .objectExtras],
       "the last reference to data may be dropped there, which submits its deallocator"
     ),
+    (.workItem, [.idleWorkers], "without the loop's thread, a worker is woken to wait for events"),
+    (.timerBackend, [.idleWorkers], "without the loop's thread, a worker is woken to wait for events"),
+    (.sharedRing, [.idleWorkers], "without the loop's thread, a worker is woken to wait for events"),
     (
       .sharedRing, [.completionRing, .eventLoop, .watchTable, .fileRegistration, .timerTable],
       "the ring is watched before it is published"

@@ -261,7 +261,7 @@ func inForkedChild(_ body: () -> Void) -> Int32 {
 }
 
 /// Swift hides `fork` because it is unsafe in general.
-private func forkProcess() -> pid_t {
+func forkProcess() -> pid_t {
   typealias Fork = @convention(c) () -> pid_t
   // SAFETY: this is the type of the C library's `fork`.
   return unsafeBitCast(dlsym(nil, "fork")!, to: Fork.self)()
