@@ -121,6 +121,7 @@ struct Poller {
     switch Int32(-failure) {
     case EBADF, EINVAL:
       Trap.clientBug(
+        412,
         "the program closed descriptor \(timer), the runtime's timer (timerfd_settime failed with errno \(-failure)); "
           + "a program may close only descriptors that it has opened")
     default: return false

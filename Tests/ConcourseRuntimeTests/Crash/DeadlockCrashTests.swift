@@ -84,11 +84,14 @@ extension Crash {
         let target = DispatchQueue(label: "target")
         let child = DispatchQueue(label: "child", target: target)
         let other = DispatchQueue(label: "other")
+        let both = Meeting(2)
         child.suspend()
-        target.async { other.sync {} }
+        target.async { both.meet { other.sync {} } }
         other.async {
-          _ = awaitValue { Runtime.shared.blockedThreads.registered == 1 }
-          child.sync {}
+          both.meet {
+            _ = awaitValue { Runtime.shared.blockedThreads.registered == 1 }
+            child.sync {}
+          }
         }
         _ = awaitValue { Runtime.shared.blockedThreads.registered == 2 }
         child.resume()
