@@ -96,7 +96,7 @@ struct Operation: Sendable {
 
 // MARK: - Waits
 
-/// Where a thread stands in the order of all waits. Whoever holds a tree (runs an item of one of its queues,
+/// Where a thread stands in the order of all waits. A thread that holds a tree (runs an item of one of its queues,
 /// or has suspended one of them) may wait only for trees of a higher number; a group with position p stands
 /// before tree p. Hence no program of the generator can deadlock.
 struct Waits: Sendable {
