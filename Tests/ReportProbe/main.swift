@@ -61,15 +61,27 @@ startThread("in-group") { group.wait() }
 startThread("in-semaphore") { semaphore.wait() }
 startThread("in-time-out") { _ = semaphore.wait(timeout: .now() + 100_000) }
 startThread("in-item") { item.wait() }
-startThread("in-once") { once.perform { pause() } }
+let onceBegan = DispatchSemaphore(value: 0)
+startThread("in-once") {
+  once.perform {
+    onceBegan.signal()
+    pause()
+  }
+}
 startThread("behind-once") {
-  usleep(100_000)
+  onceBegan.wait()
   once.perform {}
 }
+let helperBegan = DispatchSemaphore(value: 0)
 startThread("in-loop") {
   DispatchQueue.concurrentPerform(iterations: 2) { _ in
     // Only a helper of the pool stays.
-    if ThreadName.isOfPool { pause() } else { usleep(200_000) }
+    if ThreadName.isOfPool {
+      helperBegan.signal()
+      pause()
+    } else {
+      helperBegan.wait()
+    }
   }
 }
 startThread("in-read") {

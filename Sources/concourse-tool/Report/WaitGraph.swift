@@ -1,4 +1,4 @@
-/// Who waits for whom: threads for queues and threads, queues for their holders and targets.
+/// The graph of waits. Edges lead from threads to queues and threads, and from queues to their holders and targets.
 struct WaitGraph {
   enum Node: Hashable {
     case thread(UInt32)
