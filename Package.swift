@@ -28,16 +28,22 @@ let package = Package(
       name: "ConcourseRuntime", dependencies: ["CConcourse"],
       exclude: [
         "Coordination/README.md", "Park/README.md", "Primitives/README.md", "Queue/README.md",
-        "Queue/DEADLOCKS.md", "Node/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
+        "Queue/DEADLOCKS.md", "Node/README.md", "Recording/README.md", "Pool/README.md", "Pool/ROOTS.md",
+        "Pool/MONITOR.md",
       ]),
     // Its idle workers wait for events through the protocol `EventDriver`, which this module implements.
     .target(
       name: "ConcourseEvents", dependencies: ["ConcourseRuntime", "CConcourse"],
       exclude: ["Data/README.md", "EventLoop/README.md", "IO/README.md", "Source/README.md"]),
+    // What a process learns of its own queues: snapshots, and statistics made of what it records. The folder `Events` is
+    // compiled into the command too, by a symbolic link.
+    .target(
+      name: "ConcourseInspection", dependencies: ["ConcourseEvents", "ConcourseRuntime"],
+      exclude: ["README.md"]),
     .target(
       name: "Concourse",
       dependencies: [
-        "ConcourseEvents", .target(name: "ConcourseABI", condition: .when(traits: ["WholeProcess"])),
+        "ConcourseInspection", .target(name: "ConcourseABI", condition: .when(traits: ["WholeProcess"])),
       ], exclude: ["README.md"]),
 
     // `DispatchData` as Foundation's `DataProtocol`: apart, so that the rest stays free of Foundation.
@@ -46,7 +52,7 @@ let package = Package(
     // The C interface: `@c` functions over the same engine, and its data symbols.
     .target(name: "CConcourseABI"),
     .target(
-      name: "ConcourseABI", dependencies: ["ConcourseEvents", "CConcourseABI"], exclude: ["README.md"],
+      name: "ConcourseABI", dependencies: ["ConcourseInspection", "CConcourseABI"], exclude: ["README.md"],
       linkerSettings: [.linkedLibrary("BlocksRuntime")]),
 
     // Only for the shared library: it takes itself out of LD_PRELOAD.
@@ -72,7 +78,7 @@ let package = Package(
     .plugin(name: "ConcourseNames", capability: .buildTool(), dependencies: ["concourse-names"]),
 
     // Unit, stress and crash tests of ConcourseRuntime and ConcourseEvents; their folders mirror those of Sources.
-    .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseEvents"]),
+    .testTarget(name: "ConcourseRuntimeTests", dependencies: ["ConcourseInspection"]),
 
     .testTarget(name: "ConcourseNamesTests", dependencies: ["concourse-names"]),
 

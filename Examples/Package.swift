@@ -20,6 +20,9 @@ let concourseOnly: [Target] = [
     name: "tally", dependencies: runtime,
     plugins: [.plugin(name: "ConcourseNames", package: "concourse")]),
   .testTarget(name: "tallyTests", dependencies: ["tally"]),
+  // Statistics of the process itself, for a scraper.
+  .executableTarget(name: "metrics", dependencies: ["ExampleSupport"]),
+  .testTarget(name: "metricsTests", dependencies: ["metrics", "ExampleSupport", "TestSupport"]),
   // Tested in the package above, with the command that finds what is wrong with them.
   .executableTarget(name: "broken", dependencies: runtime, exclude: ["README.md"]),
   // A photo app. Where `pkg-config` knows no OpenCV, SwiftPM says what to install, and googlypuff does so too.
@@ -47,6 +50,7 @@ let package = Package(
         .executable(name: "tail-many", targets: ["tail-many"]),
         .executable(name: "guide", targets: ["guide"]),
         .executable(name: "tally", targets: ["tally"]),
+        .executable(name: "metrics", targets: ["metrics"]),
         .executable(name: "broken", targets: ["broken"]),
         .executable(name: "googlypuff", targets: ["googlypuff"]),
       ]),

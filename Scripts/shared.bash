@@ -24,6 +24,11 @@ incumbent_differs=0
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
+# concourse_version: prints the version of Concourse.
+concourse_version() {
+  sed -n 's/^#define CONCOURSE_VERSION "\(.*\)"$/\1/p' Sources/CConcourse/concourse_version.h
+}
+
 # watch_tests COMMAND...: runs `swift test` in some form and shows its output; what that says is in `status`, `run_passed`,
 # `run_failed` and the file `told`. The run is interrupted after CONCOURSE_TEST_MINUTES: a hang must not look like patience.
 # The interrupt is the one signal upon which `swift test` ends its children too.

@@ -1,7 +1,9 @@
 #include "include/CConcourse.h"
+#include "concourse_version.h"
 
 // The record that `concourse report` looks for, and the note that leads to it. A note is in memory and in core dumps,
-// and remains when the symbols are stripped. Type 1 of the same owner is that of CConcoursePreload.
+// and remains when the symbols are stripped. Type 1 of the same owner is that of CConcoursePreload; type 3 is the version
+// as text, type 4 leads to the record of recordings.
 
 struct concourse_inspection concourse_inspection_record = {
     .layout = CONCOURSE_INSPECTION_LAYOUT,
@@ -16,4 +18,9 @@ __asm__(
     ".asciz \"Concourse\"\n"
     ".balign 4\n"
     "0: .quad concourse_inspection_record - 0b\n"
+    ".long 10, 2f - 1f, 3\n"
+    ".asciz \"Concourse\"\n"
+    ".balign 4\n"
+    "1: .asciz \"" CONCOURSE_VERSION "\"\n"
+    "2: .balign 4\n"
     ".popsection\n");

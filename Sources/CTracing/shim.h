@@ -1,6 +1,9 @@
-// System calls on another process that Swift's Glibc module leaves out. Results are counts, or the negated errno.
+// System calls on another process that Swift's Glibc module leaves out. Results are counts, or the negated errno. Also
+// the version, as CONCOURSE_VERSION.
 #ifndef CONCOURSE_TRACING_H
 #define CONCOURSE_TRACING_H
+
+#include "../CConcourse/concourse_version.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -15,6 +18,13 @@ long syscall(long number, ...);
 static inline long tracing_read(pid_t process, uint64_t address, void *_Nonnull into, size_t count) {
   struct iovec here = {into, count}, there = {(void *)address, count};
   long done = syscall(SYS_process_vm_readv, (long)process, &here, 1L, &there, 1L, 0L);
+  return done < 0 ? -errno : done;
+}
+
+/// Copies into the memory of a process.
+static inline long tracing_write(pid_t process, uint64_t address, void *_Nonnull from, size_t count) {
+  struct iovec here = {from, count}, there = {(void *)address, count};
+  long done = syscall(SYS_process_vm_writev, (long)process, &here, 1L, &there, 1L, 0L);
   return done < 0 ? -errno : done;
 }
 

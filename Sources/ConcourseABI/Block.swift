@@ -64,10 +64,14 @@ struct Block {
   static let release: ContextFunction = { _Block_release($0!) }
 
   /// Calls a copy once and releases it.
-  static let callAndRelease: ContextFunction = { reference in
-    Block(reference!).invoke(reference)
-    _Block_release(reference!)
-  }
+  static let callAndRelease: ContextFunction = callBlock
+}
+
+// The engine knows it by this name, and records the block's function in its place.
+@c(concourse_call_block)
+func callBlock(_ block: UnsafeMutableRawPointer?) {
+  Block(block!).invoke(block)
+  _Block_release(block!)
 }
 
 /// A copy of a block, released with this object.

@@ -1,15 +1,18 @@
+import CTracing
 import Glibc
 
 /// The `concourse` command. It starts fast and does not use dispatch itself, so it imports neither Foundation nor Swift
 /// Concurrency: see the target's settings in Package.swift.
 @main
 enum ConcourseTool {
-  static let version = "0.4.0"
+  static let version = CONCOURSE_VERSION
 
   static let usage = """
     usage: concourse run [options] [--] program [argument ...]
-           concourse report [options] PID | --core FILE
-           concourse help [run|report]
+           concourse report [options] PID | --core FILE | --recording FILE
+           concourse top [options] PID | [--] program [argument ...]
+           concourse trace [options] PID | [--] program [argument ...] | --recording FILE
+           concourse help [run|report|top|trace]
            concourse --version
 
     """
@@ -21,6 +24,10 @@ enum ConcourseTool {
       exit(RunCommand.run(Array(arguments.dropFirst(2))))
     case "report":
       exit(ReportCommand.run(Array(arguments.dropFirst(2))))
+    case "top":
+      exit(TopCommand.run(Array(arguments.dropFirst(2))))
+    case "trace":
+      exit(TraceCommand.run(Array(arguments.dropFirst(2))))
     case "help", "--help", "-h":
       exit(help(on: arguments.dropFirst(2).first))
     case "--version":
@@ -44,7 +51,15 @@ enum ConcourseTool {
 
           run      runs a finished program on Concourse instead of its own libdispatch.so
           report   prints what a process on Concourse waits for
+          top      shows it live: queues, times, threads, timers and sources
+          trace    records what a process on Concourse does, and writes a file that shows it
           """)
+      return 0
+    case "top":
+      Terminal.printLine(TopOptions.help)
+      return 0
+    case "trace":
+      Terminal.printLine(TraceOptions.help)
       return 0
     case "run":
       Terminal.printLine(RunOptions.help)

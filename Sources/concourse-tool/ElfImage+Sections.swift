@@ -37,16 +37,20 @@ extension ElfImage {
     }
   }
 
-  /// Whether the file has a section of that name.
-  func hasSection(named name: String) -> Bool {
+  /// The content of the section of that name; empty if it is outside the file. nil if there is no such section.
+  func section(named name: String) -> [UInt8]? {
     let all = allSections
-    guard Int(sections.namesIndex) < all.count else { return false }
+    guard Int(sections.namesIndex) < all.count else { return nil }
     let names = all[Int(sections.namesIndex)]
-    return all.contains { section in
+    let found = all.first { section in
       guard UInt64(section.name) < names.size,
         case (let place, false) = names.offset.addingReportingOverflow(UInt64(section.name))
       else { return false }
       return file.text(at: place, limit: 64) == name
+    }
+    return found.map { section in
+      section.size <= FileBytes.maximumRead
+        ? file.read(at: section.offset, count: Int(section.size)) ?? [] : []
     }
   }
 
@@ -96,5 +100,30 @@ extension ElfImage {
       }
     }
     return found
+  }
+}
+
+/// Notes, one after another: the sizes of the owner's name and of the content, the type, the name, the content.
+extension [UInt8] {
+  /// Where the content of Concourse's note of that type is; nil if there is none.
+  func concourseNote(ofType wanted: UInt32) -> Range<Int>? {
+    var place = 0
+    while let nameSize: UInt32 = number(at: place), let size: UInt32 = number(at: place + 4),
+      let type: UInt32 = number(at: place + 8), nameSize < 256, size < 1 << 16
+    {
+      let content = place + 12 + (Int(nameSize) + 3) / 4 * 4
+      let end = content + (Int(size) + 3) / 4 * 4
+      guard end <= count else { return nil }
+      if type == wanted, self[place + 12..<place + 12 + Int(nameSize)].elementsEqual("Concourse\0".utf8) {
+        return content..<content + Int(size)
+      }
+      place = end
+    }
+    return nil
+  }
+
+  /// The version of Concourse in its notes.
+  var concourseVersion: String? {
+    concourseNote(ofType: 3).map { String(decoding: self[$0].prefix { $0 != 0 }, as: UTF8.self) }
   }
 }

@@ -53,13 +53,4 @@ final class FileBytes {
   }
 }
 
-extension [UInt8] {
-  /// The little-endian number at `offset`; nil if it is truncated.
-  func number<Value: FixedWidthInteger>(at offset: Int, as type: Value.Type = Value.self) -> Value? {
-    let width = Value.bitWidth / 8
-    guard offset >= 0, offset <= count - width else { return nil }
-    var value: Value = 0
-    for place in 0..<width { value |= Value(truncatingIfNeeded: self[offset + place]) << (8 * place) }
-    return value
-  }
-}
+extension FileBytes: RecordingBytes {}

@@ -65,7 +65,7 @@ enum RunCommand {
     }
     if options.verbose {
       Terminal.printError(
-        "\(path) runs on \(library.path)\(options.children ? ", and so do its children" : "")")
+        "\(path) runs on \(library.description)\(options.children ? ", and so do its children" : "")")
     }
     if !library.isConcourse && !options.children {
       Terminal.printError(
@@ -109,16 +109,19 @@ enum RunCommand {
 }
 
 extension LibrarySearch {
+  /// Debian's name for this architecture, a part of the paths of its libraries.
+  #if arch(arm64)
+    static let triplet = "aarch64-linux-gnu"
+  #else
+    static let triplet = "x86_64-linux-gnu"
+  #endif
+
   /// A search with the paths of this environment.
   init(environment: Environment) {
     libraryPath = (environment.text(of: "LD_LIBRARY_PATH") ?? "").split { $0 == ":" || $0 == ";" }.map(
       String.init)
     cache = LoaderCache(path: "/etc/ld.so.cache")
-    #if arch(arm64)
-      let triplet = "aarch64-linux-gnu"
-    #else
-      let triplet = "x86_64-linux-gnu"
-    #endif
+    let triplet = Self.triplet
     defaults = ["/lib/\(triplet)", "/usr/lib/\(triplet)", "/lib64", "/usr/lib64", "/lib", "/usr/lib"]
   }
 }

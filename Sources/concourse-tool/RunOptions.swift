@@ -66,11 +66,12 @@ struct RunOptions: Equatable {
     replaces the command: it has the same process identifier, terminal and descriptors.
 
       --children       also switches the program's children; use it for a script
-      --library PATH   the libdispatch.so to use (default: ../lib/libdispatch.so, ../lib/concourse/libdispatch.so
-                       or libdispatch.so, relative to the command's directory)
+      --library PATH   the libdispatch.so to use (default: the one in ../lib, ../lib/concourse,
+                       ../lib/\(LibrarySearch.triplet)/concourse or the command's own directory,
+                       relative to that directory)
       --check          reports whether the program can be switched, without running it: status 0 if so, else 1
       --force          runs the program even if it will not be switched
-      --verbose        reports each decision on standard error
+      --verbose        reports each decision, and the library's version, on standard error
       --help           prints this text
 
     A program cannot be switched if it is statically linked, setuid or setgid, has file capabilities, is a

@@ -4,14 +4,19 @@ struct RuntimeLibrary {
   var image: ElfImage
   /// Whether it is Concourse's, which removes itself from the environment.
   var isConcourse: Bool
+  /// Concourse's version, if the library has it.
+  var version: String?
 
   /// Why no library can be used.
   struct Failure: Error, Equatable {
     var reason: String
   }
 
-  /// The section that identifies the library; see CConcoursePreload.
+  /// The section that identifies the library; see CConcoursePreload, and `inspection.c` in CConcourse.
   static let sectionName = ".note.concourse"
+
+  /// The version and the path, for messages.
+  var description: String { (version.map { "Concourse \($0), " } ?? "") + path }
 
   /// - Parameters:
   ///   - chosen: The path that the user gave.
@@ -24,7 +29,9 @@ struct RuntimeLibrary {
       return try RuntimeLibrary(path: path)
     }
     let directory = FilePath.directory(of: command)
-    let places = ["../lib", "../lib/concourse", "."].map { "\(directory)/\($0)/\(ProgramCheck.dispatchName)" }
+    let places = ["../lib", "../lib/concourse", "../lib/\(LibrarySearch.triplet)/concourse", "."].map {
+      "\(directory)/\($0)/\(ProgramCheck.dispatchName)"
+    }
     for place in places {
       // The toolchain's library may lie there too.
       if let path = FilePath.resolved(place), let library = try? RuntimeLibrary(path: path),
@@ -64,7 +71,9 @@ struct RuntimeLibrary {
           + "move the library and use --library")
     }
     self.path = path
-    isConcourse = image.hasSection(named: Self.sectionName)
+    let notes = image.section(named: Self.sectionName)
+    isConcourse = notes != nil
+    version = notes?.concourseVersion
   }
 
   /// Whether LD_PRELOAD can carry the path. The loader splits the list at spaces and colons, and expands words after a

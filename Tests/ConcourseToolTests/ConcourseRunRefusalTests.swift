@@ -1,6 +1,8 @@
 import Glibc
 import Testing
 
+@testable import ConcourseTool
+
 /// The command, run as a program: its refusals, with status and message.
 @Suite("concourse run, refusals", .timeLimit(.minutes(5)))
 struct ConcourseRunRefusalTests {
@@ -145,10 +147,11 @@ struct ConcourseRunLibraryTests {
     try installed.copy(fixture.foreignLibrary, to: "lib/libdispatch.so")
     let refused = try run()
     #expect(refused.ending == .exit(125))
-    for place in ["bin/../lib/", "bin/../lib/concourse/", "bin/./"] {
+    let triplet = LibrarySearch.triplet
+    for place in ["bin/../lib/", "bin/../lib/concourse/", "bin/../lib/\(triplet)/concourse/", "bin/./"] {
       #expect(refused.complaint.contains("\(installed.path)/\(place)libdispatch.so"), "\(refused.complaint)")
     }
-    for place in ["bin", "lib/concourse", "lib"] {
+    for place in ["bin", "lib/\(triplet)/concourse", "lib/concourse", "lib"] {
       for name in ["libincumbnt.so", "libBlocksRuntime.so"] {
         try installed.copy(fixture.folder.path + "/lib/" + name, to: "\(place)/\(name)")
       }

@@ -1,6 +1,8 @@
 import Glibc
 import Testing
 
+@testable import ConcourseTool
+
 /// The command, run as a program: programs that can be switched.
 @Suite("concourse run", .timeLimit(.minutes(5)))
 struct ConcourseRunTests {
@@ -133,7 +135,7 @@ struct ConcourseRunTests {
     #expect(try program.wait().output == Array("probe\nwords\n--check\n\n".utf8) + odd + [0x0A])
   }
 
-  @Test("--check prints and does not run; --verbose prints and runs")
+  @Test("--check prints and does not run; --verbose prints, also the library's version, and runs")
   func telling() throws {
     let check = try fixture.run([fixture.probe, "exit", "3"], options: ["--check"])
     #expect(lines(check) == ["\(fixture.probe) can be switched: it needs libdispatch.so"])
@@ -142,9 +144,16 @@ struct ConcourseRunTests {
     #expect(
       verbose.complaint == """
         concourse: \(fixture.probe) can be switched: it needs libdispatch.so
-        concourse: \(fixture.probe) runs on \(fixture.library)
+        concourse: \(fixture.probe) runs on Concourse \(ConcourseTool.version), \(fixture.library)
 
         """)
+  }
+
+  @Test("--version prints three numbers")
+  func version() throws {
+    let said = try lines(fixture.spawn(fixture.command, ["--version"]).wait())
+    #expect(said == ["concourse \(ConcourseTool.version)"])
+    #expect(ConcourseTool.version.split(separator: ".").compactMap { UInt($0) }.count == 3)
   }
 
   @Test("a script, and a program without dispatch, switch their children with --children")

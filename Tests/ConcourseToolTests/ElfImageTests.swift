@@ -111,7 +111,7 @@ struct ElfImageTests {
           refused += 1
           continue
         }
-        _ = image.hasSection(named: RuntimeLibrary.sectionName)
+        _ = image.section(named: RuntimeLibrary.sectionName)
         _ = image.definesFunction(in: .dynamic) { _ in true }
       }
     }
@@ -122,8 +122,8 @@ struct ElfImageTests {
   func brokenSections() throws {
     let path = try #require(FilePath.resolved("/proc/self/exe"))
     let intact = try ElfImage(path: path)
-    #expect(intact.hasSection(named: ".text"))
-    #expect(!intact.hasSection(named: ".tex"))
+    #expect(intact.section(named: ".text")?.isEmpty == false)
+    #expect(intact.section(named: ".tex") == nil)
     for change in [
       SectionHeaders(offset: .max, entrySize: 64, count: 4, namesIndex: 1),
       SectionHeaders(offset: intact.file.size - 64, entrySize: 64, count: 4, namesIndex: 1),
@@ -133,8 +133,30 @@ struct ElfImageTests {
     ] {
       var image = intact
       image.sections = change
-      #expect(!image.hasSection(named: ".text"))
+      #expect(image.section(named: ".text") == nil)
       #expect(!image.definesFunction(in: .full) { $0.elementsEqual("main".utf8) })
+    }
+  }
+
+  @Test("the version in Concourse's notes; damaged notes have none")
+  func versionNote() {
+    func note(_ owner: String, _ type: UInt32, _ content: [UInt8]) -> [UInt8] {
+      func padded(_ bytes: [UInt8]) -> [UInt8] { bytes + Array(repeating: 0, count: -bytes.count & 3) }
+      let name = Array((owner + "\0").utf8)
+      return UInt32(name.count).littleBytes + UInt32(content.count).littleBytes + type.littleBytes
+        + padded(name) + padded(content)
+    }
+    let others = note("Concourse", 1, [1, 0, 0, 0]) + note("GNU", 3, Array("9.9.9\0".utf8))
+    let notes = others + note("Concourse", 3, Array("12.3.45\0".utf8))
+    #expect(notes.concourseVersion == "12.3.45")
+    #expect(others.concourseVersion == nil)
+    for length in notes.indices { #expect(Array(notes[..<length]).concourseVersion == nil, "at \(length)") }
+    for index in notes.indices {
+      for value: UInt8 in [0, 1, 0x7F, 0xFF] {
+        var changed = notes
+        changed[index] = value
+        _ = changed.concourseVersion
+      }
     }
   }
 }

@@ -2,6 +2,8 @@ import Foundation
 import Glibc
 import Testing
 
+@testable import ConcourseTool
+
 /// `concourse report`, run as a program on programs that hang or are slow. Under a sanitizer their memory is not what
 /// the command expects: it has terabytes of shadow, and the sanitizer's own waits.
 @Suite("concourse report", .enabled(if: getenv("CONCOURSE_SANITIZER") == nil), .timeLimit(.minutes(10)))
@@ -24,9 +26,12 @@ struct ReportTests {
       #expect(text.contains("holds \"account.\(held)\", waits for queue \"account.\(wanted)\""), "\(text)")
     }
     #expect(text.contains("transfer(to:)  Transfers.swift:"), "\(text)")
-    #expect(text.split(separator: "\n").allSatisfy { $0.count <= 100 })
+    let place = "Concourse \(ConcourseTool.version) is in \(fixture.broken)"
+    #expect(text.contains(place), "\(text)")
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= 100 || $0.hasSuffix(place) })
 
     let report = try fixture.json(try fixture.report(["--json", program.id]).text)
+    #expect((report["process"] as? [String: Any])?["version"] as? String == ConcourseTool.version)
     let cycles = try #require(report["cycles"] as? [[Any]])
     #expect(cycles.map(\.count) == [6])
     let verdicts = try #require(report["verdicts"] as? [[String: Any]])
@@ -155,8 +160,9 @@ struct ReportTests {
     let folder = try TemporaryFolder()
     let copy = try folder.copy(fixture.waits, to: "probe")
     var bytes = try #require(FileContents.read(copy))
-    // `concourse_inspection`: layout 1, 368 bytes.
-    let start = try #require(bytes.firstRange(of: [1, 0, 0, 0, 0x70, 1, 0, 0]))
+    // `concourse_inspection`: layout 1, 368 bytes, and nothing else in the file.
+    let record = [1, 0, 0, 0, 0x70, 1, 0, 0] + [UInt8](repeating: 0, count: 360)
+    let start = try #require(bytes.firstRange(of: record))
     bytes[start.lowerBound] = 77
     try folder.write(bytes, to: "probe", mode: 0o755)
     let program = Examined(try fixture.spawn(copy, []))

@@ -30,6 +30,21 @@ struct RunOptionsTests {
     }
   }
 
+  @Test("the manual page has the options of the help, and no others")
+  func manual() throws {
+    let path = #filePath.dropLastPart.dropLastPart.dropLastPart + "/Packaging/concourse.1"
+    let page = String(decoding: try #require(FileContents.read(path)), as: UTF8.self)
+    let words = page.split { " \n".contains($0) }
+    let listed = zip(words, words.dropFirst()).compactMap { macro, word in
+      macro.hasSuffix("Fl") && word.count > 1 ? "-" + word : nil
+    }
+    let helps = [
+      ConcourseTool.usage, RunOptions.help, ReportOptions.help, TopOptions.help, TraceOptions.help,
+    ].joined(separator: " ")
+    let options = helps.split { !($0 == "-" || $0.isLetter) }.filter { $0.count > 2 && $0.hasPrefix("--") }
+    #expect(Set(listed) == Set(options.map(String.init)))
+  }
+
   @Test(
     "an invalid command line is refused, and the message names the word",
     arguments: [

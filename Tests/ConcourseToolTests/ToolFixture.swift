@@ -3,8 +3,8 @@ import Testing
 
 /// The built command, a library to switch programs to, and programs made with the toolchain's clang.
 ///
-/// The library is a stand-in, so that this suite is about the command alone: CConcoursePreload under the name
-/// libdispatch.so, and behind it the toolchain's library under another name.
+/// The library is a stand-in, so that this suite is about the command alone: CConcoursePreload and the engine's notes
+/// under the name libdispatch.so, and behind it the toolchain's library under another name.
 final class ToolFixture: Sendable {
   /// Made once for all tests, and removed when the process ends.
   static let shared: Swift.Result<ToolFixture, any Error> = {
@@ -70,12 +70,13 @@ final class ToolFixture: Sendable {
     let place = try #require(bytes.firstRange(of: name))
     bytes.replaceSubrange(place, with: Array("libincumbnt.so\0".utf8))
     try folder.write(bytes, to: "lib/libincumbnt.so", mode: 0o755)
-    let preload = #filePath.dropLastPart.dropLastPart.dropLastPart + "/Sources/CConcoursePreload/preload.c"
+    let sources = #filePath.dropLastPart.dropLastPart.dropLastPart + "/Sources"
     try run(
       clang,
       [
-        "-shared", "-fPIC", "-Wl,-soname,libdispatch.so", preload, "-Wl,--no-as-needed", libraryBehind,
-        "-Wl,-rpath,$ORIGIN", "-o", library,
+        "-shared", "-fPIC", "-Wl,-soname,libdispatch.so", sources + "/CConcoursePreload/preload.c",
+        sources + "/CConcourse/inspection.c", "-Wl,--no-as-needed", libraryBehind, "-Wl,-rpath,$ORIGIN", "-o",
+        library,
       ])
   }
 

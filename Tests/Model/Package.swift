@@ -5,23 +5,37 @@ import PackageDescription
 // package of its own, since the explorations take five times as long in debug builds: Scripts/model builds it
 // optimised.
 
+// CONCOURSE_MODEL_LEDGER builds the ledger of cache lines instead of the explorations (Scripts/model --ledger): objects
+// have their real layout.
+let isLedger = Context.environment["CONCOURSE_MODEL_LEDGER"] != nil
+
 let package = Package(
   name: "model",
   targets: [
     .target(name: "CConcourse", path: "CConcourse"),
     // Stacks and switches.
-    .target(name: "CModelContext", path: "CModelContext"),
+    .target(
+      name: "CModelContext", path: "CModelContext", cSettings: isLedger ? [.define("LEDGER")] : []),
     .target(
       name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"], path: "ConcourseModel",
       exclude: [
         "Coordination/README.md", "Park/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
         "Queue/README.md", "Queue/DEADLOCKS.md", "Node/README.md",
         "Park/Spin.swift", "Pool/CPUQuota.swift", "Pool/CgroupTree.swift", "Pool/Runtime+Process.swift",
+        "EventLoop/README.md", "EventLoop/EventLoop+Process.swift",
+        // Sources: the state machine, user data, timers and descriptors.
+        "Source/README.md", "Source/DispatchSource+C.swift", "Source/DispatchSource+FileSystemObject.swift",
+        "Source/DispatchSource+MemoryPressure.swift", "Source/DispatchSource+Process.swift",
+        "Source/DispatchSource+Signal.swift", "Source/FileObservation.swift", "Source/InotifyHub.swift",
+        "Source/MemoryGauge.swift", "Source/PressureLevel.swift", "Source/ProcessConnector.swift",
+        "Source/ProcessExit.swift",
       ],
       // With the checks of debug builds, such as the order of locks.
-      swiftSettings: [.define("DEBUG")]),
-    .testTarget(
-      name: "ConcourseModelTests", dependencies: ["ConcourseModel"], path: "ConcourseModelTests"),
+      swiftSettings: [.define(isLedger ? "LEDGER" : "DEBUG")]),
+    isLedger
+      ? .testTarget(name: "LedgerTests", dependencies: ["ConcourseModel"], path: "LedgerTests")
+      : .testTarget(
+        name: "ConcourseModelTests", dependencies: ["ConcourseModel"], path: "ConcourseModelTests"),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -257,7 +257,7 @@ struct Contract {
   /// Otherwise the queues below may have been at work, and may go on for a while.
   private func isHeld(_ run: Run, by queue: Int, since suspension: Int) -> Bool {
     let below = program.chain(run.queue).prefix { $0 != queue }
-    return !runs.contains { $0.call < suspension && program.chain($0.queue).contains(where: below.contains) }
+    return !runs.contains { $0.call < suspension && !program.reach($0.queue).isDisjoint(with: below) }
   }
 
   // MARK: - Work items

@@ -22,6 +22,8 @@ final class Executor: @unchecked Sendable {
   private var threadsLeft = 0
   private var sentinelsLeft = 0
   private var activity = 0
+  /// Whether no item may begin any more. A cancelled one may begin late: nothing waits for it.
+  private var isClosed = false
 
   private var queues: [DispatchQueue] = []
   private var groups: [DispatchGroup] = []
@@ -57,7 +59,7 @@ final class Executor: @unchecked Sendable {
       executor.queues[number].activate()
     }
     let isDone =
-      executor.comesToRest(patience) && executor.passesAllQueues(patience)
+      executor.comesToRest(patience) && executor.passesAllQueues(patience) && executor.closes(patience)
       && executor.retiresSources(patience)
     let log = executor.takeLog()
     var wrong = Contract.judge(program, log)
@@ -81,15 +83,19 @@ final class Executor: @unchecked Sendable {
     return body()
   }
 
-  func note(_ what: Event.What, _ number: Int, _ value: Int = 0) {
+  /// - Returns: false for the begin of an item when none may begin any more.
+  @discardableResult
+  func note(_ what: Event.What, _ number: Int, _ value: Int = 0) -> Bool {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     let nanoseconds = time.tv_sec * 1_000_000_000 + time.tv_nsec
     let thread = Int(bitPattern: UInt(pthread_self()))
-    locked {
+    return locked {
+      if isClosed, what == .begin || what == .itemBegin { return false }
       log.events.append(Event(what: what, number: number, value: value, thread: thread, time: nanoseconds))
       activity += 1
       if threadsLeft == 0 { pthread_cond_signal(changed) }
+      return true
     }
   }
 
@@ -131,6 +137,14 @@ final class Executor: @unchecked Sendable {
     return waits(patience) { sentinelsLeft == 0 }
   }
 
+  /// What the passing of the queues has begun comes to rest, too.
+  private func closes(_ patience: Int) -> Bool {
+    waits(patience) {
+      isClosed = Contract.owed(program, log).isEmpty
+      return isClosed
+    }
+  }
+
   private func retiresSources(_ patience: Int) -> Bool {
     for (number, source) in sources.enumerated() {
       note(.retired, number)
@@ -168,8 +182,8 @@ final class Executor: @unchecked Sendable {
     locks = (0..<program.locks).map { _ in DispatchSemaphore(value: fault == .lockAdmitsTwo ? 2 : 1) }
     gates = program.gates.map { _ in DispatchSemaphore(value: 0) }
     items = program.items.enumerated().map { number, isBarrier in
-      DispatchWorkItem(flags: isBarrier ? .barrier : []) { [unowned self] in
-        note(.itemBegin, number, DispatchQueue.getSpecific(key: Self.place) ?? 0)
+      DispatchWorkItem(flags: isBarrier ? .barrier : []) { [self] in
+        guard note(.itemBegin, number, DispatchQueue.getSpecific(key: Self.place) ?? 0) else { return }
         note(.itemEnd, number)
       }
     }
@@ -186,11 +200,11 @@ final class Executor: @unchecked Sendable {
     case .replace: source = DispatchSource.makeUserDataReplaceSource(queue: queue)
     }
     sources.append(source as! DispatchSource)
-    source.setEventHandler { [unowned self] in
+    source.setEventHandler { [self] in
       note(.handlerBegin, number, Int(sources[number].data))
       note(.handlerEnd, number)
     }
-    source.setCancelHandler { [unowned self] in note(.cancelHandler, number) }
+    source.setCancelHandler { [self] in note(.cancelHandler, number) }
     source.activate()
   }
 
@@ -264,7 +278,7 @@ final class Executor: @unchecked Sendable {
 
   /// The item or the scope of an operation.
   private func run(_ operation: Operation) {
-    note(.begin, operation.number, DispatchQueue.getSpecific(key: Self.place) ?? 0)
+    guard note(.begin, operation.number, DispatchQueue.getSpecific(key: Self.place) ?? 0) else { return }
     perform(operation.inside)
     if operation.number % 3 == 0 { sched_yield() }
     note(.end, operation.number)

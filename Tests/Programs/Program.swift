@@ -184,6 +184,14 @@ extension Program {
   /// The queues on the way from a queue to its root, itself first.
   func chain(_ queue: Int) -> [Int] { [queue] + (queues[queue].target.map(chain) ?? []) }
 
+  /// As `chain`, by way of every target that the program gives a queue at some time.
+  func reach(_ queue: Int) -> Set<Int> {
+    let later = operations.compactMap { operation -> Int? in
+      if case .retarget(queue, let target) = operation.verb { target } else { nil }
+    }
+    return (later + (queues[queue].target.map { [$0] } ?? [])).reduce([queue]) { $0.union(reach($1)) }
+  }
+
   /// Whether one thread runs everything, in the order in which it is written.
   var isSequential: Bool {
     threads.count { !$0.isEmpty } <= 1 && queues.allSatisfy { !$0.isInactive }

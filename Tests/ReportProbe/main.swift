@@ -39,6 +39,9 @@ final class Box {
   init(_ name: String, _ body: @escaping () -> Void) { (self.name, self.body) = (name, body) }
 }
 
+if CommandLine.arguments.dropFirst().first == "busy" { Busy.run() }
+if CommandLine.arguments.dropFirst().first == "nameless" { Nameless.run() }
+
 // These live as long as the process, and the threads only wait on them.
 let group = DispatchGroup()
 let semaphore = DispatchSemaphore(value: 0)

@@ -29,6 +29,10 @@ enum Main {
         let program = "\(folder)/bench-oversubscribed"
         return try Oversubscribed(libraries: linked, program: program, options: options).run()
       }
+      if options.recording {
+        try linked.verifyMapped(by: "\(folder)/bench-c")
+        return try recordingCost(folder, linked, options)
+      }
       suites += try finishedPrograms(folder, linked)
       if options.wants(row: "start-up") {
         startUps = ["hello-c", "hello-swift"].map { StartUp(program: $0, folder: folder, libraries: linked) }
@@ -38,7 +42,9 @@ enum Main {
     let runs = options.quick ? 21 : 151
     let startUp = try startUps.map { startUp throws(Failure) in try startUp.measure(runs: runs) }
     guard !parts.isEmpty || !startUp.isEmpty else { throw Failure("no row has such a name") }
-    return try report(parts, startUp, options)
+    let verdict = try report(parts, startUp, options)
+    guard options.results != nil, let libraries else { return verdict }
+    return max(verdict, try recordingCost(folder, libraries, options))
   }
 
   private static func report(
@@ -56,6 +62,20 @@ enum Main {
     if !failures.isEmpty { return 2 }
     let missed = parts.contains { !$0.summary.missed.isEmpty } || startUp.contains { !$0.holds }
     return options.check && missed ? 1 : 0
+  }
+
+  /// With `--results`, replaces that part of the published results.
+  private static func recordingCost(
+    _ folder: String, _ libraries: Libraries, _ options: Options
+  ) throws(Failure) -> Int32 {
+    let concourse = libraries.both[1].library
+    let results = try RecordingCost(program: "\(folder)/bench-c", library: concourse).measure(options)
+    if let checkout = options.results {
+      try Results(parts: [], startUp: [], options: options).replaceRecording(results, in: checkout)
+    }
+    let missed = results.filter { !$0.holds }.map(\.row)
+    print(table([RecordingCost.Result.head] + results.map(\.cells)) + "\n\n" + verdict(missed: missed))
+    return options.check && !missed.isEmpty ? 1 : 0
   }
 
   /// One source, built for each runtime; and the rivals.

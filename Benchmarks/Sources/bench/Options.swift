@@ -16,6 +16,8 @@ struct Options {
   var incumbentLibrary: String?
   /// With `dropIn`: waits beside busy processes, instead of the rows about speed.
   var oversubscribed = false
+  /// With `dropIn`: what recording costs, instead of the rows about speed.
+  var recording = false
   /// With `dropIn`: the checkout to publish into; then all rows are measured, the Swift rows too.
   var results: String?
   /// What the measured code was built with, for the published results.
@@ -45,6 +47,7 @@ struct Options {
       case "--results": results = try value("--results needs a folder")
       case "--about": about = try value("--about needs a text")
       case "--oversubscribed": oversubscribed = true
+      case "--recording": recording = true
       case "--rivals": rivals = true
       case "--quick": quick = true
       case "--check": check = true
@@ -61,6 +64,9 @@ struct Options {
     }
     if results != nil && (oversubscribed || !rows.isEmpty) {
       throw Failure("--results cannot be combined with --oversubscribed or --rows")
+    }
+    if recording && (oversubscribed || !rows.isEmpty) {
+      throw Failure("--recording cannot be combined with --oversubscribed or --rows")
     }
     if check && only != nil { throw Failure("--check compares two runtimes; --only leaves one") }
   }

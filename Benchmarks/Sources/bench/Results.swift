@@ -16,6 +16,7 @@ struct Results {
     ("echo-64-connections", "a round trip of 64 TCP connections"),
     ("read-cached-file", "reading a cached file of 1 GiB"),
   ]
+  private static let recordingHeading = "## Recording"
   private static let (beginning, end) = ("<!-- results -->", "<!-- end of results -->")
 
   let parts: [Suite.Result]
@@ -35,6 +36,28 @@ struct Results {
     try writeText(page, to: "\(root)/Benchmarks/RESULTS.md")
     try writeText(Chart(bars: ten.map { ($0.words, $0.row) }).text, to: "\(root)/Benchmarks/results.svg")
     try writeText(new.joined(separator: "\n"), to: readme)
+  }
+
+  /// Replaces the last part of `Benchmarks/RESULTS.md`, which has conditions of its own.
+  func replaceRecording(_ results: [RecordingCost.Result], in root: String) throws(Failure) {
+    let path = "\(root)/Benchmarks/RESULTS.md"
+    let lines = try readText(path).split(separator: "\n", omittingEmptySubsequences: false)
+    let kept = lines.prefix { $0 != Self.recordingHeading }.joined(separator: "\n")
+    let head = RecordingCost.Result.head
+    let rows = results.map { cells(["`\($0.row)`"] + $0.cells[1...]) }
+    let table = ([cells(["row"] + head[1...]), cells(head.map { _ in "---" })] + rows).joined(separator: "\n")
+    try writeText(
+      """
+      \(kept.last == "\n" ? String(kept.dropLast()) : kept)
+      \(Self.recordingHeading)
+
+      Written by `Benchmarks/run --recording --results`:
+      \(conditions)
+      Finished C programs on Concourse's library, without and with the flight recorder; medians.
+
+      \(table)
+
+      """, to: path)
   }
 
   // MARK: README

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "concourse_recording.h"
+
 #include "concourse_ring.h"
 
 #include "linux_sources.h"
@@ -47,6 +49,8 @@ struct concourse_thread {
   uint64_t blocked_since;
   /// In debug builds: the ranks of the locks that the thread holds, a bit for each (see Park/LockRank.swift).
   uint64_t held_locks;
+  /// The ring in which the thread records events; NULL before its first one.
+  struct concourse_event_ring *_Nullable recording;
 };
 
 enum {

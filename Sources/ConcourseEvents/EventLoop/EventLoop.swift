@@ -1,5 +1,4 @@
 internal import CConcourse
-@_exported public import ConcourseRuntime
 
 /// Waits for descriptors and timers in the kernel, and delivers their events.
 ///
@@ -8,11 +7,6 @@ internal import CConcourse
 /// kernel wakes the thread that came last, so the loop's thread sleeps on while a worker waits. While workers are
 /// active it naps before it waits again: under load, events wait for a worker that will be here in microseconds.
 final class EventLoop: EventDriver {
-  static let shared = EventLoop()
-
-  static let timers = TimerTable()
-  static let files = WatchTable()
-
   private let lock = Lock(.eventLoop)
   /// The kernel's event queue, once made; never released. Written under `lock`.
   private let pollerReference = Atomic<UnsafePointer<Poller>?>(nil)
@@ -195,20 +189,3 @@ final class EventLoop: EventDriver {
 
 // SAFETY: atomics; the tables have their own locks.
 extension EventLoop: @unchecked Sendable {}
-
-/// Makes what the module makes on first use (see `Runtime.startThread`), and stores the driver.
-@c(concourse_make_event_driver)
-func makeEventDriver(_ driver: UnsafeMutableRawPointer) {
-  _ = (EventLoop.timers, EventLoop.files)
-  // For `concourse report`.
-  Inspection.export(SourceCore.self, at: 20)
-  Inspection.export(SourceState.self, at: 21)
-  Inspection.export(SourceKind.self, at: 22)
-  Inspection.export(TimerBackend.self, at: 23)
-  Inspection.export(TimerSchedule.self, at: 24)
-  Inspection.export(DescriptorEntry.self, at: 27)
-  Inspection.export(TimerTable.self, at: 28)
-  Inspection.export(DescriptorState.self, at: 29)
-  // SAFETY: `Runtime.eventDriver` passes exactly this type.
-  driver.assumingMemoryBound(to: (any EventDriver)?.self).pointee = EventLoop.shared
-}

@@ -37,7 +37,7 @@ final class TimerTable {
     }
   }
 
-  private let lock = Lock(.timerTable)
+  let lock = Lock(.timerTable)
   /// Requests to report due timers since a thread began to report; 0 while none reports. One thread reports at a time,
   /// to keep the order of the times, and also serves requests that come meanwhile.
   private let reportRequests = Atomic<UInt32>(0)
@@ -149,9 +149,11 @@ final class TimerTable {
     for entry in due {
       switch entry.payload {
       case .submission(let node, let queue):
+        if Recording.isOn { Recording.timerFired(queue.toOpaque()) }
         queue._withUnsafeGuaranteedRef { $0.submit(node) }
         queue.release()
       case .timer(let timer):
+        if Recording.isOn { Recording.timerFired(timer.toOpaque()) }
         timer._withUnsafeGuaranteedRef { $0.fire() }
         timer.release()
       }

@@ -64,7 +64,7 @@ struct UnopenedFile {
   /// Opens it. May take long: a FIFO waits for its other end.
   func open() -> (file: OpenFile?, error: Int32) {
     var descriptor = 0
-    BlockedSection.run { descriptor = System.open(path, flags | O_CLOEXEC, mode) }
+    BlockedSection.run(.opening, nil) { descriptor = System.open(path, flags | O_CLOEXEC, mode) }
     guard descriptor >= 0 else { return (nil, Int32(-descriptor)) }
     let (file, error) = OpenFile.adopt(Int32(descriptor), isOwn: true)
     if file == nil { _ = System.close(Int32(descriptor)) }

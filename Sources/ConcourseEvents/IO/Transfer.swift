@@ -59,7 +59,9 @@ struct Transfer {
       }
     }
     var result = 0
-    BlockedSection.run { result = System.read(descriptor, buffer.memory, buffer.capacity, offset) }
+    BlockedSection.run(.reading, nil) {
+      result = System.read(descriptor, buffer.memory, buffer.capacity, offset)
+    }
     return buffer.outcome(of: result)
   }
 
@@ -82,7 +84,7 @@ struct Transfer {
       }
     }
     var result = 0
-    BlockedSection.run { result = writeNow(data, count, to: file) }
+    BlockedSection.run(.writing, nil) { result = writeNow(data, count, to: file) }
     return .wrote(result: result)
   }
 

@@ -75,7 +75,9 @@ final class SourceCore {
     case .replace: before = pending.exchange(value, ordering: .releasing)
     }
     // The thread that makes the value nonzero requests the visit.
-    if before == 0 { act { $0.raise() } }
+    guard before == 0 else { return }
+    if Recording.isOn { Recording.sourceRaised(Unmanaged.passUnretained(self).toOpaque(), value: value) }
+    act { $0.raise() }
   }
 
   /// Discards the values that have been raised and not collected.

@@ -48,11 +48,20 @@ struct SourceHandler {
 
   func call() {
     switch body {
-    case .closure(let closure): if Observation.isActive { Observation.run(closure) } else { closure() }
+    case .closure(let closure):
+      if Recording.isOn {
+        ItemRecording.run(ItemRecording.code(of: closure), from: nil, closure)
+      } else {
+        closure()
+      }
     case .item(let item): item.execute()
     case .function(let function, let extras, let settled):
       let context = settled ? extras.eventContext : extras.currentContext
-      if Observation.isActive { Observation.run { function(context) } } else { function(context) }
+      if Recording.isOn {
+        ItemRecording.run(ItemRecording.code(of: function, context), from: nil) { function(context) }
+      } else {
+        function(context)
+      }
     }
   }
 }

@@ -100,7 +100,7 @@ public class DispatchGroup: DispatchObject {
     lock.unlock()
     guard mustWait else { return .success }
     var result = DispatchTimeoutResult.success
-    BlockedSection.run {
+    BlockedSection.run(.group, group) {
       // ORDERING: acquiring; pairs with the releasing addition in `becameEmpty`.
       while round.load(ordering: .acquiring) == seen {
         if Futex.wait(round, expected: seen, deadline: deadline) == .timedOut {

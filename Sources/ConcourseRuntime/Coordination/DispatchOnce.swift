@@ -54,8 +54,10 @@ package struct OnceGate: ~Copyable {
   private func waitUntilDone() {
     // SAFETY: a gate stays where it is, at least until the wait ends.
     withUnsafePointer(to: self) { gate in
-      BlockedThreads.during(.init(object: gate, kind: .once)) { deadline in
-        BlockedSection.run { sleepUntilDone(deadline) }
+      Recording.wait(.once, gate) {
+        BlockedThreads.during(.init(object: gate, kind: .once)) { deadline in
+          BlockedSection.run { sleepUntilDone(deadline) }
+        }
       }
     }
   }

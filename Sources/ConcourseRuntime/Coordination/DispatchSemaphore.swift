@@ -109,7 +109,9 @@ public class DispatchSemaphore: DispatchObject {
       return .success
     }
     var result = DispatchTimeoutResult.success
-    BlockedSection.run { result = sleep(until: deadline) }
+    BlockedSection.run(.semaphore, Unmanaged.passUnretained(self).toOpaque()) {
+      result = sleep(until: deadline)
+    }
     return result
   }
 

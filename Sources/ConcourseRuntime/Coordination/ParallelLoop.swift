@@ -120,7 +120,7 @@ final class ParallelLoop {
         }
         loop.takePart()
         participants.leave()
-        loop.done.wait()
+        loop.done.wait(for: .parallelLoop, Unmanaged.passUnretained(loop).toOpaque())
       }
     }
   }

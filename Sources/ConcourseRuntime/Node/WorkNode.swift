@@ -4,7 +4,7 @@
 package enum Work: ~Copyable {
   /// A client's closure.
   case closure(() -> Void)
-  /// The engine's own closure, which observers do not see.
+  /// The engine's own closure, which is not recorded.
   case engine(() -> Void)
   /// A client's C function and the context it is called with.
   case function(ContextFunction, UnsafeMutableRawPointer?)

@@ -6,7 +6,7 @@
 package enum LockRank: UInt8, CaseIterable, Sendable {
   // ConcourseRuntime.
   case target, blockedThreads, objectExtras, workItem, group, mainQueueHandle, runLoopQueue, rootQueue
-  case idleWorkers, nodeDepot, observer
+  case idleWorkers, nodeDepot
 
   // ConcourseEvents: sources.
   case source, timerBackend, fileBackend, signalBackend, signalHub, processBackend, processExit,
@@ -18,6 +18,9 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
 
   // ConcourseEvents: the event loop.
   case watchTable, fileRegistration, eventLoop, timerTable
+
+  // ConcourseInspection.
+  case statistics
 
   /// A lock of a test, which may be taken at any time.
   case test

@@ -33,13 +33,20 @@ package struct ThreadEvent: ~Copyable {
   }
 
   /// Waits for the signal. Spins first, then notifies the pool and sleeps.
-  package func wait() { wait { _ = $0(.never) } }
+  /// - Parameters:
+  ///   - wait: what the thread waits for, and
+  ///   - object: which one, for recordings.
+  package func wait(for wait: Recording.Wait, _ object: UnsafeRawPointer?) {
+    self.wait(for: wait, object) { _ = $0(.never) }
+  }
 
-  /// As `wait()`, but if it would sleep, it calls `around`, which calls its argument until that returns true: it sleeps
+  /// As above, but if it would sleep, it calls `around`, which calls its argument until that returns true: it sleeps
   /// until the signal or a deadline.
-  func wait(_ around: ((Deadline) -> Bool) -> Void) {
+  func wait(
+    for wait: Recording.Wait, _ object: UnsafeRawPointer?, _ around: ((Deadline) -> Bool) -> Void
+  ) {
     if Spin.wait(rounds: Spin.waitRounds, until: { isSet }) { return }
-    around { deadline in BlockedSection.run { sleep(until: deadline) } }
+    Recording.wait(wait, object) { around { deadline in BlockedSection.run { sleep(until: deadline) } } }
   }
 
   /// Waits without notifying the pool: for idle workers and for the engine's own threads.
@@ -68,7 +75,14 @@ package struct ThreadEvent: ~Copyable {
 /// A stretch in which the calling thread sleeps in a wait of the engine. A worker gives its processor to another worker
 /// meanwhile, so that the thread that will wake it can run.
 package enum BlockedSection {
-  package static func run<Result>(_ sleep: () -> Result) -> Result {
+  /// As below, and a recording shows the sleep as a wait for `object`.
+  package static func run<Result>(
+    _ wait: Recording.Wait, _ object: UnsafeRawPointer?, _ sleep: () -> Result
+  ) -> Result {
+    Recording.wait(wait, object) { run(sleep) }
+  }
+
+  static func run<Result>(_ sleep: () -> Result) -> Result {
     // For `concourse report`.
     CurrentThread.state.pointee.blocked_since = Clock.uptime()
     defer { CurrentThread.state.pointee.blocked_since = 0 }

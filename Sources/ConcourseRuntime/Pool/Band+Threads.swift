@@ -34,6 +34,7 @@ extension Band {
         band.adoptPriority(worker)
         // ORDERING: relaxed; read by the monitor, which tolerates a stale id.
         worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)
+        if Recording.isOn { Recording.threadMade(band.level) }
         band.runWorker(worker)
         return nil
       }, worker)

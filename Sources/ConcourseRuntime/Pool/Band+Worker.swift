@@ -278,6 +278,8 @@ extension Band {
   }
 
   private func waitToBeWoken(_ worker: WorkerPointer) -> Bool {
+    if Recording.isOn { Recording.threadParked() }
+    defer { if Recording.isOn { Recording.threadWoken() } }
     if !worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {
       if leaveIdle(worker, retire: true) { return false }
       // A waker has just taken this worker off the idle list: its signal is on its way.
@@ -305,7 +307,9 @@ extension Band {
     if worker.pointee.servesEvents.load(ordering: .relaxed) {
       worker.pointee.eventCost.end(progress: progress)
     }
+    if Recording.isOn { Recording.threadParked() }
     driver.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
+      if Recording.isOn { Recording.threadWoken() }
       // Before a retired record can get another thread.
       // ORDERING: relaxed; the worker's own.
       worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
@@ -324,7 +328,10 @@ extension Band {
         worker.pointee.servesEvents.store(false, ordering: .relaxed)
       }
       if stays { _ = resume(worker) }
+      // What the events make runnable goes to the roots: this worker searches them next. `keep` would wake the monitor.
+      CurrentThread.state.pointee.worker = nil
     }
+    CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
     // ORDERING: relaxed; as after an entry: the monitor may have given the worker up meanwhile.
     if stays, worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
     return stays

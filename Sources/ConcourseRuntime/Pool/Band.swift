@@ -134,7 +134,9 @@ package final class Band {
     Runtime.requireThreads("submitting work")
     idleLock.lock()
     let now = counters.snapshot
-    guard now.searching == 0 && now.active < activeLimit else {
+    // As in `noteWork`. A worker that an event has woken may search meanwhile.
+    guard now.searching == 0 else { return idleLock.unlock() }
+    guard now.active < activeLimit else {
       idleLock.unlock()
       // If all active workers stay busy, none looks for this work soon. The monitor does.
       monitor._withUnsafeGuaranteedRef { $0.watch() }

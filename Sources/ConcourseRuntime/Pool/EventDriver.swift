@@ -1,5 +1,5 @@
 /// How an idle worker of normal priority waits for events, so that what an event makes runnable runs on the thread that
-/// the kernel woke. `EventLoop` implements it; the model has a double (Tests/Model).
+/// the kernel woke. `EventLoop` implements it.
 package protocol EventDriver: AnyObject, Sendable {
   /// Takes the workers' seat.
   /// - Returns: false when there is nothing to wait for, or when another worker waits.

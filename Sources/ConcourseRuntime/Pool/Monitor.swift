@@ -16,7 +16,7 @@ package final class Monitor {
   /// Nanoseconds between two looks.
   private static let tick: UInt64 = 1_000_000
   /// The monitor sleeps after this many looks in a row that find nothing waiting.
-  private static let patience = 16
+  private static let patience = 4
   /// The number of looks between two readings of the CPU quota.
   private static let quotaInterval = 1000
 

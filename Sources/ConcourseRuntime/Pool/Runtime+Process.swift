@@ -15,7 +15,7 @@ extension Runtime {
   /// Publishes the tables of a new runtime, so that they are found without it.
   static func publish(_ runtime: Runtime) {
     concourse_set_roots(UnsafeMutableRawPointer(runtime.roots))
-    Inspection.export(runtime)
+    ExportedLayout.export(runtime)
   }
 
   // MARK: Threads and forks
@@ -39,8 +39,7 @@ extension Runtime {
   private static func settleLazies() {
     if concourse_is_forked() { PoolSize.settleWidth() } else { _ = PoolSize.width }
     _ = PoolSize.cap
-    _ = Inspection.exportsPool
-    _ = Observation.isActive
+    _ = ExportedLayout.exportsPool
     _ = SystemScript.isActive
     _ = eventDriver
     _ = NodeMagazine.depot
@@ -59,13 +58,14 @@ extension Runtime {
 
   fileprivate static func becomeForkedChild() {
     Process.becomeForkedChild()
+    Recording.becomeForkedChild()
     NodeMagazine.depot.abandonStock()
     forgetThreads()
   }
 }
 
 /// Fills the record that `concourse report` reads from outside.
-package enum Inspection {
+package enum ExportedLayout {
   /// Exports a type whose objects or values the command must recognise.
   package static func export(_ type: any ~Copyable.Type, at index: Int) {
     withUnsafeMutableBytes(of: &concourse_inspection_get().pointee.types) {

@@ -45,6 +45,7 @@ package final class Runtime {
     bands[1].serve(make(.utility, bands[1]))
     bands[2].serve(make(.background, bands[2]))
     Self.publish(self)
+    Recording.beginIfAsked()
   }
 
   /// The root queue that serves work of `level`.

@@ -72,9 +72,9 @@ typealias WorkerPointer = UnsafeMutablePointer<WorkerRecord>
 
 /// The calling thread as a worker.
 enum WorkerThread {
-  /// Its record; nil on threads outside the pool.
+  /// Its record; nil on threads outside the pool, and while a worker delivers events.
   static var current: WorkerPointer? {
-    // SAFETY: only `Band.runWorker` stores in `worker`, and only a WorkerPointer.
+    // SAFETY: only `runWorker` and `waitForEvents` of `Band` store in `worker`, and only a WorkerPointer.
     @inline(__always) get { CurrentThread.state.pointee.worker?.assumingMemoryBound(to: WorkerRecord.self) }
   }
 

@@ -1,4 +1,5 @@
 public import CConcourse
+internal import Glibc
 
 /// The calling thread, as the engine knows it.
 @usableFromInline
@@ -40,6 +41,9 @@ package enum SystemThread {
     assert(name.utf8CodeUnitCount <= 15, "the system refuses longer names")
     concourse_set_thread_name(UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
   }
+
+  /// Sleeps for about this time, at most a second. The pool is not told: for threads that are not its workers.
+  package static func sleep(microseconds: UInt32) { usleep(min(microseconds, 999_999)) }
 
   /// The nice value of the process's first thread.
   static var processNice: Int32 { concourse_process_nice() }

@@ -214,19 +214,25 @@ package final class BlockedThreads {
     return found
   }
 
-  /// The number of registered threads; for tests.
-  var registered: Int {
+  /// Calls `body` with each registered thread, under the lock: what they wait for lives meanwhile.
+  func visit(_ body: (BlockedThread) -> Void) {
+    _ = Self.watchesForks
     lock.withLock {
-      var count = 0
       for index in 0..<2 * Self.listCount {
         var link = lists?[index]
         while let blocked = link {
-          count += 1
+          body(blocked.pointee)
           link = blocked.pointee.next
         }
       }
-      return count
     }
+  }
+
+  /// The number of registered threads; for tests.
+  var registered: Int {
+    var count = 0
+    visit { _ in count += 1 }
+    return count
   }
 
   /// The number of deadlocks found; for tests.

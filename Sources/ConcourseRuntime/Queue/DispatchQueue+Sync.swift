@@ -230,7 +230,7 @@ extension DispatchQueue {
         // Lifts the entries ahead of this thread, or a workloop for the first entry of a class.
         carryOut(state.raise(to: level))
       }
-      waiter.pointee.event.wait {
+      waiter.pointee.event.wait(for: .sync, selfPointer) {
         if isBoosted { boostBeforeSleep() }
         BlockedThreads.during(.init(object: selfPointer, waiter: waiter, frames: frame, kind: .turn), $0)
       }
@@ -251,7 +251,7 @@ extension DispatchQueue {
       withUnsafeMutablePointer(to: &waiter) { waiter in
         let last = endOfHierarchy
         last.submit(NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
-        waiter.pointee.event.wait {
+        waiter.pointee.event.wait(for: .mainQueue, last.selfPointer) {
           BlockedThreads.during(
             .init(object: last.selfPointer, waiter: waiter, frames: frame, kind: .service), $0)
         }

@@ -59,6 +59,7 @@ public class DispatchQueue: DispatchObject {
       plain: kind == .serial, nested: nested,
       inactive: attributes.contains(.initiallyInactive))
     super.init(kind: kind)
+    if Recording.isOn { ItemRecording.made(self) }
   }
 
   deinit {

@@ -153,5 +153,6 @@ enum ThreadExit {
       Trap.clientBug(406, "a thread of the pool was ended from outside (pthread_cancel)")
     }
     NodeMagazine.emptyAtExit()
+    Recording.threadEnds()
   }
 }

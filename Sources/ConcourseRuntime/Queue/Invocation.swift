@@ -10,25 +10,36 @@ enum Invocation {
     let work = node.takeWork()
     let group = node.pointee.group
     NodeMagazine.recycle(node)
-    run(work)
+    run(work, from: node)
     if let group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
   }
 
   /// As `perform`, for a node that is still the oldest of a list. The caller recycles it later.
   @inline(__always)
   static func performInPlace(_ node: NodePointer) {
-    run(node.takeWork())
+    run(node.takeWork(), from: node)
     if let group = node.pointee.group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
   }
 
+  /// - Parameter node: where the work was; only its address counts.
   @inline(__always)
-  private static func run(_ work: consuming Work) {
+  private static func run(_ work: consuming Work, from node: NodePointer) {
     switch work {
-    case .closure(let body): if Observation.isActive { Observation.run(body) } else { body() }
+    case .closure(let body):
+      if Recording.isOn { ItemRecording.run(ItemRecording.code(of: body), from: node, body) } else { body() }
     case .engine(let body): body()
     case .function(let function, let context):
-      if Observation.isActive { Observation.run { function(context) } } else { function(context) }
-    case .item(let item): if Observation.isActive { Observation.run(item.execute) } else { item.execute() }
+      if Recording.isOn {
+        ItemRecording.run(ItemRecording.code(of: function, context), from: node) { function(context) }
+      } else {
+        function(context)
+      }
+    case .item(let item):
+      if Recording.isOn {
+        ItemRecording.run(item.codeAddress, from: node, item.execute)
+      } else {
+        item.execute()
+      }
     case .drain(let queue): queue.drain()
     case .redirected(let node): runAdmitted(node)
     case .boosted(let level): Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.runBoosted() }
@@ -75,48 +86,5 @@ enum Invocation {
     Frame.run(frame) { perform(node) }
     queue._withUnsafeGuaranteedRef { $0.giveUpPlace() }
     queue.release()
-  }
-}
-
-/// A tracer, profiler or test that is notified when items begin and end.
-///
-/// Called on the thread that runs the item, inside its frame, so `DispatchQueue.currentLabel` works. The methods must
-/// be quick, and must not submit or wait.
-package protocol ItemObserver: AnyObject, Sendable {
-  /// An item of `queue` is about to run.
-  func itemWillRun(on queue: DispatchQueue)
-  /// It has returned.
-  func itemDidRun(on queue: DispatchQueue)
-}
-
-/// The hooks for an observer. Without one they cost a relaxed load for each item.
-package enum Observation {
-  private static let isOn = Atomic<Bool>(false)
-  private static let lock = Lock(.observer)
-  // SAFETY: GUARDED BY `lock`.
-  private nonisolated(unsafe) static var observer: (any ItemObserver)?
-
-  /// Whether there is an observer.
-  @inline(__always)
-  package static var isActive: Bool {
-    // ORDERING: relaxed; an item that begins while observation begins may be missed.
-    isOn.load(ordering: .relaxed)
-  }
-
-  /// Notifies `observer` of all items that begin from now on; nil stops that.
-  static func observe(with observer: (any ItemObserver)?) {
-    lock.withLock { Self.observer = observer }
-    // ORDERING: relaxed; the lock publishes the observer.
-    isOn.store(observer != nil, ordering: .relaxed)
-  }
-
-  /// Runs `item` between the observer's two calls; both go to the same observer.
-  @inline(never)
-  package static func run(_ item: () -> Void) {
-    guard let observer = lock.withLock({ observer }), let frame = Frame.current else { return item() }
-    let queue = frame.pointee.queue.takeUnretainedValue()
-    observer.itemWillRun(on: queue)
-    item()
-    observer.itemDidRun(on: queue)
   }
 }

@@ -80,6 +80,7 @@ extension DispatchQueue {
 extension DispatchQueue {
   /// Enqueues a node as an item of this queue.
   package final func submit(_ node: NodePointer) {
+    if Recording.isOn { ItemRecording.submitted(node, to: self) }
     switch kind {
     case .serial:
       append(node)

@@ -140,6 +140,15 @@ public class DispatchWorkItem {
     due.submitAll()
   }
 
+  /// The code that the item runs.
+  final var codeAddress: UInt {
+    switch body {
+    case .closure(let closure): ItemRecording.code(of: closure.function)
+    case .block(let block): ItemRecording.code(of: block.invoke, block.context)
+    case .none: 0
+    }
+  }
+
   // MARK: Waiting
 
   /// Waits until the item has completed its first execution. See `wait(timeout:)`.
@@ -168,21 +177,26 @@ public class DispatchWorkItem {
         "a work item that ran \(seen.executions) times was waited for; only one that runs "
           + "once can be")
     }
-    guard seen.isComplete || sleepUntilComplete(deadline) else { return .timedOut }
+    if !seen.isComplete {
+      if case .immediate = deadline { return .timedOut }
+      guard sleepUntilComplete(deadline) else { return .timedOut }
+    }
     if !state.endWait() { Trap.clientBug(307, "a work item was waited for twice") }
     return .success
   }
 
   private final func sleepUntilComplete(_ deadline: Deadline) -> Bool {
+    let item = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
     func sleep(until deadline: Deadline) -> Bool {
       state.sleepUntilComplete(deadline) {
         if !WorkerThread.isLowered { Runtime.boost { $0.runs(self) } }
       }
     }
-    guard case .never = deadline else { return sleep(until: deadline) }
-    let item = Unmanaged.passUnretained(self).toOpaque()
-    BlockedThreads.during(.init(object: item, kind: .item), sleep(until:))
-    return true
+    return Recording.wait(.workItem, item) {
+      guard case .never = deadline else { return sleep(until: deadline) }
+      BlockedThreads.during(.init(object: item, kind: .item), sleep(until:))
+      return true
+    }
   }
 
   /// The thread that is in the first and only execution of an item; 0 if there is none, or it is not known.

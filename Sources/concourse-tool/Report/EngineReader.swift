@@ -274,7 +274,8 @@ struct EngineReader {
     case .main, .worker, .other: break
     }
     if let named = try queue(ofWaiterAt: address, info.id) {
-      if let queue = waiterQueues[address] {
+      // Of a queue that works, an old entry may still be linked.
+      if let queue = waiterQueues[address], leads(named, to: queue) {
         let isServed = snapshot.queues[queue].map { $0.kind == .main || $0.kind == .runLoop } ?? false
         info.wait = isServed ? .service(queue: queue, named: named) : .turn(queue: queue, named: named)
       } else {
@@ -302,6 +303,17 @@ struct EngineReader {
     } else {
       classifyForeign(&info)
     }
+  }
+
+  /// Whether a queue is another's target, or the same.
+  private func leads(_ queue: UInt64, to target: UInt64) -> Bool {
+    var link = queue
+    for _ in 0..<1000 {
+      if link == target { return true }
+      guard let next = snapshot.queues[link]?.target, next != 0 else { return false }
+      link = next
+    }
+    return false
   }
 
   private func contains(_ object: UInt64, _ type: String, _ address: UInt64) -> Bool {
@@ -433,6 +445,7 @@ struct EngineReader {
         memory.number(at: state + (try types.offset("SourceState", name)), as: UInt8.self) ?? 0 & 1 != 0
       }
       var source = SourceInfo(
+        address: core, backend: backend,
         kind: kinds.indices.contains(Int(kind)) ? kinds[Int(kind)] : "unknown",
         handle: Int(truncatingIfNeeded: memory.word(core + (try types.offset("SourceCore", "handle"))) ?? 0),
         isActive: try flag("isActive"), isCancelled: try flag("isCancelled"),

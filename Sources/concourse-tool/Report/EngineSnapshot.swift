@@ -31,6 +31,25 @@ struct QueueInfo {
     word.owner != 0 || word.readers > 0 || items > 0 || word.isEnqueued || word.isSuspended || heldBack > 0
       || !waiters.isEmpty || (word.isInactive && items > 0)
   }
+
+  /// What it is doing, in a few words.
+  var state: String {
+    var parts: [String] = []
+    if word.isSuspended {
+      parts.append(suspensions > 1 ? "suspended \(suspensions)×" : "suspended")
+    }
+    if word.isInactive { parts.append("inactive") }
+    if word.owner != 0 {
+      parts.append((kind == .concurrent ? "barrier of" : "held by") + " thread \(word.owner)")
+    }
+    if barrierIsNext { parts.append("barrier waits") }
+    if word.readers > 0 { parts.append("\(word.readers) running") }
+    if kind == .main && items > 0 && holders.isEmpty { parts.append("not served now") }
+    if parts.isEmpty && word.owner == 0 && word.isEnqueued { parts.append("waits for a thread") }
+    if parts.isEmpty, let holder = holders.first { parts.append("held by thread \(holder)") }
+    if parts.isEmpty { parts.append("idle") }
+    return parts.joined(separator: ", ")
+  }
 }
 
 /// What a thread waits for.
@@ -114,6 +133,8 @@ struct GroupInfo {
 }
 
 struct SourceInfo {
+  let address: UInt64
+  let backend: UInt64
   var kind: String
   var handle: Int
   var isActive: Bool

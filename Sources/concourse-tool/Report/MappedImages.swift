@@ -66,6 +66,8 @@ struct InspectionRecord {
   static let layout: UInt32 = 1
 
   var image: MappedImage
+  /// Concourse's version; a library older than 1.0.0 has none.
+  var version: String?
   /// From a thread's thread pointer to the engine's state of it.
   var threadState: Int64
   /// 0 until the process has used the runtime.
@@ -83,14 +85,9 @@ struct InspectionRecord {
     for image in images {
       for notes in image.notes {
         guard let bytes = memory.bytes(at: notes.lowerBound, count: notes.count),
-          let offset = place(in: bytes), let distance: Int64 = bytes.number(at: offset)
+          let address = EngineNote.record(2, in: notes, memory),
+          let layout: UInt32 = memory.number(at: address), let size: UInt32 = memory.number(at: address + 4)
         else { continue }
-        let address = notes.lowerBound &+ UInt64(offset) &+ UInt64(bitPattern: distance)
-        guard let layout: UInt32 = memory.number(at: address),
-          let size: UInt32 = memory.number(at: address + 4)
-        else {
-          continue
-        }
         guard layout == Self.layout, size >= 56, size < 1 << 16, size % 8 == 0,
           let words = memory.bytes(at: address, count: Int(size))
         else {
@@ -101,8 +98,9 @@ struct InspectionRecord {
         }
         func word(_ index: Int) -> UInt64 { words.number(at: index * 8)! }
         let record = InspectionRecord(
-          image: image, threadState: Int64(bitPattern: word(1)), roots: word(2), width: word(3), cap: word(4),
-          threads: word(5), types: (6..<Int(size) / 8).map(word))
+          image: image, version: bytes.concourseVersion, threadState: Int64(bitPattern: word(1)),
+          roots: word(2), width: word(3), cap: word(4), threads: word(5),
+          types: (6..<Int(size) / 8).map(word))
         // A program may have a second copy that it does not use.
         if best == nil || best!.roots == 0 { best = record }
       }
@@ -112,23 +110,16 @@ struct InspectionRecord {
     }
     return best
   }
+}
 
-  /// The offset of the content of the engine's note.
-  private static func place(in notes: [UInt8]) -> Int? {
-    var place = 0
-    while let nameSize: UInt32 = notes.number(at: place), let size: UInt32 = notes.number(at: place + 4),
-      let type: UInt32 = notes.number(at: place + 8), nameSize < 256, size < 1 << 16
-    {
-      let content = place + 12 + (Int(nameSize) + 3) / 4 * 4
-      let end = content + (Int(size) + 3) / 4 * 4
-      guard end <= notes.count else { return nil }
-      if type == 2, size == 8,
-        notes[place + 12..<place + 12 + Int(nameSize)].elementsEqual("Concourse\0".utf8)
-      {
-        return content
-      }
-      place = end
-    }
-    return nil
+/// The notes of the engine that have the distance from their content to a record in memory.
+enum EngineNote {
+  /// The address of the record that the note of a type leads to; nil if the notes have none of that type.
+  static func record(_ type: UInt32, in notes: Range<UInt64>, _ memory: any TargetMemory) -> UInt64? {
+    guard let bytes = memory.bytes(at: notes.lowerBound, count: notes.count),
+      let offset = bytes.concourseNote(ofType: type)?.lowerBound,
+      let distance: UInt64 = bytes.number(at: offset)
+    else { return nil }
+    return notes.lowerBound &+ UInt64(offset) &+ distance
   }
 }

@@ -12,6 +12,9 @@ struct QueueWord {
   var isNested: Bool { bits >> 57 & 1 != 0 }
   var isNarrow: Bool { bits >> 58 & 1 != 0 }
   var level: Int { Int(bits >> 60 & 7) }
+
+  /// Whether it has items, or may not run them.
+  var isOccupied: Bool { owner != 0 || readers > 0 || isPending || isEnqueued || isSuspended || isInactive }
 }
 
 struct GroupWord {

@@ -3,8 +3,9 @@ struct Report {
   let snapshot: EngineSnapshot
   let graph: WaitGraph
   let verdicts: [Verdict]
-  /// The file that has the engine.
+  /// The file that has the engine, and the engine's version.
   let library: String
+  let version: String?
 
   /// Threads whose stacks are read; of thousands, most are alike.
   private static let mostStacks = 2000
@@ -26,7 +27,8 @@ struct Report {
     for (index, stack) in zip(shown, stacks) { snapshot.threads[index].stack = stack }
     let graph = WaitGraph(snapshot)
     return Report(
-      snapshot: snapshot, graph: graph, verdicts: Verdicts(snapshot, graph).all, library: record.image.path)
+      snapshot: snapshot, graph: graph, verdicts: Verdicts(snapshot, graph).all, library: record.image.path,
+      version: record.version)
   }
 
   var busyQueues: [QueueInfo] {
@@ -47,24 +49,5 @@ struct Report {
       if case .idle = thread.wait { return false }
       return thread.isBlocked || !thread.frames.isEmpty
     }
-  }
-
-  /// What a queue is doing, in a few words.
-  func state(of queue: QueueInfo) -> String {
-    var parts: [String] = []
-    if queue.word.isSuspended {
-      parts.append(queue.suspensions > 1 ? "suspended \(queue.suspensions)×" : "suspended")
-    }
-    if queue.word.isInactive { parts.append("inactive") }
-    if queue.word.owner != 0 {
-      parts.append((queue.kind == .concurrent ? "barrier of" : "held by") + " thread \(queue.word.owner)")
-    }
-    if queue.barrierIsNext { parts.append("barrier waits") }
-    if queue.word.readers > 0 { parts.append("\(queue.word.readers) running") }
-    if queue.kind == .main && queue.items > 0 && queue.holders.isEmpty { parts.append("not served now") }
-    if parts.isEmpty && queue.word.owner == 0 && queue.word.isEnqueued { parts.append("waits for a thread") }
-    if parts.isEmpty, let holder = queue.holders.first { parts.append("held by thread \(holder)") }
-    if parts.isEmpty { parts.append("idle") }
-    return parts.joined(separator: ", ")
   }
 }

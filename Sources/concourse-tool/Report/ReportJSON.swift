@@ -18,7 +18,7 @@ struct ReportJSON {
         "process",
         .object([
           ("id", .int(Int(process.id))), ("name", .string(process.name)),
-          ("library", .string(report.library)),
+          ("library", .string(report.library)), ("version", .optional(report.version)),
           ("core", .optional(process.core)), ("signal", process.signal.map { .int(Int($0)) } ?? .null),
         ])
       ),
@@ -79,7 +79,7 @@ struct ReportJSON {
       ("targetLabel", .optional(snapshot.queues[queue.target]?.label)),
       ("class", .string(LevelNames.name(queue.level))), ("items", .int(queue.items + queue.heldBack)),
       ("running", .int(queue.word.readers)), ("suspensions", .int(queue.suspensions)),
-      ("isInactive", .bool(queue.word.isInactive)), ("state", .string(report.state(of: queue))),
+      ("isInactive", .bool(queue.word.isInactive)), ("state", .string(queue.state)),
       ("holders", .array(queue.holders.map { .int($0) })),
       ("waiters", .array(queue.waiters.map { .int($0) })),
     ])

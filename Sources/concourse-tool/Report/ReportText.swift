@@ -101,7 +101,7 @@ struct ReportText {
       state = "live"
     }
     heading("PROCESS", "\(process.id)  \(process.name)  \(count(process.threads.count, "thread")), \(state)")
-    lines.append(pad("", 10) + "Concourse is in \(report.library)")
+    lines.append(pad("", 10) + "Concourse\(report.version.map { " " + $0 } ?? "") is in \(report.library)")
   }
 
   private mutating func writePool() {
@@ -139,7 +139,7 @@ struct ReportText {
       let label = queue.label.isEmpty ? "0x" + String(queue.address, radix: 16) : queue.label
       let items = queue.items + queue.heldBack
       var line = "  " + pad(cut(label, 29), 30) + pad(queue.kind.name, 11) + pad("\(items)", 7, right: true)
-      line += "  " + report.state(of: queue)
+      line += "  " + queue.state
       lines.append(line)
       var more: [String] = []
       if let target = snapshot.queues[queue.target], target.kind != .global {

@@ -181,7 +181,7 @@ final class Symbols {
 }
 
 /// The functions of an ELF file by their addresses.
-private struct FunctionTable {
+struct FunctionTable {
   private var functions: [(address: UInt64, size: UInt64, name: String)] = []
 
   init(path: String) {

@@ -126,6 +126,11 @@ final class LiveMemory: TargetMemory {
     return true
   }
 
+  func write<Number: FixedWidthInteger>(_ number: Number, at address: UInt64) {
+    var number = number
+    _ = tracing_write(process, address, &number, MemoryLayout<Number>.size)
+  }
+
   func populated(_ region: MappedRegion) -> [Range<UInt64>] {
     var found: [Range<UInt64>] = []
     var place = region.start

@@ -64,8 +64,10 @@ struct TargetThread {
 
 extension TargetProcess {
   /// Reads /proc/PID. A thread that sleeps in a system call is not disturbed; one that runs is stopped for some
-  /// microseconds, one after the other, to read its registers.
-  static func live(_ id: Int32) throws(Failure) -> TargetProcess {
+  /// microseconds, one after the other, to read its registers, unless `stopsThreads` is false.
+  static func live(_ id: Int32, readsThreads: Bool = true, stopsThreads: Bool = true) throws(Failure)
+    -> TargetProcess
+  {
     let folder = "/proc/\(id)"
     guard access(folder, F_OK) == 0 else { throw Failure(reason: "no process \(id)") }
     guard let status = ProcFile.read(folder + "/status"),
@@ -97,23 +99,20 @@ extension TargetProcess {
       if result < 0 { throw Failure(reason: "process \(id) (\(name)): \(describe(error: Int32(-result)))") }
     }
     var threads: [TargetThread] = []
-    for thread in ProcFile.numbers(in: folder + "/task") {
-      if let read = TargetThread(process: id, thread: thread) { threads.append(read) }
+    for thread in readsThreads ? ProcFile.numbers(in: folder + "/task") : [] {
+      if let read = TargetThread(process: id, thread: thread, stops: stopsThreads) { threads.append(read) }
     }
     // Once more: threads may have been made meanwhile, and their stacks are needed.
     if let maps = ProcFile.read(folder + "/maps") {
       regions = maps.split(separator: "\n").compactMap { MappedRegion(line: $0) }
     }
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
     return TargetProcess(
-      id: id, name: name, memory: memory, regions: regions, threads: threads,
-      now: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec))
+      id: id, name: name, memory: memory, regions: regions, threads: threads, now: UptimeClock.now)
   }
 }
 
 extension TargetThread {
-  init?(process: Int32, thread: Int32) {
+  init?(process: Int32, thread: Int32, stops: Bool = true) {
     let folder = "/proc/\(process)/task/\(thread)"
     guard let stat = ProcFile.read(folder + "/stat"), let open = stat.firstIndex(of: "("),
       let close = stat.lastIndex(of: ")")
@@ -128,6 +127,7 @@ extension TargetThread {
       (stackPointer, programCounter) = (stack, counter)
       return
     }
+    guard stops else { return }
     #if arch(x86_64)
       var registers = [UInt64](repeating: 0, count: 27)
       let size = registers.withUnsafeMutableBytes { tracing_registers(thread, $0.baseAddress!, $0.count) }
@@ -215,6 +215,14 @@ enum SystemCallNames {
   static func name(_ number: Int) -> String { names[number] ?? "system call \(number)" }
 
   static func takesDescriptor(_ number: Int) -> Bool { descriptorCalls.contains(number) }
+}
+
+enum UptimeClock {
+  static var now: UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
 }
 
 enum WallClock {

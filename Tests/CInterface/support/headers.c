@@ -1,5 +1,6 @@
 // All headers, in any language and dialect, and the sizes that they promise.
 
+#include <concourse/inspection.h>
 #include <dispatch/dispatch.h>
 
 #include <dispatch/introspection.h>

@@ -78,14 +78,39 @@ struct DescriptorScheduleTests {
     #expect(schedule.isIdle)
   }
 
+  @Test("a schedule is idle only when nothing waits and nothing runs", arguments: 0..<3)
+  func idle(lane: Int) {
+    let lane = [Schedule.Lane.streamRead, .streamWrite, .random][lane]
+    var schedule = Schedule()
+    #expect(schedule.isIdle)
+    for name in ["1", "2"] {
+      schedule.add(Operation(name), lane)
+      #expect(!schedule.isIdle)
+    }
+    #expect(started(&schedule) == (lane == .random ? ["1", "2"] : ["1"]))
+    schedule.finish(lane)
+    if lane != .random { #expect(started(&schedule) == ["2"]) }
+    #expect(!schedule.isIdle)
+    schedule.finish(lane)
+    #expect(schedule.isIdle)
+
+    schedule.addBarrier("a")
+    #expect(!schedule.isIdle)
+    #expect(started(&schedule) == ["|a"])
+    #expect(!schedule.isIdle)
+    schedule.finishBarrier()
+    #expect(schedule.isIdle)
+  }
+
   @Test("operations that have not started can be withdrawn, on both sides of a barrier")
   func withdrawal() {
     var schedule = Schedule()
     for name in ["r1", "r2", "keep"] { schedule.add(Operation(name), .streamRead) }
     schedule.addBarrier("a")
     schedule.add(Operation("r3"), .streamWrite)
+    schedule.add(Operation("r4"), .random)
     #expect(started(&schedule) == ["r1"])
-    #expect(schedule.withdraw { $0.name.hasPrefix("r") }.map(\.name) == ["r2", "r3"])
+    #expect(schedule.withdraw { $0.name.hasPrefix("r") }.map(\.name) == ["r2", "r3", "r4"])
     schedule.finish(.streamRead)
     #expect(started(&schedule) == ["keep"])
     schedule.finish(.streamRead)

@@ -10,7 +10,7 @@ extension Engine {
       let event = ThreadEvent()
       let before = event.isSet
       event.signal()
-      event.wait()
+      event.wait(for: .sync, nil)
       let parked = event.park(until: .immediate)
       event.reset()
       let after = event.isSet
@@ -39,14 +39,14 @@ extension Engine {
         let cell = cells[thread / 2]
         for round in 0..<rounds {
           if thread % 2 == 0 {
-            cell.ping.wait()
+            cell.ping.wait(for: .sync, nil)
             cell.ping.reset()
             #expect(cell.number.value == round + 1)
             cell.pong.signal()
           } else {
             cell.number.value = round + 1
             cell.ping.signal()
-            if round % 3 == 0 { _ = cell.pong.park(until: .never) } else { cell.pong.wait() }
+            if round % 3 == 0 { _ = cell.pong.park(until: .never) } else { cell.pong.wait(for: .sync, nil) }
             cell.pong.reset()
           }
         }
@@ -72,7 +72,7 @@ extension Engine {
             let until = Clock.uptime() + UInt64.random(in: 0..<60_000, using: &dice)
             while Clock.uptime() < until { Processor.pause() }
             cell.ping.signal()
-            cell.pong.wait()
+            cell.pong.wait(for: .sync, nil)
             cell.pong.reset()
           }
         }

@@ -62,6 +62,7 @@ struct QueueStateTests {
     holds(state.noteWork(.utility, exclusive: false).level == .utility)
     holds(state.snapshot.isEnqueued && state.snapshot.isPending)
     holds(state.noteWork(.background, exclusive: false).level == nil)
+    holds(state.noteWork(.utility, exclusive: false).level == nil)
     holds(state.snapshot.level == .utility)
     // Another list of a workloop has its first entry.
     holds(state.noteWork(.userInitiated, exclusive: false).level == .userInitiated)
@@ -121,6 +122,47 @@ struct QueueStateTests {
     holds(state.snapshot.level == .userInitiated)
   }
 
+  @Test("raising a queue without an entry at its target makes none, and leaves an idle queue as it is")
+  func raiseWithoutEntry() {
+    let owned = serial()
+    holds(owned.raise(to: .userInitiated).level == nil)
+    holds(owned.takeIdle(me))
+    holds(owned.raise(to: .userInitiated).level == nil)
+    holds(owned.snapshot.level == .userInitiated)
+
+    let held = serial()
+    held.suspend()
+    holds(held.raise(to: .userInitiated).level == nil)
+    holds(held.snapshot.level == .userInitiated)
+
+    let pending = concurrent()
+    _ = pending.takeReaderPlace(limit: 0)
+    _ = pending.noteWork(.utility, exclusive: true)
+    holds(pending.raise(to: .userInitiated).level == nil)
+    holds(pending.snapshot.level == .userInitiated)
+  }
+
+  @Test("a boost makes a second entry for a queue that is enqueued for a lowered band")
+  func boost() {
+    let enqueued = serial()
+    _ = enqueued.noteWork(.background, exclusive: false)
+    holds(enqueued.boost().level == .default)
+    holds(enqueued.snapshot.level == .default)
+
+    let owned = serial()
+    _ = owned.takeIdle(me)
+    _ = owned.noteWork(.background, exclusive: false)
+    holds(owned.boost().level == nil)
+
+    // A queue without a class is served as default, unless its target decides.
+    let plain = serial()
+    _ = plain.noteWork(.unspecified, exclusive: false)
+    holds(plain.boost().level == nil)
+    let nested = serial(nested: true)
+    _ = nested.noteWork(.unspecified, exclusive: false)
+    holds(nested.boost().level == .default)
+  }
+
   @Test("a waiting thread gets a free queue, and waits for one that is owned, enqueued or held")
   func noteWaiter() {
     let free = serial()
@@ -136,6 +178,13 @@ struct QueueStateTests {
     let inactive = serial(inactive: true)
     holds(!inactive.noteWaiter(me).owns)
     holds(inactive.activate()?.level != nil)
+
+    // The thread looks at the list: what was noted is then known.
+    let pending = concurrent()
+    _ = pending.takeReaderPlace(limit: 0)
+    _ = pending.noteWork(.utility, exclusive: true)
+    holds(pending.noteWaiter(me).owns)
+    holds(!pending.snapshot.isPending && pending.snapshot.level == .unspecified)
   }
 
   @Test("an owner gives a suspended queue up, and the resume brings a drain")
@@ -213,10 +262,22 @@ struct QueueStateTests {
     _ = state.noteWork(.default, exclusive: false)
     _ = state.beginDrain(me)
     holds(state.releaseToReaders(most: 0, .default).isReleased)
-    holds(!state.snapshot.isOwned && state.snapshot.isPending)
+    holds(!state.snapshot.isOwned && state.snapshot.isPending && state.snapshot.waitsForAllReaders)
     holds(state.releaseReaderPlace(other).owns)
     holds(!state.releaseToReaders(most: 0, .default).isReleased)
     holds(state.snapshot.owner == other)
+  }
+
+  @Test("a narrow queue has as many readers as its limit, and the next item waits for one of them")
+  func limit() {
+    let state = concurrent()
+    _ = state.setNarrow(true)
+    holds(state.takeReaderPlace(limit: 2) && state.takeReaderPlace(limit: 2))
+    holds(!state.takeReaderPlace(limit: 2))
+    _ = state.beginDrain(me)
+    holds(state.releaseToReaders(most: 0, .default).isReleased)
+    holds(!state.snapshot.waitsForAllReaders)
+    holds(state.releaseReaderPlace(me).owns)
   }
 
   @Test("an owner looks again if the width changes before it leaves the queue to readers")

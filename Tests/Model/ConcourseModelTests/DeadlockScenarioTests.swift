@@ -27,7 +27,7 @@ extension ModelSuite {
 
     @Test func twoQueues() {
       expectResult(
-        Model.explore("two queues wait for each other", bound: 2, expectedTrap: Self.two) {
+        Model.explore("two queues wait for each other", bound: 2, freshBound: 3, expectedTrap: Self.two) {
           Self.searchAtOnce()
           let queues = [DispatchQueue(label: "A"), DispatchQueue(label: "B")]
           let meeting = Meeting()
@@ -42,7 +42,7 @@ extension ModelSuite {
 
     @Test func barrierAndReader() {
       expectResult(
-        Model.explore("a barrier and a reader", bound: 1, expectedTrap: Self.two) {
+        Model.explore("a barrier and a reader", bound: 1, freshBound: 3, expectedTrap: Self.two) {
           Self.searchAtOnce()
           let shared = DispatchQueue(label: "shared", attributes: .concurrent)
           let serial = DispatchQueue(label: "serial")
@@ -64,7 +64,7 @@ extension ModelSuite {
     @Test func pushIsNotNotedYet() {
       expectResult(
         Model.explore(
-          "a push that is not noted yet", bound: 1, allowTime: true,
+          "a push that is not noted yet", bound: 1, freshBound: 3, allowTime: true,
           expectedTrap: "deadlock: a thread waits for itself"
         ) {
           Self.searchAtOnce()

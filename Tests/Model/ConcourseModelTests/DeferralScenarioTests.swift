@@ -15,7 +15,8 @@ extension ModelSuite {
 
     @Test func aShortItemWakesNoOne() {
       expectComplete(
-        Model.explore("an item submits another", bound: 2) {
+        // The monitor's tick does not end early.
+        Model.explore("an item submits another", bound: 3, wakesForNothing: false) {
           Self.begin()
           let log = Model.Log<String>()
           let queue = DispatchQueue.global()
@@ -33,7 +34,7 @@ extension ModelSuite {
 
     @Test func twoItemsAreWorkForTwoWorkers() {
       expectComplete(
-        Model.explore("an item submits two that need each other", bound: 1) {
+        Model.explore("an item submits two that need each other", bound: 1, freshBound: 3) {
           Self.begin()
           let (first, second) = (Box(false), Box(false))
           let queue = DispatchQueue.global()
@@ -110,9 +111,9 @@ extension ModelSuite {
     }
 
     @Test func leavingToAParkedWorkerIsFound() throws {
-      let result = Model.random("two workers, one thought active", seed: 42, runs: 20_000) {
-        // The load returns the other worker's status from an earlier check.
-        ModelFaults.staleLoadsIn = "leavesWork(_:)"
+      // The load returns the other worker's status from an earlier check.
+      let fault = PlantedFault(.stale, "Band+Worker", "leavesWork(_:)")
+      let result = Model.random("two workers, one thought active", seed: 42, runs: 20_000, fault: fault) {
         Self.twoWorkersDefer()
       }
       let failure = try #require(result.failure, "\(result)")
@@ -149,11 +150,12 @@ extension ModelSuite {
     }
 
     @Test func aMissingWatchIsFound() throws {
+      // The worker believes that the monitor is still awake.
+      let fault = PlantedFault(.stale, "Monitor", "watch()")
       let result = Model.random(
-        "an item waits for what it has deferred, unwatched", seed: 42, runs: 2_000, allowTime: true
+        "an item waits for what it has deferred, unwatched", seed: 42, runs: 2_000, allowTime: true,
+        fault: fault
       ) {
-        // The worker believes that the monitor is still awake.
-        ModelFaults.staleLoadsIn = "watch()"
         Self.waitForDeferred()
       }
       let failure = try #require(result.failure, "\(result)")

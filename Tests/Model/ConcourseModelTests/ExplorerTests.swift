@@ -6,7 +6,7 @@ import Testing
 extension ModelSuite {
   @Suite struct Explorer {
     /// Two threads of two steps each, on one word or on two.
-    private func twoByTwo(sameWord: Bool, bound: Int, reduce: Bool) -> ModelResult {
+    private func twoByTwo(sameWord: Bool, bound: Int, reduce: Model.Reduction) -> ModelResult {
       Model.explore("two by two", bound: bound, reduce: reduce) {
         let first = Box(0)
         let second = sameWord ? first : Box(0)
@@ -26,7 +26,7 @@ extension ModelSuite {
 
     @Test func visitsEveryInterleavingOnce() {
       // Interleavings of two sequences of two steps: 4! / (2! · 2!).
-      let all = twoByTwo(sameWord: true, bound: 9, reduce: false)
+      let all = twoByTwo(sameWord: true, bound: 9, reduce: [])
       #expect(all.failure == nil && all.isComplete)
       #expect(all.executions == 6)
     }
@@ -34,12 +34,12 @@ extension ModelSuite {
     @Test(arguments: [(0, 2), (1, 4), (2, 6), (3, 6)])
     func countsPreemptions(bound: Int, expected: Int) {
       // LLRR RRLL cost nothing, LRRL RLLR one, LRLR RLRL two.
-      let some = twoByTwo(sameWord: true, bound: bound, reduce: false)
+      let some = twoByTwo(sameWord: true, bound: bound, reduce: [])
       #expect(some.executions == expected)
     }
 
     @Test func recognisesIndependentSteps() {
-      func fourSteps(sameWord: Bool, reduce: Bool) -> ModelResult {
+      func fourSteps(sameWord: Bool, reduce: Model.Reduction) -> ModelResult {
         Model.explore("four steps", bound: 9, reduce: reduce) {
           let first = Box(0)
           let second = sameWord ? first : Box(0)
@@ -51,18 +51,19 @@ extension ModelSuite {
         }
       }
       // 8! / (4! · 4!) interleavings; the steps depend on each other, so none is redundant.
-      #expect(fourSteps(sameWord: true, reduce: false).executions == 70)
-      let same = fourSteps(sameWord: true, reduce: true)
+      #expect(fourSteps(sameWord: true, reduce: []).executions == 70)
+      let same = fourSteps(sameWord: true, reduce: .all)
       #expect(same.executions == 70 && same.pruned == 0)
-      #expect(fourSteps(sameWord: false, reduce: false).executions == 70)
-      let apart = fourSteps(sameWord: false, reduce: true)
+      #expect(fourSteps(sameWord: false, reduce: []).executions == 70)
+      let apart = fourSteps(sameWord: false, reduce: .states)
       #expect(apart.pruned > 0 && apart.executions < 50, "\(apart)")
+      #expect(fourSteps(sameWord: false, reduce: .order).executions == 1)
     }
 
     @Test func visitsEveryOutcome() {
       // x = 1; r1 = y   against   y = 1; r2 = x: all outcomes but (0, 0).
       var outcomes: Set<[Int]> = []
-      for reduce in [false, true] {
+      for reduce: Model.Reduction in [[], .states, .order, .all] {
         outcomes = []
         let result = Model.explore("store buffers", bound: 4, reduce: reduce) {
           let (x, y) = (Box(0), Box(0))
@@ -83,7 +84,7 @@ extension ModelSuite {
     }
 
     @Test func stopsAtItsLimit() {
-      let result = Model.explore("two by two, three runs", bound: 9, maxExecutions: 3, reduce: false) {
+      let result = Model.explore("two by two, three runs", bound: 9, maxExecutions: 3, reduce: []) {
         let box = Box(0)
         for name in ["left", "right"] {
           // ORDERING: relaxed; only the number of steps matters.
@@ -105,10 +106,65 @@ extension ModelSuite {
       expectComplete(result)
     }
 
+    /// A wake-up picks either of two sleepers, and the search does not take the two outcomes for one state.
+    @Test func anySleeperMayBeWoken() {
+      for reduce: Model.Reduction in [[], .states, .order, .all] {
+        var firsts: Set<String> = []
+        let result = Model.explore("two sleepers", bound: 0, stale: 0, reduce: reduce) {
+          let gate = Box<UInt32>(0)
+          let woken = Model.Log<String>()
+          for name in ["left", "right"] {
+            Model.background(name) {
+              _ = Futex.wait(gate.word, expected: 0)
+              woken.append(name)
+            }
+          }
+          Model.run()
+          Model.thread("waker") { Futex.wake(gate.word, count: 1) }
+          Model.run()
+          Model.check(woken.entries.count == 1, "\(woken.entries) woke")
+          firsts.insert(woken.entries[0])
+        }
+        expectComplete(result)
+        #expect(firsts == ["left", "right"])
+      }
+    }
+
+    /// A sleeper that does not look again after it has woken.
+    @Test func sleepersMayWakeForNothing() throws {
+      func scenario(looksAgain: Bool) {
+        let (gate, ready) = (Box<UInt32>(0), Model.Cell(false, "ready"))
+        Model.thread("sleeper") {
+          // ORDERING: sequentially consistent, as everything in the model.
+          repeat {
+            if gate.word.load(ordering: .sequentiallyConsistent) == 0 {
+              _ = Futex.wait(gate.word, expected: 0)
+            }
+          } while looksAgain && gate.word.load(ordering: .sequentiallyConsistent) == 0
+          Model.check(gate.word.load(ordering: .sequentiallyConsistent) == 1, "not open")
+          _ = ready.read()
+        }
+        Model.thread("opener") {
+          ready.write(true)
+          // ORDERING: as above.
+          gate.word.store(1, ordering: .sequentiallyConsistent)
+          Futex.wake(gate.word, count: 1)
+        }
+        Model.run()
+      }
+      expectComplete(Model.explore("looks again") { scenario(looksAgain: true) })
+      let result = Model.explore("looks once") { scenario(looksAgain: false) }
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .check, "\(failure)")
+      #expect(Model.replay(failure.schedule) { scenario(looksAgain: false) }?.kind == .check)
+      expectComplete(
+        Model.explore("looks once, kernel permitting", stale: 0) { scenario(looksAgain: false) })
+    }
+
     @Test func virtualTimePassesOnlyWhenAllowed() {
       for allowTime in [true, false] {
         var sawTimeout = false
-        let result = Model.explore("timeout", allowTime: allowTime) {
+        let result = Model.explore("timeout", allowTime: allowTime, wakesForNothing: false) {
           let box = Box<UInt32>(0)
           Model.thread("sleeper") {
             let before = Clock.uptime()

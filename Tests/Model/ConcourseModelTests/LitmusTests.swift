@@ -17,7 +17,7 @@ extension ModelSuite {
       _ start: @escaping (_ set: @escaping (Int, Int) -> Void, _ x: Word, _ y: Word) -> Void,
       final: @escaping (_ x: Word, _ y: Word) -> [Int] = { _, _ in [] }
     ) -> Set<[Int]> {
-      func explore(reduce: Bool) -> Set<[Int]> {
+      func explore(reduce: Model.Reduction) -> Set<[Int]> {
         var outcomes: Set<[Int]> = []
         let result = Model.explore(name, bound: bound, stale: 4, reduce: reduce) {
           // Each register is written by one thread, so its value follows from the thread's history.
@@ -30,9 +30,10 @@ extension ModelSuite {
         expectComplete(result)
         return outcomes
       }
-      let reduced = explore(reduce: true)
+      let reduced = explore(reduce: .all)
       if alsoUnreduced {
-        #expect(reduced == explore(reduce: false), "\(name): states were merged that differ")
+        #expect(reduced == explore(reduce: .states), "\(name): a preemption was missing")
+        #expect(reduced == explore(reduce: []), "\(name): states were merged that differ")
       }
       return reduced
     }

@@ -15,3 +15,17 @@ func expectComplete(_ result: ModelResult, location: SourceLocation = #_sourceLo
 func expectNoFailure(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
   #expect(result.failure == nil, "\(result)", sourceLocation: location)
 }
+
+/// Expects that the scenario fails with each fault.
+func expectFound(
+  _ faults: PlantedFault..., bound: Int = 1, stale: Int = 1, allowTime: Bool = false,
+  location: SourceLocation = #_sourceLocation, _ scenario: @escaping () -> Void
+) {
+  // Two faults at once may hide each other.
+  guard Mutation.current == nil else { return }
+  for fault in faults {
+    let result = Model.explore(
+      "\(fault)", bound: bound, stale: stale, allowTime: allowTime, fault: fault, scenario)
+    #expect(result.failure != nil, "\(result)", sourceLocation: location)
+  }
+}

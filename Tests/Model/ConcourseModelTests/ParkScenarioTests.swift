@@ -17,53 +17,19 @@ extension ModelSuite {
     }
 
     @Test func postAgainstSleep() {
-      expectComplete(Model.explore("post against sleep", bound: 2) { Self.postAgainstSleep() })
-    }
-
-    /// Items posted to a worker that waits for events, with events arriving meanwhile.
-    private static func postAgainstPolling(posts: Int, events: Int) {
-      Model.setProcessors(1)
-      let log = Model.Log<String>()
-      let queue = DispatchQueue.global()
-      ModelEvents.shared.open { queue.async { log.append("event") } }
-      Model.thread("outside") { for _ in 0..<events { ModelEvents.shared.happen() } }
-      Model.thread("client") { for _ in 0..<posts { queue.async { log.append("post") } } }
-      Model.run()
-      Model.check(log.entries.filter { $0 == "post" }.count == posts, "only \(log.entries) ran")
-      Model.check(log.entries.filter { $0 == "event" }.count == events, "only \(log.entries) ran")
-    }
-
-    @Test func postAgainstPolling() {
-      expectComplete(
-        Model.explore("two posts against polling", bound: 2) {
-          Self.postAgainstPolling(posts: 2, events: 0)
-        })
-      expectComplete(
-        Model.explore("a post and an event against polling", bound: 1) {
-          Self.postAgainstPolling(posts: 1, events: 1)
-        })
-    }
-
-    @Test func aMissingInterruptionIsFound() throws {
-      let result = Model.explore("two posts against polling, interruptions dropped", bound: 2) {
-        ModelFaults.dropsInterruptions = true
-        Self.postAgainstPolling(posts: 2, events: 0)
-      }
-      let failure = try #require(result.failure, "\(result)")
-      #expect(failure.kind == .check && failure.message.contains("ran"), "\(failure)")
+      expectComplete(Model.explore("post against sleep", bound: 2, freshBound: 3) { Self.postAgainstSleep() })
     }
 
     @Test func aMissingRecheckIsFound() throws {
-      func scenario() {
-        // After announcing that it sleeps, the worker sees the lists as they were before.
-        ModelFaults.staleLoadsIn = "isEmptyInTotalOrder"
+      // After announcing that it sleeps, the worker sees the lists as they were before.
+      let fault = PlantedFault(.stale, "WorkList", "isEmptyInTotalOrder")
+      let result = Model.explore("post against sleep without the re-check", bound: 2, fault: fault) {
         Self.postAgainstSleep()
       }
-      let result = Model.explore("post against sleep without the re-check", bound: 2) { scenario() }
       let failure = try #require(result.failure, "\(result)")
       #expect(failure.kind == .check, "\(failure)")
       #expect(failure.message.contains("ran"))
-      let again = Model.replay(failure.schedule) { scenario() }
+      let again = Model.replay(failure.schedule, fault: fault) { Self.postAgainstSleep() }
       #expect(again?.kind == failure.kind && again?.message == failure.message)
       // Without the fault, the same schedule succeeds.
       #expect(Model.replay(failure.schedule) { Self.postAgainstSleep() }?.kind != failure.kind)
@@ -114,7 +80,7 @@ extension ModelSuite {
 
     @Test func aGroupWaitsForItsItems() {
       expectComplete(
-        Model.explore("group", bound: 1) {
+        Model.explore("group", bound: 1, freshBound: 3) {
           let group = DispatchGroup()
           let ran = Model.Cell(0, "ran")
           Model.thread("client") {
@@ -171,7 +137,9 @@ extension ModelSuite {
     @Test func lateWaitersOfASemaphore() {
       for signals in 1...2 {
         expectComplete(
-          Model.explore("two late waiters, \(signals) signals", bound: 2) {
+          Model.explore(
+            "two late waiters, \(signals) signals", bound: 2, freshBound: 3, maxExecutions: 200_000
+          ) {
             let semaphore = DispatchSemaphore(value: 0)
             let results = Model.Log<DispatchTimeoutResult>()
             for name in ["left", "right"] {
@@ -191,7 +159,7 @@ extension ModelSuite {
 
     @Test func aLateWaiterTakesNothingFromOthers() {
       expectComplete(
-        Model.explore("a late waiter and a patient one", bound: 2) {
+        Model.explore("a late waiter and a patient one", bound: 2, freshBound: 3) {
           let semaphore = DispatchSemaphore(value: 0)
           let section = Model.Section()
           Model.thread("late") {

@@ -71,6 +71,23 @@ extension ModelSuite {
       expectComplete(result)
       #expect(seen == (mayBeOld ? [1, 2] : [2]))
     }
+
+    /// Another thread may come between a look at it and the step before.
+    @Test func aLookAtASeldomChangedValueIsAStep() {
+      var seen: Set<UInt16> = []
+      let result = Model.explore("a look is a step", bound: 1, stale: 0) {
+        let (shared, flag) = (Shared(), Box(false))
+        Model.thread("reader") {
+          // ORDERING: relaxed, here and below; all loads see the newest stores.
+          flag.word.store(true, ordering: .relaxed)
+          seen.insert(shared.value.value)
+        }
+        Model.thread("writer") { if flag.word.load(ordering: .relaxed) { shared.value.value = 2 } }
+        Model.run()
+      }
+      expectComplete(result)
+      #expect(seen == [1, 2])
+    }
   }
 }
 

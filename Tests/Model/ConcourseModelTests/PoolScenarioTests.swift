@@ -102,8 +102,8 @@ extension ModelSuite {
           _ = Futex.wait(hasRun.word, expected: 0)
         }
       }
-      // Before the monitor's last check, so that it has started another entry by then.
-      worker("owner", at: 15_500_000) { worker in
+      // Before the monitor's last look, the fourth that finds nothing, so that it has started another entry by then.
+      worker("owner", at: 3_500_000) { worker in
         worker.pointee.progress.wrappingAdd(1, ordering: .relaxed)
         queue.async {
           // ORDERING: relaxed; it publishes nothing.
@@ -111,8 +111,8 @@ extension ModelSuite {
           Futex.wake(hasRun.word, count: 2)
         }
       }
-      // At the time of that check.
-      worker("thief", at: 16_000_000) { worker in
+      // At the time of that look.
+      worker("thief", at: 4_000_000) { worker in
         if let overdue = band.overdueCandidate(besides: worker), band.steal(overdue, for: worker) {
           steals.value += 1
         }
@@ -122,16 +122,16 @@ extension ModelSuite {
 
     @Test func stealAgainstDormancy() {
       let steals = Count()
-      let result = Model.explore("steal while the monitor goes to sleep", bound: 1, allowTime: true) {
+      let result = Model.explore(
+        "steal while the monitor goes to sleep", bound: 1, freshBound: 3, allowTime: true
+      ) {
         Self.stealAgainstDormancy(steals)
       }
       expectComplete(result)
       #expect(steals.value > 0, "no execution stole the queue")
+      expectFound(PlantedFault(.noWrite, "Band", "keep(_:on:)"), allowTime: true) {
+        Self.stealAgainstDormancy(steals)
+      }
     }
   }
-}
-
-/// Counts across all executions of an exploration.
-private final class Count: @unchecked Sendable {  // SAFETY: the coroutines take turns on one thread.
-  var value = 0
 }

@@ -197,7 +197,9 @@ extension ModelSuite {
 
     @Test func asyncBarrierAgainstReaders() {
       expectComplete(
-        Model.explore("barrier async against readers", bound: 1, maxExecutions: 200_000) {
+        Model.explore(
+          "barrier async against readers", bound: 1, maxExecutions: 200_000, wakesForNothing: false
+        ) {
           let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
           let track = Track()
           Model.thread("client") {

@@ -21,7 +21,7 @@ extension ModelSuite {
 
     @Test func idleQueuesTargetEachOther() {
       expectTrap(
-        Model.explore("idle queues target each other", bound: 2, reduce: false, expectedTrap: Self.trap) {
+        Model.explore("idle queues target each other", bound: 2, reduce: [], expectedTrap: Self.trap) {
           let (one, other) = (Self.makeQueue("one"), Self.makeQueue("other"))
           Model.thread("left") { one.setTarget(queue: other) }
           Model.thread("right") { other.setTarget(queue: one) }
@@ -46,7 +46,7 @@ extension ModelSuite {
     /// A change that waits in a queue's list counts as made: the next caller traps, not a worker later.
     @Test func pendingChangeCounts() {
       expectTrap(
-        Model.explore("a change that waits", bound: 1, reduce: false, expectedTrap: Self.trap) {
+        Model.explore("a change that waits", bound: 1, reduce: [], expectedTrap: Self.trap) {
           let (held, other) = (Self.makeQueue("held"), Self.makeQueue("other"))
           Model.thread("client") {
             held.suspend()
@@ -60,7 +60,7 @@ extension ModelSuite {
 
     @Test func threeQueuesInARing() {
       expectTrap(
-        Model.explore("three queues in a ring", bound: 1, reduce: false, expectedTrap: Self.trap) {
+        Model.explore("three queues in a ring", bound: 1, reduce: [], expectedTrap: Self.trap) {
           let queues = ["one", "two", "three"].map(Self.makeQueue)
           for index in 0..<3 {
             Model.thread(queues[index].label) { queues[index].setTarget(queue: queues[(index + 1) % 3]) }

@@ -154,9 +154,9 @@ extension ModelSuite {
         postAgainstSleep(rechecks: true)
       }
       #expect(silent.failure?.kind == .deadlock, "\(silent)")
-      let stale = Model.explore("stale re-check") {
-        // Closures inside `postAgainstSleep` carry its name.
-        ModelFaults.staleLoadsIn = "postAgainstSleep(rechecks:timed:)"
+      // Closures inside `postAgainstSleep` carry its name.
+      let fault = PlantedFault(.stale, "ToyAlgorithmTests", "postAgainstSleep(rechecks:timed:)")
+      let stale = Model.explore("stale re-check", fault: fault) {
         postAgainstSleep(rechecks: true)
       }
       #expect(stale.failure?.kind == .deadlock, "\(stale)")

@@ -45,6 +45,18 @@ static struct measurement async_f(long count) { return measure_async(count, subm
 static struct measurement async_block(long count) { return measure_async(count, submit_block); }
 static struct measurement async_block_object(long count) { return measure_async(count, submit_block_object); }
 
+static void compute_ten_microseconds(void *counter) {
+  long end = bench_now() + 10000;
+  while (bench_now() < end) {}
+  add_one(counter);
+}
+
+static void submit_ten_microseconds(dispatch_queue_t queue, struct counter *runs, long count) {
+  for (long index = 0; index < count; index++) dispatch_async_f(queue, runs, compute_ten_microseconds);
+}
+
+static struct measurement ten_microsecond_items_f(long count) { return measure_async(count, submit_ten_microseconds); }
+
 static struct measurement barrier_async_f(long count) {
   dispatch_queue_t queue = dispatch_queue_create("concurrent", DISPATCH_QUEUE_CONCURRENT);
   struct counter runs;
@@ -170,6 +182,7 @@ static struct measurement hop_block(long count) { return measure_hops(count, sta
 
 const struct row submit_rows[] = {
     {"async-f", async_f, 1000000, "one thread asyncs onto a serial queue, until all have run", NULL},
+    {"ten-microsecond-items-f", ten_microsecond_items_f, 20000, "the same with tasks of 10 µs", NULL},
     {"async-block", async_block, 1000000, "the same with blocks, which are copied", NULL},
     {"async-block-object", async_block_object, 200000, "make a block object, async it, release it", NULL},
     {"global-async-f", global_async_f, 500000, "async onto a global queue, until all have run", NULL},

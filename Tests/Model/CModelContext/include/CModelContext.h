@@ -3,6 +3,7 @@
 #ifndef CMODELCONTEXT_H
 #define CMODELCONTEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /// A stack and its registers.
@@ -29,5 +30,14 @@ void model_set_current(void *_Nullable scheduler);
 
 /// Runs `body(argument)` on a new thread and waits for it. Returns 0 or the errno.
 int model_run_on_own_thread(void (*_Nonnull body)(void *_Nullable), void *_Nullable argument);
+
+/// What the ledger of cache lines needs to see of reference counting: each allocation, retain and release of a Swift
+/// object by the thread that runs coroutines.
+///
+/// `size` is 0 for a retain or release, which writes the object's second word.
+typedef void (*model_reference_observer)(const void *_Nonnull object, const void *_Nonnull metadata, size_t size);
+
+/// Reports to `observer` until it is called with NULL. The observer's own references are not reported.
+void model_observe_references(model_reference_observer _Nullable observer);
 
 #endif

@@ -9,7 +9,10 @@
 @usableFromInline
 struct Atomic<Value: AtomicRepresentable>: ~Copyable {
   private let storage: Synchronization.Atomic<Value>
-  private let identity = WordIdentity()
+  // The ledger's build has the engine's layout.
+  #if !LEDGER
+    private let identity = WordIdentity()
+  #endif
 
   @usableFromInline
   init(_ initialValue: consuming Value) {
@@ -28,40 +31,46 @@ struct Atomic<Value: AtomicRepresentable>: ~Copyable {
   /// The word's address, which identifies it to the kernel.
   var address: UInt { UInt(bitPattern: representation) }
 
+  /// The same in all executions of a scenario (`WordIdentity`).
+  var key: UInt64 {
+    #if LEDGER
+      0
+    #else
+      identity.key
+    #endif
+  }
+
   private var value: Value {
     get { Value.decodeAtomicRepresentation(representation.pointee) }
     nonmutating set { representation.pointee = Value.encodeAtomicRepresentation(newValue) }
   }
 
-  /// An access of the plain memory beside the word (`PlainMemory`).
-  func touchNeighbour(writing: Bool, _ file: StaticString, _ line: UInt) {
-    guard let scheduler = Scheduler.current, scheduler.isExecuting else { return }
-    if let maker = identity.maker(in: scheduler), scheduler.running!.clock[maker.id] < maker.count {
-      scheduler.fail(.race, "what lies beside the word at \(file):\(line) is used while \(maker.id) makes it")
+  #if !LEDGER
+    /// An access of the plain memory beside the word (`PlainMemory`).
+    func touchNeighbour(writing: Bool, _ file: StaticString, _ line: UInt) {
+      guard let scheduler = Scheduler.current, scheduler.isExecuting else { return }
+      if let maker = identity.maker(in: scheduler), scheduler.running!.clock[maker.id] < maker.count {
+        scheduler.fail(
+          .race, "what lies beside the word at \(file):\(line) is used while \(maker.id) makes it")
+      }
+      scheduler.access(
+        &scheduler.neighbours[identity.number, default: PlainRecord()], isWrite: writing, "plain memory",
+        file, line)
     }
-    scheduler.access(
-      &scheduler.neighbours[identity.number, default: PlainRecord()], isWrite: writing, "plain memory", file,
-      line)
-  }
+  #endif
 
   /// An operation, at its scheduling point; nil outside executions.
-  func access(_ file: StaticString, _ line: UInt, isQuiet: Bool = false) -> Access? {
-    Access(identity, at: address, file: file, line: line, isQuiet: isQuiet) {
-      WordBits(representation.pointee)
-    }
-  }
-
-  /// A relaxed load that is not a scheduling point.
-  func loadQuietly() -> Value {
-    access(#fileID, #line, isQuiet: true)?.load(Ordering(AtomicLoadOrdering.relaxed), function: "").value()
-      ?? value
-  }
-
-  /// A relaxed store that is not a scheduling point.
-  func storeQuietly(_ new: Value) {
-    let access = access(#fileID, #line, isQuiet: true)
-    let bits = WordBits(Value.encodeAtomicRepresentation(new))
-    if access?.store(bits, Ordering(AtomicStoreOrdering.relaxed)) ?? true { value = bits.value() }
+  func access(_ file: StaticString, _ line: UInt, _ function: StaticString, isQuiet: Bool = false) -> Access?
+  {
+    #if LEDGER
+      Access(at: address, size: MemoryLayout<Self>.size, file: file, line: line, isQuiet: isQuiet) {
+        WordBits(representation.pointee)
+      }
+    #else
+      Access(identity, at: address, file: file, line: line, function: function, isQuiet: isQuiet) {
+        WordBits(representation.pointee)
+      }
+    #endif
   }
 }
 
@@ -75,16 +84,16 @@ extension Atomic {
     ordering: AtomicLoadOrdering, file: StaticString = #fileID, line: UInt = #line,
     function: StaticString = #function
   ) -> Value {
-    guard let access = access(file, line) else { return value }
-    return access.load(Ordering(ordering), function: function).value()
+    guard let access = access(file, line, function) else { return value }
+    return access.load(Ordering(ordering)).value()
   }
 
   @usableFromInline
   func store(
     _ desired: consuming Value, ordering: AtomicStoreOrdering, file: StaticString = #fileID,
-    line: UInt = #line
+    line: UInt = #line, function: StaticString = #function
   ) {
-    let access = access(file, line)
+    let access = access(file, line, function)
     let new = Value.encodeAtomicRepresentation(desired)
     if access?.store(WordBits(new), Ordering(ordering)) ?? true { representation.pointee = new }
   }
@@ -92,9 +101,9 @@ extension Atomic {
   @usableFromInline
   func exchange(
     _ desired: consuming Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID,
-    line: UInt = #line
+    line: UInt = #line, function: StaticString = #function
   ) -> Value {
-    let access = access(file, line)
+    let access = access(file, line, function)
     let new = Value.encodeAtomicRepresentation(desired)
     let (original, isNewest) =
       access?.update(Ordering(ordering)) { _ in WordBits(new) } ?? (WordBits(representation.pointee), true)
@@ -109,22 +118,23 @@ extension Atomic {
   @usableFromInline
   func compareExchange(
     expected: consuming Value, desired: consuming Value, ordering: AtomicUpdateOrdering,
-    file: StaticString = #fileID, line: UInt = #line
+    file: StaticString = #fileID, line: UInt = #line, function: StaticString = #function
   ) -> (exchanged: Bool, original: Value) {
     let failure: AtomicLoadOrdering =
       ordering == .sequentiallyConsistent
       ? .sequentiallyConsistent : Ordering(ordering).acquires ? .acquiring : .relaxed
     return compareExchange(
       expected: expected, desired: desired, successOrdering: ordering, failureOrdering: failure,
-      file: file, line: line)
+      file: file, line: line, function: function)
   }
 
   @usableFromInline
   func compareExchange(
     expected: consuming Value, desired: consuming Value, successOrdering: AtomicUpdateOrdering,
-    failureOrdering: AtomicLoadOrdering, file: StaticString = #fileID, line: UInt = #line
+    failureOrdering: AtomicLoadOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (exchanged: Bool, original: Value) {
-    let access = access(file, line)
+    let access = access(file, line, function)
     let old = WordBits(Value.encodeAtomicRepresentation(expected))
     let new = Value.encodeAtomicRepresentation(desired)
     guard let access else {
@@ -143,19 +153,21 @@ extension Atomic {
   @usableFromInline
   func weakCompareExchange(
     expected: consuming Value, desired: consuming Value, ordering: AtomicUpdateOrdering,
-    file: StaticString = #fileID, line: UInt = #line
+    file: StaticString = #fileID, line: UInt = #line, function: StaticString = #function
   ) -> (exchanged: Bool, original: Value) {
-    compareExchange(expected: expected, desired: desired, ordering: ordering, file: file, line: line)
+    compareExchange(
+      expected: expected, desired: desired, ordering: ordering, file: file, line: line, function: function)
   }
 
   @usableFromInline
   func weakCompareExchange(
     expected: consuming Value, desired: consuming Value, successOrdering: AtomicUpdateOrdering,
-    failureOrdering: AtomicLoadOrdering, file: StaticString = #fileID, line: UInt = #line
+    failureOrdering: AtomicLoadOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (exchanged: Bool, original: Value) {
     compareExchange(
       expected: expected, desired: desired, successOrdering: successOrdering,
-      failureOrdering: failureOrdering, file: file, line: line)
+      failureOrdering: failureOrdering, file: file, line: line, function: function)
   }
 }
 
@@ -164,13 +176,16 @@ extension Atomic {
 extension Atomic {
   /// One indivisible read-modify-write.
   private func update(
-    _ ordering: AtomicUpdateOrdering, _ file: StaticString, _ line: UInt, _ change: (Value) -> Value
+    _ ordering: AtomicUpdateOrdering, _ file: StaticString, _ line: UInt, _ function: StaticString,
+    _ change: (Value) -> Value
   ) -> (oldValue: Value, newValue: Value) {
     func changed(_ bits: WordBits) -> WordBits {
       WordBits(Value.encodeAtomicRepresentation(change(bits.value())))
     }
     let (old, isNewest) =
-      access(file, line)?.update(Ordering(ordering), changed) ?? (WordBits(representation.pointee), true)
+      access(file, line, function)?.update(Ordering(ordering), changed) ?? (
+        WordBits(representation.pointee), true
+      )
     let new = change(old.value())
     if isNewest { value = new }
     return (old.value(), new)
@@ -180,87 +195,99 @@ extension Atomic {
 extension Atomic where Value: FixedWidthInteger {
   @usableFromInline @discardableResult
   func wrappingAdd(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { $0 &+ operand }
+    update(ordering, file, line, function) { $0 &+ operand }
   }
 
   @usableFromInline @discardableResult
   func wrappingSubtract(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { $0 &- operand }
+    update(ordering, file, line, function) { $0 &- operand }
   }
 
   @usableFromInline @discardableResult
   func add(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { $0 + operand }
+    update(ordering, file, line, function) { $0 + operand }
   }
 
   @usableFromInline @discardableResult
   func subtract(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { $0 - operand }
+    update(ordering, file, line, function) { $0 - operand }
   }
 
   @usableFromInline @discardableResult
   func bitwiseOr(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { $0 | operand }
+    update(ordering, file, line, function) { $0 | operand }
   }
 
   @usableFromInline @discardableResult
   func bitwiseAnd(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { $0 & operand }
+    update(ordering, file, line, function) { $0 & operand }
   }
 
   @usableFromInline @discardableResult
   func bitwiseXor(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { $0 ^ operand }
+    update(ordering, file, line, function) { $0 ^ operand }
   }
 
   @usableFromInline @discardableResult
   func min(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { Swift.min($0, operand) }
+    update(ordering, file, line, function) { Swift.min($0, operand) }
   }
 
   @usableFromInline @discardableResult
   func max(
-    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Value, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Value, newValue: Value) {
-    update(ordering, file, line) { Swift.max($0, operand) }
+    update(ordering, file, line, function) { Swift.max($0, operand) }
   }
 }
 
 extension Atomic where Value == Bool {
   @usableFromInline @discardableResult
   func logicalOr(
-    _ operand: Bool, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Bool, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Bool, newValue: Bool) {
-    update(ordering, file, line) { $0 || operand }
+    update(ordering, file, line, function) { $0 || operand }
   }
 
   @usableFromInline @discardableResult
   func logicalAnd(
-    _ operand: Bool, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Bool, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Bool, newValue: Bool) {
-    update(ordering, file, line) { $0 && operand }
+    update(ordering, file, line, function) { $0 && operand }
   }
 
   @usableFromInline @discardableResult
   func logicalXor(
-    _ operand: Bool, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line
+    _ operand: Bool, ordering: AtomicUpdateOrdering, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) -> (oldValue: Bool, newValue: Bool) {
-    update(ordering, file, line) { $0 != operand }
+    update(ordering, file, line, function) { $0 != operand }
   }
 }

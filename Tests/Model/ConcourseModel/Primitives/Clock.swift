@@ -1,14 +1,28 @@
-/// The model's two clocks: virtual time, which passes only while no coroutine can run.
+/// The model's two clocks. Virtual time passes while no coroutine can run, and when a scenario moves it.
 enum Clock {
   /// The clocks' value at the start of an execution; not 0, which the engine may use as "never set".
   static let uptimeAtStart: UInt64 = 1_000_000_000
   static let wallAtStart: UInt64 = 1_700_000_000_000_000_000
 
-  static func uptime() -> UInt64 { uptimeAtStart &+ (Scheduler.current?.elapsed ?? 0) }
+  static func uptime() -> UInt64 {
+    Scheduler.current?.lookAtClock()
+    return uptimeNow
+  }
 
   static func sinceStart() -> UInt64 { uptime() }
 
-  static func wall() -> UInt64 { wallAtStart &+ (Scheduler.current?.elapsed ?? 0) }
+  static func wall() -> UInt64 {
+    Scheduler.current?.lookAtClock()
+    return wallNow
+  }
+
+  static func hasPassed(_ time: UInt64, isWall: Bool) -> Bool { time <= (isWall ? wall() : uptime()) }
+
+  /// The clocks without a scheduling point.
+  static var uptimeNow: UInt64 { uptimeAtStart &+ (Scheduler.current?.elapsed ?? 0) }
+  static var wallNow: UInt64 {
+    wallAtStart &+ (Scheduler.current.map { $0.elapsed &+ UInt64(bitPattern: $0.wallOffset) } ?? 0)
+  }
 }
 
 extension Deadline {

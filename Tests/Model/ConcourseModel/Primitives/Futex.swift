@@ -10,9 +10,9 @@ enum Futex {
   /// Sleeps while `word` equals `expected`, until `deadline` at the latest.
   static func wait(
     _ word: borrowing Atomic<UInt32>, expected: UInt32, deadline: Deadline = .never,
-    file: StaticString = #fileID, line: UInt = #line
+    file: StaticString = #fileID, line: UInt = #line, function: StaticString = #function
   ) -> Outcome {
-    guard let access = word.access(file, line), let scheduler = Scheduler.current else {
+    guard let access = word.access(file, line, function), let scheduler = Scheduler.current else {
       preconditionFailure("no thread can end a sleep outside an execution")
     }
     if deadline == .immediate { return .timedOut }
@@ -21,20 +21,28 @@ enum Futex {
     let none = WordBits(low: 0, high: 0)
     scheduler.order(
       Step(sleeps ? .wait : .failedWait, at: word.address, was: none, is: none, file: file, line: line))
-    return sleeps ? scheduler.sleep(on: word.address, until: deadline.elapsedTime) : .lookAgain
+    scheduler.partialOrder?.touch(word.key, .sleepers, isWrite: sleeps)
+    guard sleeps else { return .lookAgain }
+    return scheduler.sleep(on: word.address, until: deadline.elapsedTime, isFutex: true)
   }
 
-  /// Wakes up to `count` coroutines that sleep on `word`, in the order in which they fell asleep.
+  /// Wakes up to `count` coroutines that sleep on `word`. If more sleep, the search chooses.
   @usableFromInline
   static func wake(
-    _ word: borrowing Atomic<UInt32>, count: Int32, file: StaticString = #fileID, line: UInt = #line
+    _ word: borrowing Atomic<UInt32>, count: Int32, file: StaticString = #fileID, line: UInt = #line,
+    function: StaticString = #function
   ) {
+    // The word may be freed once another coroutine has run.
+    let (key, address) = (word.key, word.address)
     guard let scheduler = Scheduler.arrive() else { return }
-    // The word may be freed already, so only its address is used.
     let none = WordBits(low: 0, high: 0)
-    scheduler.note(Step(.wake, at: word.address, was: none, is: none, file: file, line: line))
+    scheduler.note(Step(.wake, at: address, was: none, is: none, file: file, line: line))
+    scheduler.partialOrder?.touch(key, .sleepers, isWrite: true)
     if Mutation.isRecording { Mutation.record("wake", file, line, nil) }
-    if Mutation.meets(.wake, "wake", file, line) { return }
-    scheduler.wake(on: word.address, count: Int(count))
+    if Mutation.meets(.wake, "wake", file, line) || ModelFaults.plants(.noWake, file, function) { return }
+    #if LEDGER
+      Ledger.wake()
+    #endif
+    scheduler.wake(on: address, count: Int(count))
   }
 }

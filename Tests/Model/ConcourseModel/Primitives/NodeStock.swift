@@ -13,7 +13,10 @@ enum NodeStock {
 
   static func fill(_ thread: UnsafeMutablePointer<concourse_thread>) {
     for _ in 0..<perThread {
-      let node = spare.popLast() ?? make()
+      let node = spare.popLast() ?? NodePointer.allocate(capacity: 1)
+      // A new word, though the memory is used again. Only `next` is initialised, as documented in WorkNode.
+      // SAFETY: raw memory of the right size.
+      UnsafeMutableRawPointer(node).initializeMemory(as: Atomic<NodePointer?>.self, to: Atomic(nil))
       // ORDERING: relaxed; only the new coroutine uses the node.
       // SAFETY: a magazine contains only nodes.
       node.pointee.next.store(
@@ -31,12 +34,5 @@ enum NodeStock {
       spare.append(node)
     }
     thread.pointee.free_count = 0
-  }
-
-  private static func make() -> NodePointer {
-    let node = NodePointer.allocate(capacity: 1)
-    // SAFETY: raw memory of the right size. Only `next` is initialised, as documented in WorkNode.
-    UnsafeMutableRawPointer(node).initializeMemory(as: Atomic<NodePointer?>.self, to: Atomic(nil))
-    return node
   }
 }

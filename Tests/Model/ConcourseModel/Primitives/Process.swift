@@ -1,13 +1,35 @@
-/// The process, in the model: it never forks.
+/// The process, in the model.
 enum Process {
-  /// The process id, which is also the id of the scenario's body.
-  static var id: UInt32 { 1 }
+  // SAFETY: both are read and written on the exploring thread only; explorations run one at a time.
+  /// The process id, which is also the id of the main thread: the scenario's body unless `becomeMainThread` is called.
+  private(set) nonisolated(unsafe) static var id: UInt32 = 1
+
+  // SAFETY: as above.
+  private(set) nonisolated(unsafe) static var isForkedChild = false
+
+  static func beginAfresh() { (id, isForkedChild) = (1, false) }
 
   static func readId() -> UInt32 { id }
 
-  static var isForkedChild: Bool { false }
-
   static func watchForks(_ child: @convention(c) () -> Void) {}
+
+  /// Makes the calling coroutine the main thread.
+  static func becomeMainThread() {
+    Scheduler.current?.partialOrder?.touchAll()
+    id = CurrentThread.id
+  }
+
+  /// Forks: the execution goes on as the child, where only the calling coroutine exists.
+  static func fork() {
+    guard let scheduler = Scheduler.arrive() else { return }
+    scheduler.endOthers()
+    if ModelFaults.missesForks { return }
+    (id, isForkedChild) = (CurrentThread.id, true)
+    // As the fork handler in Runtime+Process.swift.
+    CurrentThread.state.pointee.worker = nil
+    NodeMagazine.depot.abandonStock()
+    Runtime.forgetThreads()
+  }
 }
 
 /// The machine, in the model.
@@ -26,7 +48,11 @@ enum Processor {
 extension Processor {
   /// The model's number, unless a fault has removed the one of that name.
   static func number(_ value: UInt32, inModel: UInt32, name: String = #function) -> UInt32 {
-    ModelFaults.never == name ? .max : inModel
+    #if LEDGER
+      value
+    #else
+      ModelFaults.never == name ? .max : inModel
+    #endif
   }
 
   /// The model has no environment variables: executions must not depend on the environment.

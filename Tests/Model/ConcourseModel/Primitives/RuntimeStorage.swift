@@ -13,6 +13,7 @@ extension Runtime {
       followCreation()
       return stored
     }
+    Scheduler.current?.partialOrder?.touchAll()
     let made = Runtime()
     stored = made
     creation = Scheduler.current?.running?.clock ?? VectorClock()
@@ -27,8 +28,8 @@ extension Runtime {
     return roots!
   }
 
-  /// The execution's double of the event loop.
-  static var eventDriver: (any EventDriver)? { ModelEvents.shared }
+  /// The event loop, if the scenario uses one.
+  static var eventDriver: (any EventDriver)? { EventLoop.isUsed ? EventLoop.shared : nil }
 
   static func publish(_ runtime: Runtime) { roots = runtime.roots }
 
@@ -41,7 +42,8 @@ extension Runtime {
   ///
   /// Frees what the engine creates once per process and never frees; the model runs thousands of executions.
   static func beginAfresh() {
-    ModelEvents.beginAfresh()
+    EventLoop.beginAfresh()
+    Process.beginAfresh()
     guard let last = stored else { return }
     for band in last.bands {
       for worker in band.workers { worker.deinitialize(count: 1).deallocate() }
@@ -60,5 +62,30 @@ extension Runtime {
     roots = nil
     while PoolSize.threadCount > 0 { PoolSize.threadEnded() }
     _ = PoolSize.refreshWidth()
+  }
+}
+
+extension EventLoop {
+  // SAFETY: all are accessed only on the exploring thread; explorations run one at a time.
+  private(set) nonisolated(unsafe) static var shared = EventLoop()
+  // SAFETY: as above.
+  private(set) nonisolated(unsafe) static var timers = TimerTable()
+  // SAFETY: as above.
+  private(set) nonisolated(unsafe) static var files = WatchTable()
+  // SAFETY: as above.
+  fileprivate nonisolated(unsafe) static var isUsed = false
+
+  /// Discards the last execution's event loop and its kernel.
+  static func beginAfresh() {
+    if isUsed { (shared, timers, files, isUsed) = (EventLoop(), TimerTable(), WatchTable(), false) }
+    ModelKernel.beginAfresh()
+  }
+
+  /// Lets the scenario use sources and timers, and makes the event queue and the loop's thread. Most scenarios do
+  /// without, as programs that link the queues only.
+  /// - Parameter begins: false if the first source or timer is to make them.
+  static func use(begins: Bool = true) {
+    isUsed = true
+    if begins { _ = shared.begin() }
   }
 }

@@ -3,12 +3,22 @@
 ///
 /// Replaces Park/Spin.swift.
 enum Spin {
-  static let lockRounds = 1
-  static let waitRounds = 1
-  static let searchRounds = 1
-  static let lingerRounds = 1
-  static let lingerLooks = 1
-  static let measuredEntries: UInt32 = 1
+  #if LEDGER
+    // The engine's own numbers.
+    static let lockRounds = 40
+    static let waitRounds = 400
+    static let searchRounds = 40
+    static let lingerRounds = 64
+    static let lingerLooks = 2
+    static let measuredEntries: UInt32 = 4
+  #else
+    static let lockRounds = 1
+    static let waitRounds = 1
+    static let searchRounds = 1
+    static let lingerRounds = 1
+    static let lingerLooks = 1
+    static let measuredEntries: UInt32 = 1
+  #endif
 
   static func wait(rounds: Int, until done: () -> Bool) -> Bool {
     for _ in 0..<rounds {

@@ -32,6 +32,8 @@ final class Coroutine {
   var changesSeen = 0
   var history: UInt64
   var clock = VectorClock()
+  /// The number of words and the like that it has made.
+  var things: UInt64 = 0
   /// The last value that it saw in each word; kept only while a fault needs it.
   var lastSeen: [UInt: WordBits] = [:]
 

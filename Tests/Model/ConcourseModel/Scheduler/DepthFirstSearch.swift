@@ -15,11 +15,18 @@ final class DepthFirstSearch: SchedulePolicy {
       case .store(let count, _): count
       }
     }
+
   }
 
   private struct Node {
     let choice: Choice
-    var index: Int
+    /// Whether a coroutine is in the middle of its step: all options are visited.
+    let isWithinStep: Bool
+    var index = 0
+    /// The options that have been visited: a bit for each.
+    var done: UInt32 = 1
+    /// The state before it, and the number of this visit.
+    let visit: (state: UInt64, number: Int)?
   }
 
   /// A visit of a state: the coroutine that was running (nil if the choice was free), and what is left of the bounds.
@@ -27,6 +34,8 @@ final class DepthFirstSearch: SchedulePolicy {
     let running: Int?
     let preemptions: Int
     let stale: Int
+    /// Nil until all of it has been visited.
+    var future: PartialOrder.Future?
 
     /// Whether this visit reaches everything that `other` reaches.
     func covers(_ other: Visit) -> Bool {
@@ -38,7 +47,8 @@ final class DepthFirstSearch: SchedulePolicy {
 
   private let bound: Int
   private let stale: Int
-  private let reduces: Bool
+  private let mergesStates: Bool
+  let partialOrder: PartialOrder?
   private var path: [Node] = []
   private var visited: [UInt64: [Visit]] = [:]
 
@@ -52,10 +62,11 @@ final class DepthFirstSearch: SchedulePolicy {
   /// The number of different states seen.
   var states: Int { visited.count }
 
-  init(bound: Int, stale: Int, reduces: Bool) {
+  init(bound: Int, stale: Int, reduction: Model.Reduction) {
     self.bound = bound
     self.stale = stale
-    self.reduces = reduces
+    mergesStates = reduction.contains(.states)
+    partialOrder = reduction.contains(.order) ? PartialOrder() : nil
     (preemptionsLeft, staleLeft) = (bound, stale)
   }
 
@@ -63,7 +74,7 @@ final class DepthFirstSearch: SchedulePolicy {
 
   func choose(_ options: [Int], continuing: Bool, at decision: Int, state: () -> UInt64) -> Int? {
     let index = next(.thread(options, continuing: continuing)) {
-      isNew(state(), running: continuing ? options[0] : nil)
+      visit(state(), running: continuing ? options[0] : nil)
     }
     if continuing, let index, index != 0 { preemptionsLeft -= 1 }
     return index
@@ -80,7 +91,7 @@ final class DepthFirstSearch: SchedulePolicy {
   func chooseStore(among count: Int, of coroutine: Int, at step: Int, state: () -> UInt64) -> Int? {
     let index = next(.store(count, step: step)) {
       // The coroutine's next step is certain, unlike at a choice of the next coroutine.
-      isNew(History.mix(state(), UInt64(coroutine)), running: coroutine)
+      visit(History.mix(state(), UInt64(coroutine)), running: coroutine)
     }
     if let index, index != 0 { staleLeft -= 1 }
     return index
@@ -88,30 +99,37 @@ final class DepthFirstSearch: SchedulePolicy {
 
   /// The option that this execution takes: that of the path, then the first one, from which the path goes on unless the
   /// state is known.
-  private func next(_ choice: Choice, _ isNew: () -> Bool) -> Int? {
-    if depth < path.count {
-      let node = path[depth]
-      guard node.choice == choice else { return nil }
-      depth += 1
-      return node.index
+  private func next(_ choice: Choice, _ visit: () -> (isNew: Bool, number: (UInt64, Int)?)) -> Int? {
+    let isNew = depth == path.count
+    if isNew {
+      guard branches else { return 0 }
+      let visit = visit()
+      guard visit.isNew else { return 0 }
+      path.append(
+        Node(choice: choice, isWithinStep: partialOrder?.isWithinStep ?? true, visit: visit.number))
     }
-    guard branches, isNew() else { return 0 }
-    path.append(Node(choice: choice, index: 0))
+    let node = path[depth]
+    guard node.choice == choice else { return nil }
     depth += 1
-    return 0
+    partialOrder?.pass(isNew: isNew)
+    return node.index
   }
 
-  private func isNew(_ state: UInt64, running: Int?) -> Bool {
-    guard reduces else { return true }
+  private func visit(_ state: UInt64, running: Int?) -> (isNew: Bool, number: (UInt64, Int)?) {
+    guard mergesStates else { return (true, nil) }
     let visit = Visit(running: running, preemptions: preemptionsLeft, stale: staleLeft)
-    if visited[state, default: []].contains(where: { $0.covers(visit) }) {
+    let earlier = visited[state, default: []]
+    if let known = earlier.first(where: { $0.covers(visit) && ($0.future != nil || partialOrder == nil) }) {
       // The earlier visit covers everything that can follow.
       branches = false
       pruned += 1
-      return false
+      if let future = known.future {
+        partialOrder?.meet(future, goesOn: running != nil, isSame: running == known.running)
+      }
+      return (false, nil)
     }
     visited[state, default: []].append(visit)
-    return true
+    return (true, (state, earlier.count))
   }
 
   /// Prepares the next execution.
@@ -120,13 +138,31 @@ final class DepthFirstSearch: SchedulePolicy {
     depth = 0
     (preemptionsLeft, staleLeft) = (bound, stale)
     branches = true
+    partialOrder?.beginExecution()
     while let last = path.last {
-      if last.index + 1 < last.choice.count {
-        path[path.count - 1].index += 1
+      if let index = nextOption(of: last) {
+        path[path.count - 1].index = index
+        path[path.count - 1].done |= 1 << UInt32(index)
         return true
       }
       path.removeLast()
+      if let future = partialOrder?.removeLast(), let visit = last.visit {
+        visited[visit.state]![visit.number].future = future
+      }
     }
     return false
+  }
+
+  private func nextOption(of node: Node) -> Int? {
+    guard let partialOrder, !node.isWithinStep, case .thread(let options, let continuing) = node.choice else {
+      return node.index + 1 < node.choice.count ? node.index + 1 : nil
+    }
+    let level = partialOrder.last
+    let needed = continuing ? level.blocks | level.step : level.blocks
+    // A coroutine that cannot go on yet may need any of those that can.
+    let needsAll = needed & ~options.reduce(0) { $0 | 1 << UInt32($1) } != 0
+    return options.indices.first {
+      node.done & 1 << UInt32($0) == 0 && (needsAll || needed & 1 << UInt32(options[$0]) != 0)
+    }
   }
 }

@@ -36,13 +36,16 @@ final class Location {
 
   /// Its number in order of first use, for traces.
   let number: Int
+  /// Its number for `PartialOrder`.
+  let thing: Int
   private(set) var messages: [Message]
   private var touches: [Touch] = []
   /// The sum of the histories of the reads since the newest store.
   private var reads: UInt64 = 0
 
-  init(number: Int, bits: WordBits) {
+  init(number: Int, thing: Int, bits: WordBits) {
     self.number = number
+    self.thing = thing
     messages = [Message(bits: bits, rank: 0)]
   }
 

@@ -8,6 +8,7 @@ extension Model {
     private var stored: Value
     private let name: String
     private var record = PlainRecord()
+    private let key = WordIdentity.nextKey()
 
     init(_ value: Value, _ name: String = "cell") {
       stored = value
@@ -45,6 +46,7 @@ extension Model {
       let none = WordBits(low: 0, high: 0)
       let address = UInt(bitPattern: ObjectIdentifier(self))
       scheduler.note(Step(kind, at: address, was: none, is: none, file: file, line: line))
+      scheduler.partialOrder?.touch(key, .word, isWrite: kind == .write)
     }
   }
 
@@ -52,12 +54,14 @@ extension Model {
   // SAFETY: as for Cell.
   final class Log<Entry>: @unchecked Sendable {
     private(set) var entries: [Entry] = []
+    private let key = WordIdentity.nextKey()
 
     func append(_ entry: Entry, file: StaticString = #fileID, line: UInt = #line) {
       if let scheduler = Scheduler.arrive() {
         let none = WordBits(low: 0, high: 0)
         let address = UInt(bitPattern: ObjectIdentifier(self))
         scheduler.note(Step(.write, at: address, was: none, is: none, file: file, line: line))
+        scheduler.partialOrder?.touch(key, .word, isWrite: true)
       }
       entries.append(entry)
     }

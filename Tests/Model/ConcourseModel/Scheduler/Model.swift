@@ -34,51 +34,97 @@ enum Model {
   private static let lock = Mutex(())
 
   /// The most executions of an exploration, if CONCOURSE_MODEL_LIMIT says so. One that ends there counts as complete.
-  private static let limit = getenv("CONCOURSE_MODEL_LIMIT").flatMap { Int(String(cString: $0)) } ?? .max
+  private static let limit = number("CONCOURSE_MODEL_LIMIT") ?? .max
 
-  private static let defaultStale = getenv("CONCOURSE_MODEL_STALE").flatMap { Int(String(cString: $0)) } ?? 1
+  private static let defaultStale = number("CONCOURSE_MODEL_STALE") ?? 1
+
+  /// The least bound of the explorations with one, and the seconds after which each of them is cut off:
+  /// `Scripts/model --deep`.
+  private static let deep = number("CONCOURSE_MODEL_BOUND").map { bound in
+    (bound: bound, seconds: number("CONCOURSE_MODEL_SECONDS") ?? 600)
+  }
+
+  private static func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
   /// Whether each exploration prints its size: CONCOURSE_MODEL_REPORT.
   private static let isReporting = getenv("CONCOURSE_MODEL_REPORT") != nil
 
+  /// What a search may leave out.
+  struct Reduction: OptionSet, Sendable {
+    let rawValue: Int
+    /// The executions from a state that is known (`History`).
+    static let states = Reduction(rawValue: 1)
+    /// The preemptions before steps that race with none (`PartialOrder`).
+    static let order = Reduction(rawValue: 2)
+    /// Both, or what CONCOURSE_MODEL_REDUCE says.
+    static let all = number("CONCOURSE_MODEL_REDUCE").map { Reduction(rawValue: $0) } ?? [.states, .order]
+  }
+
   // MARK: - Exploring
 
-  /// Visits every schedule of `scenario` with at most `bound` preemptions and `stale` stale operations, or finds one
-  /// that fails.
+  /// Visits every schedule of `scenario` with at most `bound` preemptions and `stale` stale operations, then those with
+  /// at most `freshBound` preemptions and no stale operation, or finds one that fails.
   ///
   /// - Parameters:
-  ///   - bound: The number of preemptions in one execution.
+  ///   - bound: The number of preemptions in one execution. `Scripts/model --deep` raises it, unless it is 0.
+  ///   - freshBound: The same for a second search without stale operations; none if it is not more than `bound`.
   ///   - stale: The number of operations in one execution that use another store than the newest, by default 1, or
   ///     what CONCOURSE_MODEL_STALE says.
   ///   - maxExecutions: The limit after which the search stops; the result is then incomplete.
   ///   - allowTime: Whether timeouts may end waits once no thread can continue.
-  ///   - reduce: Whether known states are not explored again.
+  ///   - reduce: What the search leaves out, since it leads to nothing new.
+  ///   - wakesForNothing: Whether the kernel may wake a sleeper for nothing, which counts as a stale operation.
   ///   - stepLimit: The steps after which an execution counts as endless.
   ///   - expectedTrap: A part of the message of the trap that must end every execution.
+  ///   - allowedTrap: A part of the message of a trap that may end an execution.
+  ///   - fault: A fault in the engine, which the search shall find.
+  ///   - isScenario: Whether there may be a second search, a report of the size, and a simpler failure.
   static func explore(
-    _ name: String, bound: Int = 2, stale: Int = defaultStale, maxExecutions: Int = 100_000,
-    allowTime: Bool = false,
-    reduce: Bool = true, stepLimit: Int = 20_000, expectedTrap: String? = nil,
+    _ name: String, bound: Int = 2, stale: Int = defaultStale, freshBound: Int = 0,
+    maxExecutions: Int = 100_000, allowTime: Bool = false,
+    reduce: Reduction = .all, wakesForNothing: Bool = true, stepLimit: Int = 20_000,
+    expectedTrap: String? = nil,
+    allowedTrap: String? = nil, fault: PlantedFault? = nil, isScenario: Bool = true,
     _ scenario: @escaping () -> Void
   ) -> ModelResult {
-    exclusively {
-      let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime, expectedTrap: expectedTrap)
+    let goesDeeper = isScenario && bound > 0 && reduce == .all && fault == nil && Mutation.current == nil
+    var searches = [(bound: bound, stale: stale)]
+    if goesDeeper && freshBound > bound { searches.append((freshBound, 0)) }
+    var maxExecutions = maxExecutions
+    if goesDeeper, let deep { (searches, maxExecutions) = ([(max(bound, deep.bound), stale)], .max) }
+    return exclusively {
+      ModelFaults.planted = fault
+      defer { ModelFaults.planted = nil }
+      let settings = Settings(
+        stepLimit: stepLimit, allowsTime: allowTime, wakesForNothing: wakesForNothing,
+        expectedTrap: expectedTrap,
+        allowedTrap: allowedTrap)
       warmUp(settings, scenario)
-      let start = ContinuousClock.now
-      var result = search(name, bound, stale, maxExecutions, reduce, settings, scenario)
-      if isReporting { print("\(result.summary), \(ContinuousClock.now - start)") }
-      // A mutant is dead or alive; why matters only to a reader.
-      guard result.failure != nil && Mutation.current == nil else { return result }
-      // A failure with fewer stale operations and preemptions is easier to read.
-      simplify: for fewerStale in 0...stale {
-        for fewer in 0...bound where (fewerStale, fewer) != (stale, bound) {
-          let simpler = search(name, fewer, fewerStale, maxExecutions, reduce, settings, scenario)
-          guard let failure = simpler.failure else { continue }
-          result.failure = failure
-          break simplify
+      var result = ModelResult(name: name)
+      for (bound, stale) in searches {
+        let start = clock()
+        let found = search(name, bound, stale, maxExecutions, reduce, settings, scenario)
+        if isReporting && isScenario {
+          let seconds = Double(clock() - start) / Double(CLOCKS_PER_SEC)
+          print("\(found.summary), \(seconds) s, bound \(bound), stale \(stale)")
         }
+        result = found.following(result)
+        guard let failure = found.failure else { continue }
+        // A mutant is dead or alive; why matters only to a reader.
+        if !isScenario || Mutation.current != nil || fault != nil { break }
+        // A failure with fewer stale operations and preemptions is easier to read.
+        var simplest = failure
+        simplify: for fewerStale in 0...stale {
+          for fewer in 0...bound where (fewerStale, fewer) != (stale, bound) {
+            let simpler = search(name, fewer, fewerStale, maxExecutions, reduce, settings, scenario)
+            guard let failure = simpler.failure else { continue }
+            simplest = failure
+            break simplify
+          }
+        }
+        result.failure = traced(simplest, settings, scenario)
+        break
       }
-      result.failure = traced(result.failure!, settings, scenario)
       return result
     }
   }
@@ -89,10 +135,12 @@ enum Model {
   static func random(
     _ name: String, seed: UInt64 = .random(in: 0...UInt64.max), runs: Int, preemptions: Int = 3,
     stale: Int = 2,
-    allowTime: Bool = false, stepLimit: Int = 20_000, expectedTrap: String? = nil,
+    allowTime: Bool = false, stepLimit: Int = 20_000, expectedTrap: String? = nil, fault: PlantedFault? = nil,
     _ scenario: @escaping () -> Void
   ) -> ModelResult {
     exclusively {
+      ModelFaults.planted = fault
+      defer { ModelFaults.planted = nil }
       let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime, expectedTrap: expectedTrap)
       var result = ModelResult(name: name, seed: seed)
       var seeds = SplitMix(state: seed)
@@ -126,13 +174,29 @@ enum Model {
     }
   }
 
+  #if LEDGER
+    /// Runs `scenario` once.
+    static func once(
+      _ name: String, _ policy: any SchedulePolicy, stepLimit: Int, allowsTime: Bool,
+      _ scenario: @escaping () -> Void
+    ) -> ModelResult {
+      exclusively {
+        let run = Settings(stepLimit: stepLimit, allowsTime: allowsTime).run(policy, scenario)
+        return ModelResult(
+          name: name, executions: 1, steps: run.steps, isComplete: true, failure: run.failure)
+      }
+    }
+  #endif
+
   /// Repeats one execution, step by step.
   /// - Returns: Its failure with the trace of all steps, or nil if it does not fail.
   static func replay(
-    _ schedule: ModelSchedule, allowTime: Bool = false, stepLimit: Int = 20_000,
+    _ schedule: ModelSchedule, allowTime: Bool = false, stepLimit: Int = 20_000, fault: PlantedFault? = nil,
     _ scenario: @escaping () -> Void
   ) -> ModelFailure? {
     exclusively {
+      ModelFaults.planted = fault
+      defer { ModelFaults.planted = nil }
       let settings = Settings(stepLimit: stepLimit, allowsTime: allowTime)
       warmUp(settings, scenario)
       return settings.run(Replay(schedule), isTracing: true, scenario).failure
@@ -173,6 +237,15 @@ enum Model {
     _ = scheduler.sleep(on: 0, until: scheduler.elapsed + nanoseconds)
   }
 
+  /// Makes a look at the clock a step of its own, for scenarios whose threads call `advance` or `setWall`.
+  static func moveClock() { scheduler.clockMoves = true }
+
+  /// Moves both clocks, while other threads can run.
+  static func advance(nanoseconds: UInt64) { scheduler.advance(nanoseconds) }
+
+  /// Sets the wall clock forwards or backwards.
+  static func setWall(by nanoseconds: Int64) { scheduler.setWall(by: nanoseconds) }
+
   private static var scheduler: Scheduler {
     guard let scheduler = Scheduler.current, scheduler.isExecuting else {
       preconditionFailure("only inside a scenario")
@@ -185,20 +258,28 @@ enum Model {
   private struct Settings {
     let stepLimit: Int
     let allowsTime: Bool
+    var wakesForNothing = true
     var expectedTrap: String?
+    /// A part of the message of a trap that may end an execution.
+    var allowedTrap: String?
 
     func run(
       _ policy: any SchedulePolicy, isTracing: Bool = false, _ scenario: @escaping () -> Void
     ) -> (failure: ModelFailure?, steps: Int, decisions: Int) {
       ModelFaults.disarm()
       Processor.affinityCount = 2
+      WordIdentity.beginAfresh()
       Runtime.beginAfresh()
       Model.resetHook?()
       let scheduler = Scheduler(
-        policy: policy, stepLimit: stepLimit, allowsTime: allowsTime, isTracing: isTracing)
+        policy: policy, stepLimit: stepLimit, allowsTime: allowsTime, wakesForNothing: wakesForNothing,
+        isTracing: isTracing)
       var failure = scheduler.execute {
         scenario()
         if scheduler.hasUnfinishedThreads { scheduler.join() }
+      }
+      if let allowedTrap, let trap = failure, trap.kind == .trap, trap.message.contains(allowedTrap) {
+        failure = nil
       }
       if let expectedTrap {
         if let trap = failure, trap.kind == .trap, trap.message.contains(expectedTrap) {
@@ -220,11 +301,13 @@ enum Model {
   }
 
   private static func search(
-    _ name: String, _ bound: Int, _ stale: Int, _ maxExecutions: Int, _ reduce: Bool, _ settings: Settings,
+    _ name: String, _ bound: Int, _ stale: Int, _ maxExecutions: Int, _ reduce: Reduction,
+    _ settings: Settings,
     _ scenario: @escaping () -> Void
   ) -> ModelResult {
     var result = ModelResult(name: name)
-    let search = DepthFirstSearch(bound: bound, stale: stale, reduces: reduce)
+    let search = DepthFirstSearch(bound: bound, stale: stale, reduction: reduce)
+    let start = clock()
     while result.executions < min(maxExecutions, limit) {
       let run = settings.run(search, scenario)
       result.executions += 1
@@ -235,11 +318,18 @@ enum Model {
         result.isComplete = true
         break
       }
+      if maxExecutions == .max && result.executions % 64 == 0 && isLate(start) { break }
     }
-    if result.executions == limit && result.failure == nil { result.isComplete = true }
+    if result.failure == nil && !result.isComplete && (result.executions == limit || isLate(start)) {
+      (result.isComplete, result.isCutOff) = (true, true)
+    }
     result.pruned = search.pruned
     result.states = search.states
     return result
+  }
+
+  private static func isLate(_ start: clock_t) -> Bool {
+    deep.map { (clock() - start) / CLOCKS_PER_SEC >= $0.seconds } ?? false
   }
 
   /// Replays the failure to add its trace.

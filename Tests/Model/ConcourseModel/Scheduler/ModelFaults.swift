@@ -1,7 +1,11 @@
-/// Bugs planted under the engine, to show that the model finds them. A scenario arms one in its body; each execution
-/// starts with none.
+/// Bugs planted under the engine, to show that the model finds them. An exploration plants one with `fault:`, or a
+/// scenario arms one in its body; each execution starts with no other.
 enum ModelFaults {
   // SAFETY: all of these are accessed only on the exploring thread, and explorations run one at a time.
+  /// The fault of the exploration.
+  nonisolated(unsafe) static var planted: PlantedFault?
+
+  // SAFETY: as above.
   /// `Futex.wait` sleeps without comparing the word, as if the check and the sleep were two steps.
   nonisolated(unsafe) static var futexSleepsRegardless = false
 
@@ -14,24 +18,58 @@ enum ModelFaults {
   nonisolated(unsafe) static var refusesThreads = false
 
   // SAFETY: as above.
-  /// Loads in functions of this name return what the coroutine last saw in the word. This moves the re-check before
-  /// sleeping above the announcement, as a missing fence would.
-  nonisolated(unsafe) static var staleLoadsIn: String?
-
-  // SAFETY: as above.
-  /// Interruptions of a worker that waits for events are lost.
-  nonisolated(unsafe) static var dropsInterruptions = false
+  /// A fork is not noted, as if its handler did not run.
+  nonisolated(unsafe) static var missesForks = false
 
   // SAFETY: as above.
   /// What happens at every n-th entry never happens, if this names the number n (`Processor.number`).
   nonisolated(unsafe) static var never: String?
 
   static func disarm() {
-    dropsInterruptions = false
     futexSleepsRegardless = false
     dropsWakes = false
     refusesThreads = false
+    missesForks = false
     never = nil
-    staleLoadsIn = nil
   }
+
+  /// Whether an operation of this function is to be changed in this way.
+  static func plants(_ kind: PlantedFault.Kind, _ file: StaticString, _ function: StaticString) -> Bool {
+    guard let planted else { return false }
+    return planted.meets(kind, file, function)
+  }
+}
+
+/// A fault in one function of the engine.
+struct PlantedFault: Sendable, CustomStringConvertible {
+  enum Kind: String, Sendable {
+    /// Wake-ups have no effect.
+    case noWake
+    /// Stores and read-modify-writes have no effect, though the function goes on as if they had.
+    case noWrite
+    /// Operations are relaxed.
+    case relaxed
+    /// Loads return what the coroutine last saw in the word: a second look without effect, as if a fence were missing.
+    case stale
+  }
+
+  let kind: Kind
+  private let file: String
+  private let function: String
+
+  /// - Parameters:
+  ///   - file: Its name without the extension.
+  ///   - function: As `#function` says it, such as "wait(until:)"; nil for all of the file.
+  init(_ kind: Kind, _ file: String, _ function: String? = nil) {
+    self.kind = kind
+    self.file = "/\(file).swift"
+    self.function = function ?? ""
+  }
+
+  fileprivate func meets(_ kind: Kind, _ file: StaticString, _ function: StaticString) -> Bool {
+    kind == self.kind && (self.function.isEmpty || function.description == self.function)
+      && file.description.hasSuffix(self.file)
+  }
+
+  var description: String { "\(kind) in \(file) \(function)" }
 }

@@ -88,12 +88,26 @@ struct ModelResult: Sendable, CustomStringConvertible {
   var steps = 0
   /// Whether every schedule within the bound was visited.
   var isComplete = false
+  /// Whether it was not, but should end early.
+  var isCutOff = false
   /// The seed of random runs.
   var seed: UInt64?
   var failure: ModelFailure?
 
+  /// The result of an earlier search and of this one.
+  func following(_ earlier: ModelResult) -> ModelResult {
+    var both = self
+    both.executions += earlier.executions
+    both.pruned += earlier.pruned
+    both.states += earlier.states
+    both.steps += earlier.steps
+    both.isComplete = isComplete && (earlier.isComplete || earlier.executions == 0)
+    return both
+  }
+
   var summary: String {
-    let extent = seed.map { "random, seed \($0)" } ?? (isComplete ? "complete" : "not complete")
+    let extent =
+      seed.map { "random, seed \($0)" } ?? (isCutOff ? "cut off" : isComplete ? "complete" : "not complete")
     return "\(name): \(executions) executions (\(pruned) pruned), \(states) states, \(steps) steps, \(extent)"
   }
 

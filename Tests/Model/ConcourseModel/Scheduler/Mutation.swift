@@ -14,6 +14,8 @@ struct Mutation {
     case blind
     /// A wake-up that has no effect.
     case wake
+    /// A decision or statement of a transition (mutants.py); the operation is its number.
+    case decision
   }
 
   private let file: String
@@ -23,6 +25,9 @@ struct Mutation {
 
   /// The one of this process: CONCOURSE_MODEL_MUTANT, as in "QueueState.swift:41:compareExchange:acquire".
   static let current = getenv("CONCOURSE_MODEL_MUTANT").map { Mutation(String(cString: $0))! }
+
+  /// The number of the changed decision; -1 if there is none.
+  static let chosen = current.flatMap { $0.kind == .decision ? Int($0.operation) : nil } ?? -1
 
   private init?(_ text: String) {
     let parts = text.split(separator: ":").map(String.init)
@@ -73,4 +78,10 @@ extension Ordering {
   fileprivate var letters: String {
     (isTotal ? "T" : "") + (acquires ? "A" : "") + (releases ? "R" : "")
   }
+}
+
+/// Whether the instrumented copy of the engine makes this change (mutants.py). Used in no other build.
+public func isMutant(_ number: Int) -> Bool {
+  if Mutation.isRecording { Mutation.record("\(number)", "ConcourseModel/Mutants.swift", 0, nil) }
+  return number == Mutation.chosen
 }

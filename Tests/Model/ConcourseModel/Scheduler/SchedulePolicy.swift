@@ -1,5 +1,8 @@
 /// Decides which coroutine makes the next step, and which store it reads or follows.
 protocol SchedulePolicy: AnyObject {
+  /// What the policy wants to know about the steps.
+  var partialOrder: PartialOrder? { get }
+
   /// Whether the policy makes the next choice. If not, the running coroutine continues.
   func wantsChoice(continuing: Bool) -> Bool
 
@@ -17,6 +20,10 @@ protocol SchedulePolicy: AnyObject {
   /// Picks one of `count` stores, of which the first is the newest, for the next step of `coroutine`.
   /// - Returns: its number, or nil if there are too few.
   func chooseStore(among count: Int, of coroutine: Int, at step: Int, state: () -> UInt64) -> Int?
+}
+
+extension SchedulePolicy {
+  var partialOrder: PartialOrder? { nil }
 }
 
 /// Lets each coroutine that can continue make one step in turn.

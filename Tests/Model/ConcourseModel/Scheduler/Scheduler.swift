@@ -12,8 +12,10 @@ final class Scheduler {
   /// The number of this execution in the process.
   let number: UInt32
   private let policy: any SchedulePolicy
+  let partialOrder: PartialOrder?
   private let stepLimit: Int
   private let allowsTime: Bool
+  private let mayWakeForNothing: Bool
   private let isTracing: Bool
 
   private var coroutines: [Coroutine] = []
@@ -36,6 +38,10 @@ final class Scheduler {
   var neighbours: [UInt32: PlainRecord] = [:]
   /// Virtual nanoseconds since the start of the execution.
   private(set) var elapsed: UInt64 = 0
+  /// How far the wall clock has been set forwards.
+  private(set) var wallOffset: Int64 = 0
+  /// Whether the scenario moves the clock. A look at it is a step then.
+  var clockMoves = false
   /// The number of changes to words.
   private var changes = 0
   /// How often the spinning coroutines were resumed although no word had changed.
@@ -47,10 +53,14 @@ final class Scheduler {
   private var trace: [String] = []
   private var failure: ModelFailure?
 
-  init(policy: any SchedulePolicy, stepLimit: Int, allowsTime: Bool, isTracing: Bool) {
+  init(
+    policy: any SchedulePolicy, stepLimit: Int, allowsTime: Bool, wakesForNothing: Bool, isTracing: Bool
+  ) {
     self.policy = policy
+    partialOrder = policy.partialOrder
     self.stepLimit = stepLimit
     self.allowsTime = allowsTime
+    mayWakeForNothing = wakesForNothing
     self.isTracing = isTracing
     Self.executions &+= 1
     number = Self.executions
@@ -61,6 +71,12 @@ final class Scheduler {
     // SAFETY: `execute` keeps the scheduler alive for as long as the word is set.
     model_current().map { Unmanaged<Scheduler>.fromOpaque($0).takeUnretainedValue() }
   }
+
+  #if LEDGER
+    // SAFETY: used on the exploring thread only; explorations run one at a time.
+    /// The running coroutine's number while an execution runs, without a reference to anything.
+    private(set) nonisolated(unsafe) static var runningThread: Int?
+  #endif
 
   /// Makes the calling coroutine's next operation a scheduling point.
   /// - Returns: nil outside executions.
@@ -92,7 +108,7 @@ final class Scheduler {
     resume(main, leaving: driver!)
     isExecuting = false
     if failure == nil { retire() }
-    running = nil
+    setRunning(nil)
     model_set_current(nil)
     for coroutine in coroutines {
       // Stacks of coroutines that sleep forever are dropped with everything on them.
@@ -121,7 +137,9 @@ final class Scheduler {
   private func retire() {
     for coroutine in coroutines {
       running = coroutine
-      NodeStock.collect(coroutine.threadState)
+      #if !LEDGER
+        NodeStock.collect(coroutine.threadState)
+      #endif
     }
   }
 
@@ -135,16 +153,19 @@ final class Scheduler {
       fatalError("out of memory for a stack")
     }
     coroutine.context = context
-    let wasExecuting = isExecuting
-    isExecuting = false
-    NodeStock.fill(coroutine.threadState)
-    isExecuting = wasExecuting
+    // In the ledger's build nodes come from slabs, as in the engine.
+    #if !LEDGER
+      let wasExecuting = isExecuting
+      isExecuting = false
+      WordIdentity.keysWithoutMaker(from: UInt64(coroutine.id) + 1) { NodeStock.fill(coroutine.threadState) }
+      isExecuting = wasExecuting
+    #endif
     coroutines.append(coroutine)
     return coroutine
   }
 
   private func resume(_ next: Coroutine, leaving context: OpaquePointer) {
-    running = next
+    setRunning(next)
     next.isFresh = true
     next.status = .ready
     model_context_switch(context, next.context!)
@@ -156,15 +177,25 @@ final class Scheduler {
     me.body = nil
     me.status = .finished
     if me.id == 0 { return driver! }
+    partialOrder?.sleeps(me.id)
     let next = select(.stopped)
-    running = next
+    setRunning(next)
     next.isFresh = true
     next.status = .ready
     return next.context!
   }
 
+  private func setRunning(_ coroutine: Coroutine?) {
+    running = coroutine
+    #if LEDGER
+      Self.runningThread = coroutine?.id
+    #endif
+  }
+
   /// Ends the execution.
   func fail(_ kind: ModelFailure.Kind, _ message: String) -> Never {
+    // After a trap that a scenario allows, the search goes on.
+    if kind == .trap { partialOrder?.endsOthers() }
     failure = ModelFailure(kind: kind, message: message, schedule: ModelSchedule([]))
     if isTracing { trace.append("\(running!.title): \(kind): \(message)") }
     model_context_switch(running!.context!, driver!)
@@ -210,6 +241,13 @@ final class Scheduler {
   }
 
   private func select(_ situation: Situation) -> Coroutine {
+    partialOrder?.leave()
+    let next = pick(situation)
+    partialOrder?.enter(next.id, goesOn: situation == .atStep && next === running)
+    return next
+  }
+
+  private func pick(_ situation: Situation) -> Coroutine {
     decisions += 1
     let me = running!
     let continuing = situation == .atStep
@@ -271,6 +309,7 @@ final class Scheduler {
   /// Called when no coroutine can continue. Resumes spinning coroutines, ends the join, or advances time.
   /// - Returns: The scenario's body when all coroutines are at rest.
   private func unblock() -> Coroutine? {
+    partialOrder?.everythingStops()
     let spinning = coroutines.filter { $0.status == .paused }
     if !spinning.isEmpty {
       idleRounds += 1
@@ -287,24 +326,37 @@ final class Scheduler {
       return nil
     }
     let stuck = unfinished.map(\.title)
-    guard let deadline = deadlines.min() else { fail(.deadlock, "\(stuck) cannot continue") }
+    guard let deadline = (deadlines + [ModelKernel.nextAlarm].compactMap { $0 }).min() else {
+      fail(.deadlock, "\(stuck) cannot continue")
+    }
     if !allowsTime { fail(.timeNeeded, "only a timeout can end the wait of \(stuck)") }
-    elapsed = max(elapsed, deadline)
+    if let partialOrder {
+      partialOrder.timePasses { reach(max(elapsed, deadline)) }
+    } else {
+      reach(max(elapsed, deadline))
+    }
+    return nil
+  }
+
+  /// Ends the sleeps whose deadlines have passed, and fires the kernel's timers.
+  private func reach(_ time: UInt64) {
+    elapsed = time
     if isTracing { trace.append("time passes: \(elapsed) ns") }
     for coroutine in coroutines {
       if case .asleep(let address, let until?) = coroutine.status, until <= elapsed {
         sleepers[address]?.removeAll { $0 === coroutine }
         coroutine.timedOut = true
         coroutine.status = .ready
+        partialOrder?.wakes(coroutine.id)
         coroutine.history = History.mix(coroutine.history, elapsed)
       }
     }
-    return nil
+    ModelKernel.ring()
   }
 
   /// A hash of everything that determines the rest of the execution.
   private var stateHash: UInt64 {
-    var hash = elapsed
+    var hash = elapsed &+ UInt64(bitPattern: wallOffset) &* 3
     for coroutine in coroutines {
       // Whether a spinning coroutine may look again depends on the order of independent changes, which histories omit.
       let mayLookAgain = changes - coroutine.ownChanges > coroutine.changesSeen
@@ -335,8 +387,9 @@ final class Scheduler {
       changes += 1
       me.ownChanges += 1
       idleRounds = 0
+      partialOrder?.change()
     }
-    if ModelFaults.staleLoadsIn != nil || Mutation.current != nil { me.lastSeen[step.address] = step.now }
+    if ModelFaults.planted != nil || Mutation.current != nil { me.lastSeen[step.address] = step.now }
     if isTracing {
       let word = location.map { "w\($0.number) " } ?? ""
       trace.append("\(me.title): \(word)\(step.text)\(remark)")
@@ -345,16 +398,14 @@ final class Scheduler {
 
   func location(of word: WordIdentity, bits: () -> WordBits) -> Location {
     if let known = locations[word.number] { return known }
-    let new = Location(number: locations.count + 1, bits: bits())
+    let new = Location(
+      number: locations.count + 1, thing: partialOrder?.number(of: word.key, .word) ?? 0, bits: bits())
     locations[word.number] = new
     return new
   }
 
-  /// The stale value that a load in `function` returns, or nil.
-  func staleBits(for step: Step, in function: StaticString, _ isBlind: Bool) -> WordBits? {
-    guard isBlind || ModelFaults.staleLoadsIn.map({ function.description == $0 }) ?? false else { return nil }
-    return running!.lastSeen[step.address]
-  }
+  /// What the running coroutine last saw in the word of a step, or nil.
+  func lastSeen(for step: Step) -> WordBits? { running!.lastSeen[step.address] }
 
   func remark(_ text: String) {
     if isTracing { trace.append("\(running?.title ?? "driver"): \(text)") }
@@ -365,30 +416,108 @@ final class Scheduler {
   /// What a thread's look at a word in the kernel follows.
   func kernelClock(of address: UInt) -> VectorClock { wakers[address] ?? VectorClock() }
 
-  func sleep(on address: UInt, until deadline: UInt64?) -> Futex.Outcome {
+  /// - Parameter isFutex: Whether the kernel may end the sleep at any time.
+  func sleep(on address: UInt, until deadline: UInt64?, isFutex: Bool = false) -> Futex.Outcome {
     let me = running!
+    if deadline != nil {
+      // A look at the clock.
+      order(clockStep(.read))
+    }
     if let deadline, deadline <= elapsed { return .timedOut }
+    if isFutex && mayWakeForNothing && wakesForNothing() {
+      // Others go first for as long as the search likes.
+      me.history = History.mix(me.history, 3)
+      stop()
+      return .lookAgain
+    }
     me.timedOut = false
     me.status = .asleep(address: address, until: deadline)
+    partialOrder?.sleeps(me.id)
     sleepers[address, default: []].append(me)
     stop()
     return me.timedOut ? .timedOut : .lookAgain
   }
 
+  private func wakesForNothing() -> Bool {
+    // A step of its own: the look at the word may have used an older store.
+    countStep()
+    guard isExploring, policy.wantsStore(at: steps) else { return false }
+    guard let index = policy.chooseStore(among: 2, of: running!.id, at: steps, state: { self.stateHash })
+    else {
+      fail(.nondeterministic, "step \(steps) may wake for nothing")
+    }
+    if index != 0 {
+      choices.append(.store(index, step: steps))
+      remark("wakes for nothing")
+    }
+    return index != 0
+  }
+
   func wake(on address: UInt, count: Int) {
     wakers[address, default: VectorClock()].join(running!.clock)
     if ModelFaults.dropsWakes { return }
-    for _ in 0..<count {
-      guard let next = sleepers[address]?.first else { return }
-      sleepers[address]!.removeFirst()
+    for left in stride(from: count, to: 0, by: -1) {
+      guard let asleep = sleepers[address], !asleep.isEmpty else { return }
+      let next = asleep[left < asleep.count ? chooseSleeper(asleep.map(\.id)) : 0]
+      sleepers[address]!.removeAll { $0 === next }
       next.status = .ready
+      partialOrder?.wakes(next.id)
       next.history = History.mix(next.history, running!.history)
     }
   }
 
+  /// Which of several sleepers a wake-up picks. A free choice, as that of the next coroutine.
+  private func chooseSleeper(_ ids: [Int]) -> Int {
+    guard isExploring else { return 0 }
+    decisions += 1
+    // Unlike at a choice of the next coroutine, the running one is in the middle of its step.
+    let state = { History.mix(self.stateHash, UInt64(self.running!.id)) }
+    guard let index = policy.choose(ids, continuing: false, at: decisions, state: state) else {
+      fail(.nondeterministic, "the sleepers \(ids) differ from those of the earlier execution")
+    }
+    if index != 0 { choices.append(.thread(ids[index], decision: decisions)) }
+    return index
+  }
+
+  // MARK: - The clock
+
+  private func clockStep(_ kind: Step.Kind) -> Step {
+    let none = WordBits(low: 0, high: 0)
+    return Step(kind, at: 8, was: none, is: none, file: #fileID, line: #line)
+  }
+
+  func lookAtClock() {
+    guard clockMoves, isExecuting else { return }
+    arrive()
+    note(clockStep(.read))
+  }
+
+  /// Lets time pass while others can run.
+  func advance(_ nanoseconds: UInt64) {
+    arrive()
+    note(clockStep(.write))
+    partialOrder?.touchAll()
+    changes += 1
+    reach(elapsed + nanoseconds)
+  }
+
+  /// Sets the wall clock forwards or backwards.
+  func setWall(by nanoseconds: Int64) {
+    arrive()
+    note(clockStep(.write))
+    partialOrder?.touchAll()
+    wallOffset += nanoseconds
+    ModelKernel.ring(wallWasSet: true)
+  }
+
   func pause() {
     guard isExecuting, let me = running else { return }
+    #if LEDGER
+      // A pause takes about as long as a step, and spinning its real number of rounds.
+      if isExploring { return arrive() }
+    #endif
     me.history = History.mix(me.history, 1)
+    partialOrder?.pause()
     let seen = changes - me.ownChanges
     let mayLookAgain = seen > me.changesSeen
     me.status = .paused
@@ -404,6 +533,7 @@ final class Scheduler {
 
   func isAsleep(_ id: Int) -> Bool? {
     let me = running!
+    partialOrder?.touch(UInt64(id), .status, isWrite: false)
     // The answer depends on all earlier steps of all coroutines, so it follows them.
     me.history = History.mix(me.history, stateHash)
     guard coroutines.indices.contains(id) else { return nil }
@@ -422,12 +552,27 @@ final class Scheduler {
   func spawn(_ name: String, isBackground: Bool, _ body: @escaping () -> Void) -> Int {
     let me = running!
     let child = add(name, isBackground: isBackground, body)
+    partialOrder?.made(child.id, by: me.id)
     me.history = History.mix(me.history, UInt64(child.id))
     child.history = History.mix(child.history, me.history)
     child.clock.join(me.clock)
     me.clock[me.id] += 1
     if isTracing { trace.append("\(me.title): spawns \(child.title)") }
     return child.id
+  }
+
+  /// A fork: the running coroutine and the scenario's body go on alone.
+  func endOthers() {
+    let me = running!
+    partialOrder?.endsOthers()
+    me.history = History.mix(me.history, stateHash)
+    for coroutine in coroutines where coroutine !== me && coroutine.id != 0 {
+      coroutine.status = .finished
+      partialOrder?.sleeps(coroutine.id)
+      // The child's memory is a copy of all that has been done.
+      me.clock.join(coroutine.clock)
+    }
+    sleepers = [:]
   }
 
   /// Runs all coroutines until the threads have finished and no background coroutine can continue.
@@ -437,9 +582,11 @@ final class Scheduler {
       fail(.trap, "call Model.run() from the scenario's own body, one call at a time")
     }
     isExploring = true
+    partialOrder?.setActive(true)
     me.status = .joining
     stop()
     isExploring = false
+    partialOrder?.setActive(false)
     for coroutine in coroutines {
       me.clock.join(coroutine.clock)
       me.history = History.mix(me.history, coroutine.history)

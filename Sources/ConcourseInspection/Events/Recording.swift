@@ -1,0 +1,107 @@
+/// What a process has recorded.
+struct Recording {
+  let process: UInt32
+  /// The uptime, and the time since 1970, when the recording began; nanoseconds.
+  let start: UInt64
+  let wall: UInt64
+  /// In the order of time.
+  var events: [RecordedEvent]
+  /// The names of threads.
+  var threads: [UInt32: String]
+  /// In the order in which they were given.
+  var names: [RecordedName]
+  var modules: [RecordedModule]
+  /// Events that are missing: overwritten before they were read; of threads for which there was no room; damaged.
+  var overwritten: UInt64 = 0
+  var withoutRing: UInt64 = 0
+  var unreadable: UInt64 = 0
+  /// The times of events before which others of the same thread are missing, in order.
+  var gaps: [UInt64] = []
+  var lostNames: UInt64 = 0
+  /// A bit for each 16 bytes of memory: a queue there has no name, also if an older queue there had one.
+  var unnamed: [UInt8] = []
+}
+
+struct RecordedEvent: Equatable {
+  /// The numbers of `Recording.Event` in ConcourseRuntime.
+  enum Kind: UInt8 {
+    case threadBegan = 1
+    case threadEnded, submitted, started, ended, waitBegan, waitEnded, made, parked, woken, timer, source
+  }
+
+  /// Uptime in nanoseconds.
+  var time: UInt64
+  var thread: UInt32
+  var kind: Kind
+  /// The item's node; of a wait its kind.
+  var node: UInt64
+  /// The queue of an item, or what else the event is about.
+  var object: UInt64
+  /// The code of an item.
+  var function: UInt64
+}
+
+/// A queue's name from a time on.
+struct RecordedName: Equatable {
+  var queue: UInt64
+  var time: UInt64
+  var target: UInt64
+  var kind: UInt8
+  var text: String
+  /// Without a text: return addresses of the calls that made the queue, innermost first.
+  var frames: [UInt64] = []
+
+  var isGlobal: Bool { kind == 0 }
+}
+
+/// A program or library in the recorded process.
+struct RecordedModule: Equatable {
+  /// Added to the addresses in the file.
+  var base: UInt64
+  var path: String
+}
+
+extension Recording {
+  /// What a thread waited for: the numbers of `Recording.Wait` in ConcourseRuntime.
+  static func wait(_ number: UInt64) -> String {
+    let names = [
+      "sync", "sync on the main queue", "group", "semaphore", "work item", "once", "parallel loop",
+      "source cancellation",
+      "opening a file", "reading", "writing",
+    ]
+    return number >= 1 && number <= names.count ? names[Int(number) - 1] : "wait \(number)"
+  }
+
+  /// The label of a queue at a time; its address if it has none.
+  func label(of queue: UInt64, at time: UInt64, _ index: [UInt64: [Int]]) -> String {
+    let known = Self.isUnnamed(queue, unnamed) ? [] : index[queue] ?? []
+    // A queue is named at its first event, a moment before or after that event.
+    let text =
+      known.last { names[$0].time <= time }.map { names[$0].text } ?? known.first.map { names[$0].text } ?? ""
+    return text.isEmpty ? "queue 0x" + String(queue, radix: 16) : text
+  }
+
+  static func isUnnamed(_ queue: UInt64, _ unnamed: [UInt8]) -> Bool {
+    let bit = Int(queue / 16 % UInt64(RecordingLayout.unnamedSize * 8))
+    return bit / 8 < unnamed.count && unnamed[bit / 8] >> UInt8(bit % 8) & 1 == 1
+  }
+
+  var lost: UInt64 { overwritten &+ withoutRing &+ unreadable }
+
+  /// What is missing, for people; empty if nothing is.
+  var losses: String {
+    [
+      (overwritten, "older events were overwritten"),
+      (withoutRing, "events had no room"),
+      (unreadable, "events cannot be read: the recording is damaged"),
+      (lostNames, "queues have no name: there was no room"),
+    ].filter { $0.0 > 0 }.map { "; \($0.0) \($0.1)" }.joined()
+  }
+
+  /// The places in `names` of each queue.
+  var namesByQueue: [UInt64: [Int]] {
+    var index: [UInt64: [Int]] = [:]
+    for (place, name) in names.enumerated() { index[name.queue, default: []].append(place) }
+    return index
+  }
+}

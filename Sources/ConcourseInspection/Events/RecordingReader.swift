@@ -1,0 +1,312 @@
+/// Reads a recording, once for a file that nothing writes any more, or again and again while the process runs.
+final class RecordingReader {
+  private let bytes: any RecordingBytes
+  let layout: RecordingLayout
+  private var rings: [Ring] = []
+  private var names: [RecordedName] = []
+  /// The entries of names that have been looked at, and those among them that were not complete yet.
+  private var namesSeen = 0
+  private var unfinishedNames: [Int] = []
+  private var threadNames: [UInt32: String] = [:]
+  private var overwritten: UInt64 = 0
+  private var unreadable: UInt64 = 0
+  /// Events while the process had no memory for them.
+  var missed: UInt64 = 0
+
+  /// What was read last: the process may end at any time.
+  private var counts = RecordingLayout.Counts()
+  private var modules: [RecordedModule] = []
+  private var unnamed: [UInt8] = []
+  /// How much of its ring the fastest thread has filled between the last two calls of `poll`.
+  private(set) var fill = 0.0
+
+  /// The events that had no ring before this reader began.
+  private var lostBefore: UInt64 = 0
+
+  /// What has been read of one ring.
+  private struct Ring {
+    /// The first record not read yet.
+    var next: UInt64 = 0
+    /// The thread of the record before that; nil if it is not known.
+    var owner: UInt32?
+    var ticks: UInt64 = 0
+    var uptime: UInt64 = 0
+    var records: [Record] = []
+    /// The ticks of the records before which others are missing.
+    var gaps: [UInt64] = []
+  }
+
+  private struct Record {
+    var thread: UInt32 = 0
+    var ticks: UInt64
+    var eventAndNode: UInt64
+    var object: UInt64
+    var function: UInt64
+  }
+
+  private let readsModules: Bool
+
+  /// - Parameter readsModules: Whether the list of modules, which names functions, is read.
+  init(_ bytes: any RecordingBytes, readsModules: Bool = true) throws(RecordingFailure) {
+    self.bytes = bytes
+    self.readsModules = readsModules
+    layout = try RecordingLayout(bytes)
+  }
+
+  /// Leaves out what has been recorded so far.
+  func skipPast() {
+    guard let counts = layout.counts(bytes) else { return }
+    lostBefore = counts.lostEvents
+    rings = (0..<counts.rings).map { Ring(next: header(of: $0)?.number(at: 0) ?? 0) }
+  }
+
+  /// Reads what has been recorded since the last call.
+  /// - Returns: false if the bytes are gone.
+  @discardableResult
+  func poll() -> Bool {
+    guard let counts = layout.counts(bytes) else { return false }
+    if readsModules, counts.moduleBytes != self.counts.moduleBytes, let list = readModules(counts.moduleBytes)
+    {
+      modules = list
+    }
+    if counts.lostNames > 0 {
+      unnamed =
+        bytes.read(at: RecordingLayout.unnamedOffset, count: RecordingLayout.unnamedSize) ?? unnamed
+    }
+    self.counts = counts
+    while rings.count < counts.rings { rings.append(Ring()) }
+    fill = 0
+    for index in rings.indices { poll(index) }
+    readNames(upTo: counts.names)
+    return true
+  }
+
+  private func header(of index: Int) -> [UInt8]? {
+    bytes.read(at: layout.rings + UInt64(index * RecordingLayout.ringSize), count: RecordingLayout.ringSize)
+  }
+
+  private func poll(_ index: Int) {
+    guard let header = header(of: index) else { return }
+    let head: UInt64 = header.number(at: 0)!
+    let capacity = UInt64(layout.capacity)
+    // A head that has gone back is damage.
+    guard head > rings[index].next else { return }
+    var first = rings[index].next
+    fill = max(fill, Double(head - first) / Double(capacity))
+    if head - first > capacity {
+      overwritten &+= head - capacity - first
+      first = head - capacity
+    }
+    var records = read(index, first..<head)
+    unreadable &+= head - first - UInt64(records.count)
+    // What was overwritten meanwhile, and what is being overwritten now.
+    guard let after = self.header(of: index), let newHead: UInt64 = after.number(at: 0), newHead >= head
+    else { return }
+    if newHead >= capacity {
+      let firstValid = newHead - capacity + 1
+      if firstValid > first {
+        let stale = Int(min(firstValid - first, UInt64(records.count)))
+        // The record that may be in the making is not lost but old.
+        overwritten &+= UInt64(stale)
+        records.removeFirst(stale)
+        first += UInt64(stale)
+      }
+    }
+    if first > rings[index].next {
+      rings[index].owner = nil
+      if let record = records.first { rings[index].gaps.append(record.ticks) }
+    }
+    rings[index].next = head
+    assignThreads(&records, in: index, latest: header.number(at: 12)!)
+    rings[index].records += records
+    // Not if the owner was just writing them.
+    if header[16..<32] == after[16..<32] {
+      rings[index].ticks = after.number(at: 16)!
+      rings[index].uptime = after.number(at: 24)!
+    }
+    let name = after[40..<56].prefix { $0 != 0 }
+    threadNames[after.number(at: 12)!] = String(decoding: name, as: UTF8.self)
+  }
+
+  /// A ring may pass from thread to thread; its new owner's first record names both.
+  private func assignThreads(_ records: inout [Record], in ring: Int, latest: UInt32) {
+    let began = RecordedEvent.Kind.threadBegan.rawValue
+    func changesOwner(_ record: Record) -> Bool { UInt8(record.eventAndNode >> 56) == began }
+    var owner =
+      rings[ring].owner ?? records.first(where: changesOwner).map { UInt32(truncatingIfNeeded: $0.function) }
+      ?? latest
+    for index in records.indices {
+      if changesOwner(records[index]) { owner = UInt32(truncatingIfNeeded: records[index].object) }
+      records[index].thread = owner
+    }
+    if !records.isEmpty { rings[ring].owner = owner }
+  }
+
+  private func read(_ index: Int, _ range: Range<UInt64>) -> [Record] {
+    var records: [Record] = []
+    records.reserveCapacity(range.count)
+    let start = layout.records + UInt64(index * layout.capacity * RecordingLayout.recordSize)
+    var place = range.lowerBound
+    while place < range.upperBound {
+      let slot = place & UInt64(layout.capacity - 1)
+      let count = min(UInt64(layout.capacity) - slot, range.upperBound - place)
+      guard
+        let piece = bytes.read(
+          at: start + slot * UInt64(RecordingLayout.recordSize),
+          count: Int(count) * RecordingLayout.recordSize)
+      else { return records }
+      piece.withUnsafeBytes { raw in
+        for offset in stride(from: 0, to: raw.count, by: RecordingLayout.recordSize) {
+          func word(_ at: Int) -> UInt64 {
+            UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: offset + at, as: UInt64.self))
+          }
+          records.append(Record(ticks: word(0), eventAndNode: word(8), object: word(16), function: word(24)))
+        }
+      }
+      place += count
+    }
+    return records
+  }
+
+  private func readNames(upTo count: Int) {
+    let size = RecordingLayout.nameSize
+    var places = unfinishedNames
+    unfinishedNames = []
+    if count > namesSeen { places += namesSeen..<count }
+    namesSeen = max(namesSeen, count)
+    // The second copy has the whole of each entry that was complete in the first.
+    guard let first = places.first,
+      let looked = bytes.read(at: layout.names + UInt64(first * size), count: (count - first) * size),
+      let entries = bytes.read(at: layout.names + UInt64(first * size), count: (count - first) * size)
+    else { return }
+    for place in places where place < count {
+      let start = (place - first) * size
+      guard looked[start + 25] == 1 else {
+        unfinishedNames.append(place)
+        continue
+      }
+      let length = min(Int(entries.number(at: start + 26, as: UInt16.self)!), 95)
+      let frames = min(Int(entries.number(at: start + 28, as: UInt32.self)!), length == 0 ? 12 : 0)
+      names.append(
+        RecordedName(
+          queue: entries.number(at: start)!, time: entries.number(at: start + 8)!,
+          target: entries.number(at: start + 16)!, kind: entries[start + 24],
+          text: String(decoding: entries[start + 32..<start + 32 + length], as: UTF8.self),
+          frames: (0..<frames).map { entries.number(at: start + 32 + 8 * $0)! }))
+    }
+  }
+
+  /// The latest name of each queue that has one, in the order of their first.
+  var latestNames: [RecordedName] {
+    var places: [UInt64: Int] = [:]
+    var latest: [RecordedName] = []
+    for name in names where name.isGlobal || !Recording.isUnnamed(name.queue, unnamed) {
+      if let place = places[name.queue] {
+        latest[place] = name
+      } else {
+        places[name.queue] = latest.count
+        latest.append(name)
+      }
+    }
+    return latest
+  }
+
+  // MARK: Result
+
+  var hasEvents: Bool { rings.contains { !$0.records.isEmpty } }
+
+  /// Everything read so far and not taken, in the order of time.
+  func recording() -> Recording {
+    let clock = RecordedClock(layout, rings.map { ($0.ticks, $0.uptime) })
+    var events: [RecordedEvent] = []
+    var damaged: UInt64 = 0
+    events.reserveCapacity(rings.reduce(0) { $0 + $1.records.count })
+    for ring in rings {
+      for record in ring.records {
+        guard let kind = RecordedEvent.Kind(rawValue: UInt8(record.eventAndNode >> 56)) else {
+          damaged += 1
+          continue
+        }
+        let time = clock.uptime(record.ticks)
+        guard clock.isPossible(time) else {
+          damaged += 1
+          continue
+        }
+        events.append(
+          RecordedEvent(
+            time: time, thread: record.thread, kind: kind,
+            node: record.eventAndNode & (1 << 56 - 1), object: record.object, function: record.function))
+      }
+    }
+    // Records of one thread keep their order.
+    let order = events.indices.sorted { (events[$0].time, $0) < (events[$1].time, $1) }
+    var names = names
+    for index in names.indices { names[index].time = clock.uptime(names[index].time) }
+    names.sort { $0.time < $1.time }
+    return Recording(
+      process: layout.process, start: layout.firstUptime, wall: layout.firstWall,
+      events: order.map { events[$0] },
+      threads: threadNames, names: names, modules: modules, overwritten: overwritten,
+      withoutRing: counts.lostEvents &- min(lostBefore, counts.lostEvents) &+ missed,
+      unreadable: unreadable &+ damaged,
+      gaps: rings.flatMap(\.gaps).map(clock.uptime).sorted(), lostNames: counts.lostNames, unnamed: unnamed)
+  }
+
+  /// As `recording()`; the next one has later events only.
+  func take() -> Recording {
+    let taken = recording()
+    // Damaged records are counted once.
+    unreadable = taken.unreadable
+    for index in rings.indices { (rings[index].records, rings[index].gaps) = ([], []) }
+    return taken
+  }
+
+  private func readModules(_ count: Int) -> [RecordedModule]? {
+    guard let list = bytes.read(at: layout.modules, count: count) else { return nil }
+    return list.split(separator: UInt8(ascii: "\n")).compactMap { line in
+      guard let space = line.firstIndex(of: UInt8(ascii: " ")),
+        let base = UInt64(String(decoding: line[..<space], as: UTF8.self), radix: 16)
+      else { return nil }
+      return RecordedModule(base: base, path: String(decoding: line[(space + 1)...], as: UTF8.self))
+    }
+  }
+}
+
+/// Converts the processor's ticks to uptime.
+struct RecordedClock {
+  private let firstTicks: UInt64
+  private let firstUptime: UInt64
+  /// The latest reading, or 2^60: a damaged file may have any number.
+  private let latest: UInt64
+  /// Nanoseconds in a tick; nil if the records have uptimes.
+  private let rate: Double?
+
+  init(_ layout: RecordingLayout, _ readings: [(ticks: UInt64, uptime: UInt64)]) {
+    firstTicks = layout.firstTicks
+    firstUptime = layout.firstUptime
+    latest = min(max(firstUptime, readings.map(\.uptime).max() ?? 0), 1 << 60)
+    guard layout.hasTicks else {
+      rate = nil
+      return
+    }
+    let last = readings.max { $0.ticks < $1.ticks }
+    guard let last, last.ticks > firstTicks, last.uptime > firstUptime else {
+      rate = 1
+      return
+    }
+    rate = Double(last.uptime - firstUptime) / Double(last.ticks - firstTicks)
+  }
+
+  /// Whether an event can have had that uptime: not long before the recording, and not a hundred days after the
+  /// latest reading.
+  func isPossible(_ uptime: UInt64) -> Bool {
+    let (second, longest): (UInt64, UInt64) = (1_000_000_000, 1 << 53)
+    return uptime < latest + longest && uptime + second > firstUptime
+  }
+
+  func uptime(_ ticks: UInt64) -> UInt64 {
+    guard let rate else { return ticks }
+    let difference = Double(Int64(bitPattern: ticks &- firstTicks)) * rate
+    return firstUptime &+ UInt64(bitPattern: Int64(exactly: difference.rounded()) ?? 0)
+  }
+}

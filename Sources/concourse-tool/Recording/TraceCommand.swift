@@ -1,0 +1,196 @@
+import Glibc
+
+/// `concourse trace`: records for a while, or reads a recording, and writes a trace.
+enum TraceCommand {
+  /// - Parameter arguments: The arguments after `trace`.
+  /// - Returns: The exit status.
+  static func run(_ arguments: [String]) -> Int32 {
+    switch TraceOptions.parse(arguments) {
+    case .help:
+      Terminal.printLine(TraceOptions.help)
+      return 0
+    case .unusable(let reason):
+      Terminal.printError("\(reason); see 'concourse trace --help'")
+      return RunCommand.Status.failure
+    case .trace(let options):
+      do {
+        switch options.target {
+        case .recording(let path):
+          try write(reader(of: path), options)
+          return 0
+        case .process(let process):
+          if let path = options.output { try check(path) }
+          let reader = try LiveRecording.record(process, seconds: options.seconds ?? 1)
+          try write(reader, options, root: "/proc/\(process)/root")
+          return 0
+        case .program(let index):
+          if let path = options.output { try check(path) }
+          return try TracedProgram.run(arguments, index, options)
+        }
+      } catch {
+        Terminal.printError(error.reason)
+        return RunCommand.Status.failure
+      }
+    }
+  }
+
+  /// What a flight recorder has left.
+  static func reader(of path: String) throws(RecordingFailure) -> RecordingReader {
+    guard let file = FileBytes(path: path) else {
+      throw RecordingFailure("\(path) cannot be read: \(describe(error: lastError()))")
+    }
+    let reader: RecordingReader
+    do { reader = try RecordingReader(file) } catch { throw RecordingFailure("\(path): \(error.reason)") }
+    reader.poll()
+    let recording = reader.recording()
+    guard !recording.events.isEmpty else {
+      throw RecordingFailure("\(path) has no events\(recording.losses)")
+    }
+    return reader
+  }
+
+  /// Finds before the recording that its result could not be written.
+  private static func check(_ path: String) throws(RecordingFailure) {
+    let exists = access(path, F_OK) == 0
+    guard access(exists ? path : FilePath.directory(of: path), W_OK) == 0 else {
+      throw RecordingFailure("\(path) cannot be written: \(describe(error: lastError()))")
+    }
+  }
+
+  static func write(_ reader: RecordingReader, _ options: TraceOptions, root: String = "")
+    throws(RecordingFailure)
+  {
+    var recording = reader.recording()
+    let path = options.output ?? "concourse-\(recording.process).json"
+    let names = FunctionNames(recording.modules, root: root)
+    names.nameQueues(&recording)
+    let bytes = (TraceFormat(path: path) ?? .json).write(recording) { names.name(of: $0) }
+    guard let error = save(bytes, path) else {
+      Terminal.printError("\(path): \(recording.events.count) events\(recording.losses)")
+      return
+    }
+    throw RecordingFailure("\(path) cannot be written: \(describe(error: error))")
+  }
+
+  /// - Returns: `errno` if it fails.
+  private static func save(_ bytes: [UInt8], _ path: String) -> Int32? {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+    guard descriptor >= 0 else { return errno }
+    defer { close(descriptor) }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { return errno }
+      rest = rest.dropFirst(count)
+    }
+    return nil
+  }
+}
+
+/// Runs a program with its recording in a file that this process reads at the same time.
+enum TracedProgram {
+  /// Records of a ring: what a thread may do between two looks.
+  private static let capacity = 1 << 17
+  private static let microsecondsBetweenLooks: UInt32 = 5000
+
+  /// - Returns: the program's exit status.
+  static func run(_ arguments: [String], _ index: Int, _ options: TraceOptions) throws(RecordingFailure)
+    -> Int32
+  {
+    let place = Environment.current().text(of: "TMPDIR") ?? "/tmp"
+    guard let template = strdup("\(place)/concourse-trace-XXXXXX"), mkdtemp(template) != nil else {
+      throw RecordingFailure("no temporary folder in \(place): \(describe(error: lastError()))")
+    }
+    let folder = String(cString: template)
+    free(template)
+    defer { remove(folder) }
+    setenv("CONCOURSE_RECORDER", "\(capacity)", 1)
+    setenv("CONCOURSE_RECORDER_DIR", folder, 1)
+    setenv("CONCOURSE_RECORDER_KEEP", "1", 1)
+    // The programs that this one starts are not recorded: their files would not be read.
+    setenv("CONCOURSE_RECORDER_PARENT", "\(getpid())", 1)
+    let process = try start(arguments[index], index, library: options.library)
+    // The terminal sends these to the program too, which decides.
+    signal(SIGINT, SIG_IGN)
+    signal(SIGQUIT, SIG_IGN)
+
+    var reader: RecordingReader?
+    var status: Int32 = 0
+    var isWritten = false
+    let end = options.seconds.map { UptimeClock.now + UInt64($0 * 1e9) }
+    while true {
+      let hasEnded = waitpid(process, &status, isWritten ? 0 : WNOHANG) == process
+      if reader == nil, let file = FileBytes(path: "\(folder)/concourse-\(process).recording") {
+        // Perhaps the program is still making it.
+        reader = try? RecordingReader(file)
+      }
+      if !isWritten { reader?.poll() }
+      if !isWritten && (hasEnded || end.map { UptimeClock.now > $0 } == true) {
+        if let reader, reader.hasEvents {
+          try TraceCommand.write(reader, options)
+        } else {
+          Terminal.printError("\(arguments[index]) has done nothing on Concourse's queues")
+        }
+        isWritten = true
+      }
+      if hasEnded { break }
+      if !isWritten { usleep(microsecondsBetweenLooks) }
+    }
+    let killed = status & 0x7F
+    return killed == 0 ? status >> 8 & 0xFF : 128 + killed
+  }
+
+  /// Starts the program as it is if it contains Concourse, else through `concourse run`.
+  static func start(
+    _ program: String, _ index: Int, library: String?,
+    _ actions: UnsafePointer<posix_spawn_file_actions_t>? = nil,
+    _ attributes: UnsafePointer<posix_spawnattr_t>? = nil
+  ) throws(RecordingFailure) -> pid_t {
+    let environment = Environment.current()
+    guard case .found(let path) = ProgramSearch.find(program, searchPath: environment.text(of: "PATH")) else {
+      throw RecordingFailure("\(program): no such program, or it cannot be run")
+    }
+    // SAFETY: the rest of the kernel's argument array, with its terminating null. Arguments need not be valid text.
+    let rest = CommandLine.unsafeArgv + 2 + index
+    var words: [UnsafeMutablePointer<CChar>?] = []
+    var command = path
+    if !contains(path) {
+      command = "/proc/self/exe"
+      let options = library.map { ["--library", $0] } ?? []
+      words = (["concourse", "run"] + options + ["--"]).map { strdup($0) }
+    }
+    var place = 0
+    while let word = rest[place] {
+      words.append(word)
+      place += 1
+    }
+    words.append(nil)
+    var process: pid_t = 0
+    let error = posix_spawn(&process, command, actions, attributes, words, environ)
+    guard error == 0 else { throw RecordingFailure("\(program) cannot be run: \(describe(error: error))") }
+    return process
+  }
+
+  /// Whether a program contains Concourse, or uses a libdispatch.so that is Concourse's.
+  private static func contains(_ path: String) -> Bool {
+    guard let image = try? ElfImage(path: path) else { return false }
+    if image.section(named: noteSection) != nil { return true }
+    let search = LibrarySearch(environment: Environment.current())
+    return search.closure(of: image).loaded.contains { $0.image.section(named: noteSection) != nil }
+  }
+
+  static let noteSection = ".note.concourse.recording"
+
+  private static func remove(_ folder: String) {
+    guard let stream = opendir(folder) else { return }
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) {
+        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != "." && name != ".." { unlink(folder + "/" + name) }
+    }
+    closedir(stream)
+    rmdir(folder)
+  }
+}

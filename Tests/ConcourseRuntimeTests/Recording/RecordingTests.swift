@@ -1,0 +1,260 @@
+import CConcourse
+import Glibc
+import Testing
+
+@testable import ConcourseEvents
+@testable import ConcourseRuntime
+
+extension Crash {
+  /// Each in a process of its own: a recording is of the whole process.
+  @Suite("Recording")
+  struct RecordingTests {
+    private static func record(_ body: () throws -> Void) throws -> RecordedMemory {
+      Recording.begin(until: .max)
+      try body()
+      Recording.end()
+      return try #require(RecordedMemory.ofProcess())
+    }
+
+    @Test("each item of serial and concurrent queues is submitted, started and ended, on the same node")
+    func items() async {
+      await #expect(processExitsWith: .success) {
+        // Both live to the end: the events of a freed one would be taken for those of a queue in its memory.
+        let queues = [
+          DispatchQueue(label: "test.recorded.serial"),
+          DispatchQueue(label: "test.recorded.concurrent", attributes: .concurrent),
+        ]
+        for queue in queues {
+          let label = queue.label
+          let group = DispatchGroup()
+          let memory = try RecordingTests.record {
+            for _ in 0..<100 { queue.async(group: group) {} }
+            for _ in 0..<10 { queue.async(group: group, execute: DispatchWorkItem {}) }
+            #expect(group.wait(timeout: .now() + .seconds(20)) == .success)
+            queue.sync(flags: .barrier) {}
+          }
+          queue.async {}
+          queue.sync(flags: .barrier) {}
+          let events = memory.events(of: label)
+          #expect(events.filter { $0.event == .submitted }.count == 110)
+          #expect(events.filter { $0.event == .started }.count == 110)
+          #expect(events.filter { $0.event == .ended }.count == 110)
+          // A node's events follow one another: submitted, started, ended, and again.
+          for (_, ofNode) in Dictionary(grouping: events, by: \.node) {
+            let order = ofNode.map(\.event)
+            #expect(order == Array([[.submitted, .started, .ended]].joined().cycled(to: order.count)))
+          }
+          #expect(Set(events.map(\.function)).count == 2)
+        }
+      }
+    }
+
+    @Test("the call of a source's handler is an item, after an event of the source")
+    func sourceHandler() async {
+      await #expect(processExitsWith: .success) {
+        let label = "test.recorded.source"
+        let queue = DispatchQueue(label: label)
+        let source = DispatchSource.makeUserDataAddSource(queue: queue)
+        let called = DispatchSemaphore(value: 0)
+        source.setEventHandler { called.signal() }
+        source.activate()
+        queue.sync {}
+        let memory = try RecordingTests.record {
+          for _ in 0..<10 {
+            source.add(data: 7)
+            #expect(called.wait(timeout: .now() + .seconds(20)) == .success)
+          }
+          queue.sync {}
+        }
+        let events = memory.events(of: label)
+        #expect(events.map(\.event) == Array([.started, .ended].cycled(to: 20)))
+        #expect(memory.events.filter { $0.event == .source && $0.function == 7 }.count >= 10)
+      }
+    }
+
+    @Test("a wait that sleeps is recorded with its kind and object")
+    func waits() async {
+      await #expect(processExitsWith: .success) {
+        let semaphore = DispatchSemaphore(value: 0)
+        let memory = try RecordingTests.record {
+          let ended = DispatchSemaphore(value: 0)
+          startThread {
+            semaphore.wait()
+            ended.signal()
+          }
+          // The thread spins for a while first.
+          #expect(
+            awaitValue { RecordedMemory.ofProcess()?.events.contains { $0.event == .waitBegan } == true })
+          semaphore.signal()
+          #expect(comes(ended))
+        }
+        let address = UInt(bitPattern: Unmanaged.passUnretained(semaphore).toOpaque())
+        let waits = memory.events.filter { $0.object == address }
+        #expect(waits.map(\.event) == [.waitBegan, .waitEnded])
+        #expect(waits.allSatisfy { $0.node == UInt(Recording.Wait.semaphore.rawValue) })
+      }
+    }
+
+    @Test("a wait that outlasts the patience of the search for deadlocks is one wait")
+    func longWait() async {
+      await #expect(processExitsWith: .success) {
+        Runtime.shared.blockedThreads.patience = 1_000_000
+        let queue = DispatchQueue(label: "test.recorded.long")
+        let address = UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque())
+        func waits() -> [Recording.Event] {
+          (RecordedMemory.ofProcess()?.events ?? []).filter {
+            $0.object == address && [.waitBegan, .waitEnded].contains($0.event)
+          }.map(\.event)
+        }
+        _ = try RecordingTests.record {
+          let (release, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+          queue.async { release.wait() }
+          startThread {
+            queue.sync {}
+            ended.signal()
+          }
+          #expect(awaitValue { waits() == [.waitBegan] })
+          let begun = Clock.uptime()
+          while Clock.uptime() < begun + 5_000_000 { Processor.pause() }
+          release.signal()
+          #expect(comes(ended))
+        }
+        #expect(waits() == [.waitBegan, .waitEnded])
+      }
+    }
+
+    @Test("libraries that are loaded later are in the list of modules")
+    func modules() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "test.recorded.modules")
+        func list() -> String {
+          guard let header = concourse_recording_memory() else { return "" }
+          let start = UnsafeRawPointer(header) + Int(header.pointee.modules)
+          return String(
+            decoding: UnsafeRawBufferPointer(start: start, count: Int(header.pointee.module_count)),
+            as: UTF8.self)
+        }
+        _ = try RecordingTests.record {
+          // The worker has its ring.
+          queue.async {}
+          queue.sync {}
+          let isThere = list().contains("libanl.so")
+          #expect(!list().isEmpty && !isThere)
+          #expect(dlopen("libanl.so.1", RTLD_NOW) != nil)
+          #expect(
+            awaitValue {
+              queue.async {}
+              queue.sync {}
+              return list().contains("libanl.so")
+            })
+        }
+      }
+    }
+
+    @Test("a ring is given to another thread when its own has ended")
+    func rings() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "test.recorded.threads")
+        let memory = try RecordingTests.record {
+          for _ in 0..<300 { onJoinedThread { queue.async {} } }
+          queue.sync {}
+        }
+        #expect(memory.header.ring_count < 100)
+        #expect(memory.header.lost == 0)
+        let threads = memory.events.filter { $0.event == .threadBegan }
+        #expect(threads.count >= 300)
+        #expect(memory.events.filter { $0.event == .threadEnded }.count >= 300)
+      }
+    }
+
+    @Test("recording ends by itself when its time has passed")
+    func deadline() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "test.recorded.deadline")
+        Recording.begin(until: Clock.uptime() + 1_000_000)
+        #expect(
+          awaitValue {
+            queue.sync {}
+            queue.async {}
+            return !Recording.isOn
+          })
+      }
+    }
+
+    @Test("a full ring drops the oldest record, and its head counts them all")
+    func wrap() {
+      let capacity = 64
+      let records = UnsafeMutablePointer<concourse_event_record>.allocate(capacity: capacity)
+      defer { records.deallocate() }
+      var ring = concourse_event_ring()
+      ring.records = records
+      for number in 0..<UInt64(capacity + 10) {
+        concourse_event_ring_append(&ring, UInt64(capacity - 1), number, 0, number * 2, number * 3)
+      }
+      #expect(ring.head == UInt64(capacity + 10))
+      let ticks = (0..<capacity).map { records[$0].ticks }
+      #expect(Set(ticks) == Set(10..<UInt64(capacity + 10)))
+      #expect(records[3].object == 2 * 67 && records[3].function == 3 * 67)
+    }
+
+    @Test(
+      "queues beyond the room for names are marked, so that no older name of their memory is taken for theirs"
+    )
+    func names() async {
+      await #expect(processExitsWith: .success) {
+        let memory = try RecordingTests.record {
+          for number in 0..<8192 {
+            #expect(Recording.name(0x10000 + UInt(number) * 16, "q", kind: 0, target: 0, isMade: false))
+          }
+          #expect(Recording.name(0x10020, "again", kind: 0, target: 0, isMade: false))
+        }
+        let header = try #require(concourse_recording_memory())
+        let bits = UnsafeRawPointer(header) + Int(CONCOURSE_RECORDING_UNNAMED)
+        let bytes = (0..<Int(CONCOURSE_RECORDING_UNNAMED_BITS) / 8).map {
+          bits.load(fromByteOffset: $0, as: UInt8.self)
+        }
+        let place = 0x10020 / 16 % Int(CONCOURSE_RECORDING_UNNAMED_BITS)
+        #expect(memory.header.lost_names == 1 && memory.names[0x10020] == "q")
+        #expect(bytes.filter { $0 != 0 } == [1 << UInt8(place % 8)] && bytes[place / 8] != 0)
+      }
+    }
+
+    @Test("a name is cut to 95 bytes")
+    func longName() async {
+      await #expect(processExitsWith: .success) {
+        let label = String(repeating: "long", count: 50)
+        let queue = DispatchQueue(label: label)
+        let memory = try RecordingTests.record {
+          queue.async {}
+          queue.sync {}
+        }
+        #expect(memory.events(of: String(label.prefix(95))).count == 3)
+      }
+    }
+  }
+}
+
+/// Runs `body` on a thread of its own, and returns when that has ended.
+private func onJoinedThread(_ body: @escaping @Sendable () -> Void) {
+  final class Start: Sendable {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  var thread = pthread_t()
+  let start = Unmanaged.passRetained(Start(body))
+  let failure = pthread_create(
+    &thread, nil,
+    { argument in
+      Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue().body()
+      return nil
+    }, start.toOpaque())
+  #expect(failure == 0)
+  pthread_join(thread, nil)
+}
+
+extension Collection {
+  /// The elements again and again, `count` in all.
+  fileprivate func cycled(to count: Int) -> [Element] {
+    (0..<count).map { self[index(startIndex, offsetBy: $0 % self.count)] }
+  }
+}

@@ -1,0 +1,232 @@
+import Glibc
+import Testing
+
+@testable import ConcourseTool
+
+@Suite("Timelines and traces")
+struct TimelineTests {
+  private func sample() throws -> Recording {
+    let reader = try RecordingReader(BytesInMemory(RecordingBuilder.sample.bytes))
+    reader.poll()
+    return reader.recording()
+  }
+
+  @Test("a start belongs to the submission of the same node, and what has not ended lasts to the end")
+  func items() throws {
+    let timeline = Timeline(try sample())
+    let base = timeline.start
+    #expect(timeline.items.map { $0.start - base } == [250, 550])
+    #expect(timeline.items.map { $0.end - base } == [500, 550])
+    #expect(timeline.items.map(\.hasEnded) == [true, false])
+    #expect(timeline.items.map(\.submission) == [0, 1])
+    #expect(timeline.submissions.map(\.item) == [0, 1, nil])
+    #expect(timeline.waits.map { $0.end - $0.start } == [100])
+    #expect(timeline.waits.first?.item == 0)
+    #expect(timeline.depths[0xA0]?.map(\.value) == [1, 0, 1])
+    #expect(timeline.running.map(\.value) == [1, 0, 1, 0, 1])
+    #expect(timeline.threads == [100, 101])
+    #expect(timeline.queues == [0xA0, 0xB0])
+  }
+
+  @Test("overlapping items of a queue are in different lanes")
+  func lanes() throws {
+    var builder = RecordingBuilder()
+    builder.hasTicks = false
+    builder.rings = (0..<2).map { thread in
+      .init(
+        thread: UInt32(thread + 1),
+        records: [
+          .init(ticks: 10 + UInt64(thread), event: .started, object: 1),
+          .init(ticks: 20, event: .ended, object: 1),
+          .init(ticks: 30 + UInt64(thread) * 10, event: .started, object: 1),
+          .init(ticks: 35 + UInt64(thread) * 10, event: .ended, object: 1),
+        ])
+    }
+    let reader = try RecordingReader(BytesInMemory(builder.bytes))
+    reader.poll()
+    let timeline = Timeline(reader.recording())
+    #expect(timeline.lanes(of: 1, timeline.itemsByQueue).map(\.count) == [3, 1])
+  }
+
+  @Test("a trace has the tracks, items, arrows, waits and counters")
+  func json() throws {
+    let text = String(decoding: TraceJSON.write(try sample()) { "f\($0)" }, as: UTF8.self)
+    for piece in [
+      #"{"ph":"M","pid":4711,"tid":101,"name":"thread_name","args":{"name":"worker"}}"#,
+      #"{"ph":"M","pid":0,"tid":1,"name":"thread_name","args":{"name":"queue \"a\"\u000a"}}"#,
+      #"{"ph":"X","pid":4711,"tid":101,"cat":"item","name":"f4112","ts":0.250,"dur":0.250,"args":{"queue":"queue \"a\"\u000a","waited (us)":0.150,"submitted by":"thread 100 (main)"}}"#,
+      #"{"ph":"s","pid":4711,"tid":100,"cat":"flow","name":"submission","ts":0.100,"id":0}"#,
+      #"{"ph":"f","pid":4711,"tid":101,"cat":"flow","name":"submission","ts":0.250,"bp":"e","id":0}"#,
+      #"{"ph":"X","pid":4711,"tid":101,"cat":"wait","name":"wait: semaphore","ts":0.350,"dur":0.100,"args":{"for":"0xc0"}}"#,
+      #"{"ph":"C","pid":4711,"tid":0,"cat":"counter","name":"running threads","ts":0.350,"args":{"threads":0}}"#,
+    ] {
+      #expect(text.contains(piece), "\(piece)\n\(text)")
+    }
+  }
+
+  @Test("a page has the numbers of the items, and texts that cannot end its script")
+  func page() throws {
+    var recording = try sample()
+    recording.names[0].text = "</script>"
+    let text = String(decoding: TracePage.write(recording) { "f\($0)" }, as: UTF8.self)
+    #expect(text.contains(#""items":2,"waits":1,"duration":550,"lost":0,"program":"program""#))
+    #expect(text.contains(#""queues":["\u003c/script>","queue 0xb0"],"functions":["f4112","f4128"]"#))
+    #expect(text.contains(#"["Parallelism","0.2 threads on average, 1 at most"]"#), "\(text.prefix(9000))")
+    #expect(!text.contains("^") && text.hasSuffix("</html>"))
+    #expect(Base64.encode(Array("any carnal pleas".utf8)) == Array("YW55IGNhcm5hbCBwbGVhcw==".utf8))
+  }
+
+  @Test("submissions whose starts were lost are not counted as waiting")
+  func lostStarts() throws {
+    var builder = RecordingBuilder()
+    let first = RecordingBuilder.firstTicks
+    func submitted(_ ticks: UInt64, _ node: UInt64) -> RecordingBuilder.Record {
+      .init(ticks: first + ticks, event: .submitted, node: node, object: 0xA0)
+    }
+    // The node 1 is used twice; the worker's ring has only its latest events.
+    builder.rings = [
+      .init(thread: 100, records: [submitted(10, 1), submitted(20, 2), submitted(30, 1), submitted(500, 3)]),
+      .init(
+        thread: 101, records: (0..<64).map { .init(ticks: first + 100 + $0, event: .parked) }, gone: 1000),
+    ]
+    func levels() throws -> [Int]? {
+      let reader = try RecordingReader(BytesInMemory(builder.bytes))
+      reader.poll()
+      return Timeline(reader.recording()).depths[0xA0]?.map(\.value)
+    }
+    #expect(try levels() == [1, 2, 1, 2, 0, 1])
+    builder.rings[1].gone = 0
+    builder.rings[1].records.removeLast()
+    #expect(try levels() == [1, 2, 1, 2, 3])
+  }
+
+  @Test("a wait or an item whose end was lost ends at the thread's next event")
+  func lostEnds() throws {
+    var builder = RecordingBuilder.sample
+    let first = RecordingBuilder.firstTicks
+    builder.rings[1].records = [
+      .init(ticks: first + 500, event: .started, node: 1, object: 0xA0, function: 0x1010),
+      .init(ticks: first + 700, event: .waitBegan, node: 4, object: 0xC0),
+      .init(ticks: first + 900, event: .waitBegan, node: 4, object: 0xC0),
+      .init(ticks: first + 1000, event: .parked),
+    ]
+    let reader = try RecordingReader(BytesInMemory(builder.bytes))
+    reader.poll()
+    let timeline = Timeline(reader.recording())
+    #expect(timeline.waits.map { $0.end - timeline.start } == [450, 500])
+    #expect(timeline.items.map { $0.end - timeline.start } == [500])
+    #expect(timeline.items.allSatisfy(\.hasEnded) && timeline.waits.allSatisfy(\.hasEnded))
+    #expect(timeline.running.last?.value == 0)
+  }
+
+  private static let protoc = ["/usr/bin/protoc", "/usr/local/bin/protoc"].first { (path: String) in
+    access(path, X_OK) == 0
+  }
+
+  /// The parts of Perfetto's messages that are used.
+  private static let messages = """
+    syntax = "proto2";
+    message Trace { repeated TracePacket packet = 1; }
+    message TracePacket {
+      optional uint64 timestamp = 8; optional uint32 trusted_packet_sequence_id = 10;
+      optional TrackEvent track_event = 11; optional InternedData interned_data = 12;
+      optional uint32 sequence_flags = 13; optional TrackDescriptor track_descriptor = 60;
+    }
+    message TrackDescriptor {
+      optional uint64 uuid = 1; optional string name = 2; optional ProcessDescriptor process = 3;
+      optional ThreadDescriptor thread = 4; optional uint64 parent_uuid = 5; optional CounterDescriptor counter = 8;
+    }
+    message ProcessDescriptor { optional int32 pid = 1; optional string process_name = 6; }
+    message ThreadDescriptor { optional int32 pid = 1; optional int32 tid = 2; optional string thread_name = 5; }
+    message CounterDescriptor {}
+    message InternedData { repeated EventName event_names = 2; }
+    message EventName { optional uint64 iid = 1; optional string name = 2; }
+    message TrackEvent {
+      enum Type { NONE = 0; TYPE_SLICE_BEGIN = 1; TYPE_SLICE_END = 2; TYPE_INSTANT = 3; TYPE_COUNTER = 4; }
+      repeated DebugAnnotation debug_annotations = 4; optional Type type = 9; optional uint64 name_iid = 10;
+      optional uint64 track_uuid = 11; repeated string categories = 22; optional int64 counter_value = 30;
+      repeated fixed64 flow_ids = 47; repeated fixed64 terminating_flow_ids = 48;
+    }
+    message DebugAnnotation {
+      optional uint64 uint_value = 3; optional string string_value = 6; optional string name = 10;
+    }
+    """
+
+  @Test("protoc decodes a Perfetto trace, with no field unknown", .enabled(if: protoc != nil, "needs protoc"))
+  func decoded() throws {
+    let folder = try TemporaryFolder()
+    try folder.write(Array(Self.messages.utf8), to: "trace.proto")
+    try folder.write(TracePerfetto.write(try sample()) { "f\($0)" }, to: "trace.pftrace")
+    let command = "cd \(folder.path) && \(Self.protoc!) --decode=Trace trace.proto < trace.pftrace"
+    let words = ["-c", command].map { Array($0.utf8) }
+    let text = try SpawnedProgram("/bin/sh", words, environment: [], input: STDIN_FILENO).wait().text
+    func count(_ line: String) -> Int { text.split(separator: "\n").count { $0.drop { $0 == " " } == line } }
+    #expect(count("type: TYPE_SLICE_BEGIN") == 5 && count("type: TYPE_SLICE_END") == 5, "\(text)")
+    #expect(count("flow_ids: 1") == 1 && count("terminating_flow_ids: 1") == 1)
+    #expect(count("thread_name: \"main\"") == 1 && count("process_name: \"program\"") == 1)
+    // A field that the messages do not have is shown by its number.
+    #expect(!text.split(separator: "\n").contains { $0.first { $0 != " " }?.isNumber == true })
+  }
+
+  @Test("a Perfetto trace is a sequence of packets")
+  func perfetto() throws {
+    let bytes = TracePerfetto.write(try sample()) { "f\($0)" }
+    var place = 0
+    var packets = 0
+    while place < bytes.count {
+      #expect(bytes[place] == 0x0A)
+      var length = 0
+      var shift = 0
+      repeat {
+        place += 1
+        length |= Int(bytes[place] & 0x7F) << shift
+        shift += 7
+      } while bytes[place] & 0x80 != 0
+      place += 1 + length
+      packets += 1
+    }
+    #expect(place == bytes.count)
+    // Tracks: process, queues, running threads, 2 threads, 2 queues with their depths. Events: 2 items and 1 wait on
+    // threads, 2 items on queues, with beginning and end; 2 arrows; 4 + 1 depths, 5 numbers of threads.
+    #expect(packets == 9 + 10 + 2 + 5 + 5)
+  }
+
+  @Test("the text of a recording tells what each thread was in at the end")
+  func text() throws {
+    let text = RecordingText.text(try sample()) { "f\($0)" }
+    #expect(text.contains("Recording of process 4711 (program): 10 events of 2 threads in 550 ns"), "\(text)")
+    #expect(text.contains("  101 worker          in f4128 on queue 0xb0, for 0 ns"), "\(text)")
+    #expect(text.contains("  100 main            in no item"), "\(text)")
+  }
+}
+
+@Suite("Options of concourse trace")
+struct TraceOptionsTests {
+  @Test("processes, programs and recordings")
+  func targets() {
+    #expect(TraceOptions.parse(["12"]) == .trace(TraceOptions(target: .process(12))))
+    #expect(TraceOptions.parse(["--", "12"]) == .trace(TraceOptions(target: .program(1))))
+    #expect(TraceOptions.parse(["ls", "-o"]) == .trace(TraceOptions(target: .program(0))))
+    #expect(
+      TraceOptions.parse(["--seconds", "2.5", "-o", "x.json", "12"])
+        == .trace(TraceOptions(target: .process(12), seconds: 2.5, output: "x.json")))
+    #expect(TraceOptions.parse(["--recording=f"]) == .trace(TraceOptions(target: .recording("f"))))
+    let page = TraceOptions(target: .process(12), output: "x.html")
+    #expect(TraceOptions.parse(["12", "-o", "x.html"]) == .trace(page))
+    #expect(TraceOptions.parse(["--help"]) == .help)
+  }
+
+  @Test("what is wrong is said in one line")
+  func errors() {
+    #expect(TraceOptions.parse([]) == .unusable("no process and no program given"))
+    #expect(TraceOptions.parse(["--seconds", "no", "1"]) == .unusable("'no' is not a number of seconds"))
+    #expect(TraceOptions.parse(["-o"]) == .unusable("-o needs a value"))
+    #expect(TraceOptions.parse(["--other", "1"]) == .unusable("unknown option '--other'"))
+    #expect(
+      TraceOptions.parse(["-o", "x.txt", "1"])
+        == .unusable("the name of the output must end in .json, .pftrace or .html"))
+    #expect(
+      TraceOptions.parse(["--recording", "f", "1"])
+        == .unusable("only one process, program or recording can be given"))
+  }
+}

@@ -1,0 +1,1 @@
+../../../../Sources/ConcourseEvents/IO/DescriptorSchedule.swift

@@ -1,0 +1,477 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// The event loop over the model's kernel: the worker that waits for events, the loop's own thread, timers, and sources
+/// with their backends.
+extension ModelSuite {
+  @Suite struct Events {
+    // MARK: The seat and the interrupt
+
+    private final class Owner: FileWatchOwner {
+      private let body: @Sendable () -> Void
+      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+      func fileIsReady(_ watch: FileWatch) { body() }
+    }
+
+    /// Items posted to a worker that waits for events, with events arriving meanwhile. The loop's own thread waits
+    /// beside it, and either may collect everything.
+    private static func postAgainstPolling(posts: Int, events: Int) {
+      Model.setProcessors(1)
+      EventLoop.use()
+      let log = Model.Log<String>()
+      let queue = DispatchQueue.global()
+      let pipes = (0..<events).map { _ in ModelKernel.make(.pipe) }
+      for pipe in pipes {
+        FileWatch(descriptor: pipe, interest: .read, owner: Owner { queue.async { log.append("event") } })
+          .install()
+      }
+      if events > 0 { Model.thread("outside") { for pipe in pipes { ModelKernel.write(pipe) } } }
+      Model.thread("client") { for _ in 0..<posts { queue.async { log.append("post") } } }
+      Model.run()
+      Model.check(log.entries.filter { $0 == "post" }.count == posts, "only \(log.entries) ran")
+      Model.check(log.entries.filter { $0 == "event" }.count == events, "only \(log.entries) ran")
+    }
+
+    @Test func postAgainstPolling() {
+      expectComplete(
+        Model.explore("two posts against polling", bound: 1, freshBound: 3) {
+          Self.postAgainstPolling(posts: 2, events: 0)
+        })
+      expectComplete(
+        Model.explore("a post and an event against polling", bound: 1, stale: 0) {
+          Self.postAgainstPolling(posts: 1, events: 1)
+        })
+    }
+
+    @Test func faultsOfTheSeatAreFound() throws {
+      for fault in [
+        PlantedFault(.noWake, "ModelKernel", "concourse_eventfd_signal(_:)"),
+        PlantedFault(.noWrite, "EventLoop", "leaveSeat()"),
+        PlantedFault(.noWake, "ThreadEvent", "signal()"),
+      ] {
+        let result = Model.random("two posts against polling, \(fault)", seed: 42, runs: 4_000, fault: fault)
+        {
+          Self.postAgainstPolling(posts: 2, events: 1)
+        }
+        let failure = try #require(result.failure, "\(result)")
+        #expect(failure.kind == .check && failure.message.contains("ran"), "\(failure)")
+      }
+    }
+
+    // MARK: Timers
+
+    private static func time(_ nanoseconds: UInt64) -> Deadline { .uptime(Clock.uptimeAtStart + nanoseconds) }
+
+    /// Two delayed items, the later one set first, while the clock moves.
+    private static func delays() {
+      Model.moveClock()
+      Model.setProcessors(1)
+      EventLoop.use()
+      let queue = DispatchQueue(label: "delayed")
+      let log = Model.Log<UInt64>()
+      Model.thread("client") {
+        for delay: UInt64 in [2_000_000, 1_000_000] {
+          let node = NodeMagazine.make(
+            .closure({
+              Model.check(Clock.uptimeNow >= Clock.uptimeAtStart + delay, "early")
+              log.append(delay)
+            }), level: .default)
+          queue.schedule(node, time(delay))
+        }
+      }
+      Model.thread("clock") {
+        Model.advance(nanoseconds: 1_000_000)
+        Model.advance(nanoseconds: 1_000_000)
+      }
+      Model.run()
+      Model.check(log.entries.count == 2 && EventLoop.timers.count == 0, "only \(log.entries) ran")
+    }
+
+    @Test func delayedItems() {
+      expectComplete(Model.explore("delayed items", bound: 1, stale: 0) { Self.delays() })
+      expectFound(PlantedFault(.noWrite, "ModelKernel", "set(timer:isWall:to:)"), stale: 0) { Self.delays() }
+    }
+
+    /// Two delayed items on one clock, the later one set first: the kernel's timer is set again for the earlier one,
+    /// and after that has run, although nothing else happens until the later one is due.
+    private static func oneAfterTheOther(onWall: Bool) {
+      Model.moveClock()
+      Model.setProcessors(1)
+      EventLoop.use()
+      let queue = DispatchQueue(label: "delayed")
+      let log = Model.Log<UInt64>()
+      Model.thread("client") {
+        for delay: UInt64 in [10_000_000, 1_000_000] {
+          let node = NodeMagazine.make(.closure({ log.append(delay) }), level: .default)
+          queue.schedule(node, onWall ? .wall(Clock.wallAtStart + delay) : time(delay))
+        }
+      }
+      Model.run()
+      // The second step ends the nap of the loop's thread.
+      for (step, count) in [(1_000_000, 1), (2_000_000, 1), (7_000_000, 2)] as [(UInt64, Int)] {
+        Model.thread("clock") { Model.advance(nanoseconds: step) }
+        Model.run()
+        Model.check(log.entries.count == count, "\(log.entries) ran")
+      }
+    }
+
+    @Test(arguments: [false, true]) func timersOneAfterTheOther(onWall: Bool) {
+      expectComplete(
+        Model.explore("delayed items, one after the other", bound: 1, stale: 0) {
+          Self.oneAfterTheOther(onWall: onWall)
+        })
+    }
+
+    /// An item whose time has passed does not overtake one that was due before it.
+    private static func passedDelay(onWall: Bool) {
+      Model.moveClock()
+      Model.setProcessors(1)
+      EventLoop.use()
+      let queue = DispatchQueue(label: "delayed")
+      let log = Model.Log<Int>()
+      func schedule(_ index: Int, _ delay: UInt64) {
+        let node = NodeMagazine.make(.closure({ log.append(index) }), level: .default)
+        queue.schedule(node, onWall ? .wall(Clock.wallAtStart + delay) : time(delay))
+      }
+      Model.thread("client") {
+        schedule(1, 1_000_000)
+        Model.advance(nanoseconds: 2_000_000)
+        schedule(2, 1_000_000)
+        schedule(3, 2_000_000)
+      }
+      Model.run()
+      Model.check(log.entries == [1, 2, 3], "ran in the order \(log.entries)")
+    }
+
+    @Test(arguments: [false, true]) func passedDelays(onWall: Bool) {
+      expectComplete(
+        Model.explore("delays that have passed", bound: 1, stale: 0) { Self.passedDelay(onWall: onWall) })
+    }
+
+    /// A delayed item is cancelled while it becomes due: it ends once, and without waiting for its time.
+    private static func cancelAgainstDelay() {
+      Model.moveClock()
+      Model.setProcessors(1)
+      EventLoop.use()
+      let queue = DispatchQueue(label: "delayed")
+      let ran = Model.Log<Int>()
+      let item = DispatchWorkItem { ran.append(1) }
+      queue.schedule(item, time(1_000_000))
+      Model.thread("clock") { Model.advance(nanoseconds: 1_000_000) }
+      Model.thread("canceller") { item.cancel() }
+      Model.run()
+      Model.check(item.wait(until: .immediate) == .success, "the item never ended")
+      Model.check(ran.entries.count <= 1 && EventLoop.timers.count == 0, "a timer is left")
+    }
+
+    /// The same without the clock: only the cancellation ends the wait.
+    private static func cancelBeforeDelay() {
+      Model.setProcessors(1)
+      EventLoop.use()
+      let item = DispatchWorkItem { Model.check(false, "a cancelled item ran") }
+      Model.thread("client") { DispatchQueue.global().schedule(item, time(1_000_000)) }
+      Model.thread("canceller") { item.cancel() }
+      Model.thread("waiter") { item.wait() }
+      Model.run()
+    }
+
+    @Test func cancelledDelays() {
+      expectComplete(
+        Model.explore("cancel against a delay that ends", bound: 1, stale: 0) { Self.cancelAgainstDelay() })
+      expectComplete(
+        Model.explore("cancel against a delay", bound: 1, stale: 0) { Self.cancelBeforeDelay() })
+      expectFound(
+        PlantedFault(.noWake, "WorkItemState", "wakeWaiters()"),
+        PlantedFault(.noWrite, "WorkItemState", "cancel()"), stale: 0
+      ) { Self.cancelBeforeDelay() }
+    }
+
+    /// A submission by the wall clock, which is set while it waits.
+    private static func clockJump(forwards: Bool) {
+      Model.moveClock()
+      Model.setProcessors(1)
+      EventLoop.use()
+      let queue = DispatchQueue(label: "delayed")
+      let log = Model.Log<UInt64>()
+      let hour: UInt64 = 3_600_000_000_000
+      Model.thread("client") {
+        queue.schedule(
+          NodeMagazine.make(.closure({ log.append(Clock.wallNow) }), level: .default),
+          .wall(Clock.wallAtStart + hour))
+      }
+      Model.thread("clock") {
+        if forwards {
+          Model.setWall(by: Int64(hour))
+        } else {
+          Model.setWall(by: -Int64(hour))
+          Model.advance(nanoseconds: hour)
+        }
+      }
+      Model.run()
+      if forwards {
+        Model.check(log.entries.count == 1, "it did not follow the clock")
+      } else {
+        Model.check(log.entries.isEmpty, "it ran an hour early")
+      }
+    }
+
+    @Test(arguments: [false, true]) func wallClockJumps(forwards: Bool) {
+      expectComplete(
+        Model.explore("the wall clock is set", bound: 1, freshBound: 3) { Self.clockJump(forwards: forwards) }
+      )
+      guard forwards else { return }
+      expectFound(PlantedFault(.noWrite, "ModelKernel", "set(timer:isWall:to:)")) {
+        Self.clockJump(forwards: true)
+      }
+    }
+
+    // MARK: Sources
+
+    /// Data is merged by two threads while a third suspends, resumes and cancels. Handlers never overlap; the cancel
+    /// handler comes last, once.
+    private static func userData(cancels: Bool) {
+      Model.setProcessors(1)
+      let source = DispatchSource.makeUserDataAddSource(queue: .global())
+      let section = Model.Section()
+      let log = Model.Log<UInt>()
+      let published = Model.Cell(0, "published")
+      source.setEventHandler {
+        section.alone()
+        Model.check(published.read() == 1, "data without what came before")
+        log.append(source.data)
+      }
+      source.setCancelHandler { section.alone { log.append(100) } }
+      source.activate()
+      published.write(1)
+      Model.thread("left") { source.add(data: 1) }
+      Model.thread("right") { source.add(data: 2) }
+      Model.thread("owner") {
+        source.suspend()
+        source.resume()
+        if cancels { source.cancel() }
+      }
+      Model.run()
+      if cancels {
+        Model.check(log.entries.last == 100 && log.entries.filter { $0 == 100 }.count == 1, "\(log.entries)")
+      } else {
+        Model.check(log.entries.reduce(0, +) == 3, "merged 3, and handled \(log.entries)")
+        source.cancel()
+        Model.run()
+      }
+    }
+
+    @Test(arguments: [false, true]) func userDataSources(cancels: Bool) {
+      expectComplete(
+        Model.explore("user data\(cancels ? ", cancelled" : "")", bound: 1, stale: 0) {
+          Self.userData(cancels: cancels)
+        })
+    }
+
+    /// Each datum is published by the thread that merges it.
+    private static func publishedData() {
+      Model.setProcessors(1)
+      let source = DispatchSource.makeUserDataOrSource(queue: .global())
+      let written = Model.Cell(false, "written")
+      source.setEventHandler { Model.check(written.read(), "data without what came before") }
+      source.activate()
+      Model.thread("producer") {
+        written.write(true)
+        source.or(data: 1)
+      }
+      Model.run()
+      source.cancel()
+      Model.run()
+    }
+
+    @Test func faultsOfSourcesAreFound() {
+      expectComplete(Model.explore("published data", bound: 1) { Self.publishedData() })
+      expectFound(
+        PlantedFault(.noWrite, "SourceCore", "callEventHandler(_:)"),
+        PlantedFault(.noWrite, "Lock", "lock()"), bound: 1, stale: 0
+      ) { Self.userData(cancels: false) }
+    }
+
+    /// A read source whose handler leaves bytes, while it is cancelled: afterwards the kernel watches nothing.
+    private static func readSource(cancels: Bool) {
+      Model.setProcessors(1)
+      EventLoop.use()
+      let pipe = ModelKernel.make(.pipe)
+      let source = DispatchSource.makeReadSource(fileDescriptor: pipe, queue: .global())
+      let section = Model.Section()
+      let bytes = Model.Log<Int>()
+      let ends = Model.Log<Bool>()
+      source.setEventHandler {
+        section.alone()
+        bytes.append(ModelKernel.readAll(pipe))
+      }
+      source.setCancelHandler {
+        section.alone()
+        ends.append(ModelKernel.isWatched(pipe))
+        ModelKernel.close(pipe)
+      }
+      source.activate()
+      Model.thread("writer") { for _ in 0..<(cancels ? 1 : 2) { ModelKernel.write(pipe) } }
+      if cancels { Model.thread("canceller") { source.cancel() } }
+      Model.run()
+      if cancels {
+        Model.check(ends.entries == [false], "cancel handlers: \(ends.entries)")
+      } else {
+        Model.check(bytes.entries.reduce(0, +) == 2, "read \(bytes.entries)")
+        source.cancel()
+        Model.run()
+      }
+      Model.check(EventLoop.files.isEmpty, "a watch is left")
+    }
+
+    @Test(arguments: [false, true]) func readSources(cancels: Bool) {
+      expectComplete(
+        Model.explore("a read source\(cancels ? ", cancelled" : "")", bound: cancels ? 1 : 3, stale: 0) {
+          Self.readSource(cancels: cancels)
+        })
+    }
+
+    @Test func faultsOfReadSourcesAreFound() {
+      expectFound(
+        PlantedFault(.noWrite, "SourceCore", "callEventHandler(_:)"),
+        PlantedFault(.noWrite, "ModelKernel", "control(_:_:_:_:token:)"), stale: 0
+      ) { Self.readSource(cancels: false) }
+    }
+
+    /// A timer is programmed again and cancelled while it fires.
+    private static func timerSource() {
+      Model.moveClock()
+      Model.setProcessors(1)
+      EventLoop.use()
+      let source = DispatchSource.makeTimerSource(queue: .global())
+      let section = Model.Section()
+      let log = Model.Log<UInt>()
+      source.setEventHandler {
+        section.alone()
+        Model.check(Clock.uptimeNow >= Clock.uptimeAtStart + 1_000_000, "early")
+        log.append(source.data)
+      }
+      source.schedule(deadline: DispatchTime(uptimeNanoseconds: Clock.uptimeAtStart + 1_000_000))
+      source.activate()
+      Model.thread("clock") { Model.advance(nanoseconds: 1_000_000) }
+      Model.thread("owner") {
+        source.schedule(deadline: DispatchTime(uptimeNanoseconds: Clock.uptimeAtStart + 1_000_000))
+      }
+      Model.run()
+      // Once, or once before it was programmed again.
+      Model.check((1...2).contains(log.entries.reduce(0, +)), "fired \(log.entries)")
+      source.cancel()
+      Model.run()
+      Model.check(EventLoop.timers.count == 0, "a timer is left")
+    }
+
+    @Test func timerSources() {
+      expectComplete(Model.explore("a timer source", bound: 1, stale: 0) { Self.timerSource() })
+      expectFound(
+        PlantedFault(.noWrite, "ModelKernel", "set(timer:isWall:to:)"),
+        PlantedFault(.noWrite, "Lock", "lock()"), stale: 0
+      ) { Self.timerSource() }
+    }
+
+    /// A timer whose window has begun fires at once; on the wall clock, one that is due later fires then.
+    private static func windowOfATimer(onWall: Bool) {
+      Model.moveClock()
+      Model.setProcessors(1)
+      EventLoop.use()
+      let source = DispatchSource.makeTimerSource(queue: .global())
+      let log = Model.Log<UInt>()
+      source.setEventHandler { log.append(source.data) }
+      func schedule(_ delay: UInt64) {
+        if onWall {
+          source.schedule(
+            wallDeadline: DispatchWallTime(nanosecondsSinceEpoch: Clock.wallAtStart + delay),
+            leeway: .milliseconds(10))
+        } else {
+          source.schedule(
+            deadline: DispatchTime(uptimeNanoseconds: Clock.uptimeAtStart + delay), leeway: .milliseconds(10))
+        }
+      }
+      schedule(0)
+      source.activate()
+      Model.run()
+      Model.check(log.entries == [1], "the window has begun, and it fired \(log.entries)")
+      schedule(5_000_000)
+      Model.run()
+      Model.check(log.entries == [1], "fired early: \(log.entries)")
+      Model.thread("clock") { Model.advance(nanoseconds: 20_000_000) }
+      Model.run()
+      Model.check(log.entries == [1, 1], "fired \(log.entries)")
+      source.cancel()
+      Model.run()
+      Model.check(EventLoop.timers.count == 0, "a timer is left")
+    }
+
+    @Test(arguments: [false, true]) func windowsOfTimers(onWall: Bool) {
+      expectComplete(
+        Model.explore("the window of a timer", bound: 1, stale: 0) { Self.windowOfATimer(onWall: onWall) })
+    }
+
+    // MARK: The operations of a descriptor
+
+    // SAFETY: guarded by `lock`.
+    private final class Operations: @unchecked Sendable {
+      final class Operation {
+        let lane: DescriptorSchedule<Operation, Int>.Lane
+        init(_ lane: DescriptorSchedule<Operation, Int>.Lane) { self.lane = lane }
+      }
+
+      private let lock = Lock(.test)
+      private var schedule = DescriptorSchedule<Operation, Int>()
+      private let streams = Model.Section()
+      private let all = Model.Section()
+      let log = Model.Log<Int>()
+
+      func add(_ lane: DescriptorSchedule<Operation, Int>.Lane) {
+        lock.withLock { schedule.add(Operation(lane), lane) }
+        goOn()
+      }
+
+      func addBarrier() {
+        lock.withLock { schedule.addBarrier(0) }
+        goOn()
+      }
+
+      /// Runs what may start, until nothing may.
+      private func goOn() {
+        while let start = lock.withLock({ schedule.start() }) {
+          switch start {
+          case .operation(let operation):
+            all.together { if operation.lane == .streamRead { streams.alone() } }
+            log.append(1)
+            lock.withLock { schedule.finish(operation.lane) }
+          case .barrier:
+            all.alone { log.append(100) }
+            lock.withLock { schedule.finishBarrier() }
+          }
+        }
+      }
+
+      var isIdle: Bool { lock.withLock { schedule.isIdle } }
+    }
+
+    private static func operations() {
+      let operations = Operations()
+      Model.thread("reader") {
+        operations.add(.streamRead)
+        operations.add(.streamRead)
+      }
+      Model.thread("random") { operations.add(.random) }
+      Model.thread("barrier") { operations.addBarrier() }
+      Model.run()
+      Model.check(
+        operations.log.entries.reduce(0, +) == 103 && operations.isIdle, "\(operations.log.entries)")
+    }
+
+    @Test func operationsOfADescriptor() {
+      expectComplete(Model.explore("operations of a descriptor", bound: 1) { Self.operations() })
+      expectFound(PlantedFault(.noWrite, "Lock", "lock()"), PlantedFault(.relaxed, "Lock")) {
+        Self.operations()
+      }
+    }
+  }
+}

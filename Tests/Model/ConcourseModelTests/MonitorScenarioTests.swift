@@ -1,0 +1,245 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// The monitor while time passes: it replaces workers that block in calls unknown to the engine, and counts each of
+/// them once. And forks, at any moment of what the other threads do.
+extension ModelSuite {
+  @Suite struct Monitoring {
+    /// A call unknown to the engine that blocks until another thread opens it.
+    private final class Gate: Sendable {
+      private let word = ConcourseModel.Atomic<UInt32>(0)
+
+      func open() {
+        // ORDERING: sequentially consistent, as everything in the model.
+        word.store(1, ordering: .sequentiallyConsistent)
+        Futex.wake(word, count: .max)
+      }
+
+      func pass() {
+        // ORDERING: as above.
+        while word.load(ordering: .sequentiallyConsistent) == 0 { _ = Futex.wait(word, expected: 0) }
+      }
+    }
+
+    /// All workers rest, and each is counted as parked.
+    private static func checkCounters() {
+      for band in Runtime.shared.bands {
+        let now = band.counters.snapshot
+        Model.check(
+          now.active == 0 && now.searching == 0 && now.parked == now.threads, "\(band.name): \(now)")
+      }
+    }
+
+    // MARK: Blocked workers
+
+    /// An item blocks until a later one has run, in a call that the pool does not know.
+    private static func blockedWorker() {
+      Model.setProcessors(1)
+      let (gate, done) = (Gate(), DispatchSemaphore(value: 0))
+      Model.thread("client") {
+        DispatchQueue.global().async {
+          gate.pass()
+          done.signal()
+        }
+        DispatchQueue.global().async { gate.open() }
+        done.wait()
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test func givingUpAndRejoining() {
+      expectComplete(
+        Model.explore("a blocked worker is given up and comes back", bound: 3, stale: 0, allowTime: true) {
+          Self.blockedWorker()
+        })
+      expectFound(
+        PlantedFault(.noWrite, "Monitor+Replacement", "giveUp(_:of:)"),
+        PlantedFault(.noWrite, "Band", "workerDidWait(_:)"), stale: 0, allowTime: true
+      ) { Self.blockedWorker() }
+    }
+
+    /// A worker makes a queue runnable, and blocks until that queue has run: the monitor moves it.
+    private static func keptQueue() {
+      Model.setProcessors(1)
+      let (gate, done) = (Gate(), DispatchSemaphore(value: 0))
+      let kept = DispatchQueue(label: "kept")
+      Model.thread("client") {
+        DispatchQueue.global().async {
+          kept.async { gate.open() }
+          gate.pass()
+          done.signal()
+        }
+        done.wait()
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test func movingAKeptQueue() {
+      expectComplete(
+        Model.explore("the queue that a blocked worker keeps", bound: 3, stale: 0, allowTime: true) {
+          Self.keptQueue()
+        })
+      expectFound(PlantedFault(.noWrite, "Band", "keep(_:on:)"), stale: 0, allowTime: true) {
+        Self.keptQueue()
+      }
+    }
+
+    /// An item computes until a later one has run.
+    private static func computingWorker() {
+      Model.moveClock()
+      Model.setProcessors(1)
+      let opened = Box(false)
+      Model.thread("client") {
+        DispatchQueue.global().async {
+          // ORDERING: relaxed; it publishes nothing.
+          while !opened.word.load(ordering: .relaxed) {
+            Model.advance(nanoseconds: 1_000_000)
+            Processor.pause()
+          }
+        }
+        // ORDERING: relaxed; as above.
+        DispatchQueue.global().async { opened.word.store(true, ordering: .relaxed) }
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test func replacingAComputingWorker() {
+      // An item that spins is a choice at each round.
+      func explore(_ fault: PlantedFault? = nil) -> ModelResult {
+        Model.explore(
+          "an item computes for a later one", bound: 0, stale: 0, maxExecutions: 20, stepLimit: 200_000,
+          fault: fault
+        ) { Self.computingWorker() }
+      }
+      expectNoFailure(explore())
+      let result = explore(PlantedFault(.noWrite, "Monitor+Replacement", "replaceComputing(_:of:)"))
+      #expect(result.failure != nil, "\(result)")
+    }
+
+    /// The pool is at its cap, and each of its threads waits for an item that has none.
+    private static func starvedBand() {
+      Model.setProcessors(1)
+      PoolSize.cap = 1
+      let steps = [DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)]
+      Model.thread("client") {
+        DispatchQueue.global().async {
+          steps[0].wait()
+          steps[1].signal()
+        }
+        DispatchQueue.global().async { steps[0].signal() }
+        steps[1].wait()
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test func feedingTheStarved() {
+      let cap = PoolSize.cap
+      defer { PoolSize.cap = cap }
+      expectComplete(
+        Model.explore("a band at the cap", bound: 3, stale: 0, allowTime: true) { Self.starvedBand() })
+      expectFound(
+        PlantedFault(.noWrite, "Monitor+Replacement", "relieveStarvation(of:waiting:begun:)"), stale: 0,
+        allowTime: true
+      ) { Self.starvedBand() }
+    }
+
+    /// A lowered thread asks for a worker, or sets the first timer, which needs the loop's thread, while the monitor
+    /// goes to sleep.
+    private static func requestAgainstDormancy(forTimer: Bool) {
+      Model.setProcessors(1)
+      if forTimer { EventLoop.use(begins: false) }
+      let done = DispatchSemaphore(value: 0)
+      Runtime.shared.monitor.ensureStarted()
+      Runtime.shared.monitor.watch()
+      Model.thread("lowered") {
+        CurrentThread.state.pointee.nice = 10
+        // At the time of the monitor's last look.
+        Model.sleep(nanoseconds: 4_000_000)
+        if forTimer {
+          LoopTimer(owner: Signal { done.signal() }).set(.uptime(Clock.uptime() + 1_000_000))
+        } else {
+          DispatchQueue.global().async { done.signal() }
+        }
+        done.wait()
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    private final class Signal: TimerOwner {
+      private let body: @Sendable () -> Void
+      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+      func timerIsDue(_ timer: LoopTimer) { body() }
+    }
+
+    @Test(arguments: [false, true]) func requestsOfLoweredThreads(forTimer: Bool) {
+      expectComplete(
+        Model.explore(
+          "a lowered thread asks for \(forTimer ? "the loop's thread" : "a worker")", bound: 3, stale: 0,
+          allowTime: true
+        ) { Self.requestAgainstDormancy(forTimer: forTimer) })
+    }
+
+    @Test func faultsOfRequestsAreFound() {
+      expectFound(PlantedFault(.noWrite, "Band+Threads", "spawn()"), stale: 0, allowTime: true) {
+        Self.requestAgainstDormancy(forTimer: false)
+      }
+      expectFound(
+        PlantedFault(.stale, "Monitor", "somethingWaits()"),
+        PlantedFault(.noWrite, "Monitor", "startEventLoop()"),
+        stale: 0, allowTime: true
+      ) { Self.requestAgainstDormancy(forTimer: true) }
+    }
+
+    // MARK: Forks
+
+    private static let trap = "in a forked child"
+
+    /// The child of a fork may use idle queues. What is busy traps, and never hangs.
+    private static func forkedChild(usesBusy: Bool) {
+      Model.setProcessors(1)
+      let (idle, busy) = (DispatchQueue(label: "idle"), DispatchQueue(label: "busy"))
+      let group = DispatchGroup()
+      let log = Model.Log<String>()
+      Model.thread("parent") {
+        busy.async(group: group) {}
+        busy.sync {}
+      }
+      Model.thread("forks") {
+        Process.fork()
+        if usesBusy {
+          busy.sync {}
+          DispatchQueue.global().async(group: group) {}
+          group.wait()
+        }
+        idle.sync { log.append("idle") }
+      }
+      Model.run()
+      Model.check(usesBusy || log.entries == ["idle"], "\(log.entries)")
+    }
+
+    @Test func forks() {
+      expectComplete(
+        Model.explore("a forked child", bound: 3, stale: 0) { Self.forkedChild(usesBusy: false) })
+      expectComplete(
+        Model.explore("a forked child, busy", bound: 3, stale: 0, allowTime: true, allowedTrap: Self.trap) {
+          Self.forkedChild(usesBusy: true)
+        })
+    }
+
+    @Test func aForkThatIsNotNotedIsFound() {
+      let result = Model.explore(
+        "a fork that is not noted", bound: 2, stale: 0, allowTime: true, allowedTrap: Self.trap
+      ) {
+        ModelFaults.missesForks = true
+        Self.forkedChild(usesBusy: true)
+      }
+      #expect(result.failure != nil, "\(result)")
+    }
+  }
+}
