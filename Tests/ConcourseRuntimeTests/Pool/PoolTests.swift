@@ -222,7 +222,8 @@ private func contextSwitches() -> [String: [Int]] {
   return found
 }
 
-private func text(of path: String) -> String {
+/// At most 4 KiB; empty if the file cannot be opened.
+func text(of path: String) -> String {
   let file = open(path, O_RDONLY | O_CLOEXEC)
   guard file >= 0 else { return "" }
   defer { close(file) }
