@@ -91,6 +91,28 @@ struct TopStatisticsTests {
     #expect(interval.lost == 0)
   }
 
+  @Test("after a pause of the recording no item of before it runs, and the pause is counted")
+  func pause() throws {
+    var statistics = EventStatistics(start: 0)
+    var recording = recording([
+      event(10, .started, node: 5), event(20, .submitted, node: 6), event(90, .started, thread: 2, node: 7),
+    ])
+    recording.pauses = [80]
+    statistics.add(recording, before: 100)
+    var interval = statistics.finish(at: 100)
+    #expect(interval.pauses == 1)
+    #expect(interval.open == [0xA0: 1])
+    #expect(interval.queues[0xA0]?.waiting == 0)
+    recording = self.recording([])
+    recording.pauses = [150]
+    statistics.add(recording, before: 120)
+    #expect(statistics.finish(at: 120).open == [0xA0: 1])
+    statistics.add(self.recording([]), before: 200)
+    interval = statistics.finish(at: 200)
+    #expect(interval.pauses == 0)
+    #expect(interval.open.isEmpty)
+  }
+
   @Test("a start without a submission, and a node that is used again, leave nothing waiting")
   func unknown() throws {
     var statistics = EventStatistics(start: 0)

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import ConcourseTool
@@ -284,6 +285,24 @@ struct RecordingReaderTests {
       #expect(text.contains("(made in Nameless.makeLoader()"), "\(shown)")
       #expect(text.contains("com.example.named"))
     }
+  }
+
+  @Test(
+    "a signal that ends the command ends the traced program, and the trace is written",
+    arguments: [SIGTERM, SIGHUP])
+  func termination(number: Int32) throws {
+    let fixture = try ReportFixture()
+    let folder = try TemporaryFolder()
+    let trace = folder.path + "/trace.json"
+    let program = try fixture.spawn(
+      fixture.command, ["trace", "-o", trace, "--", fixture.waits, "busy"],
+      environment: ["TMPDIR=\(folder.path)"])
+    program.waitForOutput("ready")
+    kill(program.identifier, number)
+    let result = try program.wait()
+    #expect(result.ending == .exit(128 + number), "\(result.complaint)")
+    #expect(result.complaint.contains(" events"))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["trace.json"])
   }
 
   @Test("other files and other layouts are refused in one line")

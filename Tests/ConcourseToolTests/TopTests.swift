@@ -132,6 +132,25 @@ struct TopTests {
     shown.expectRestored()
   }
 
+  @Test("another command that switches the recording off is noticed")
+  func pause() throws {
+    let program = try busy()
+    let process = try #require(pid_t(program.id))
+    let first = try LiveRecording(process)
+    while first.reader?.hasEvents != true { #expect(try first.poll()) }
+    for pauses in 1...2 {
+      do {
+        let second = try LiveRecording(process)
+        #expect(try second.poll())
+      }
+      #expect(try first.poll())
+      #expect(first.reader?.pauses.count == pauses)
+    }
+    #expect(try first.poll())
+    #expect(first.reader?.pauses.count == 2)
+    #expect(try #require(first.reader).take().losses.contains("2 times recording was off"))
+  }
+
   @Test("the end of the watched process ends the view")
   func processEnds() throws {
     let program = try busy()

@@ -302,6 +302,17 @@ static inline uint64_t concourse_recording_until(void) {
 static inline void concourse_set_recording_until(uint64_t uptime) {
   __atomic_store_n(&concourse_recording_record.until, uptime, __ATOMIC_RELAXED);
 }
+/// Ends the recording of a tool that has not extended its time.
+static inline void concourse_end_expired_recording(uint64_t uptime) {
+  // Without a tool, the cache line that each item reads is only read.
+  bool recording = __atomic_load_n(&concourse_recording_word.wanted.recording, __ATOMIC_RELAXED);
+  if (!recording || uptime <= concourse_recording_until()) return;
+  concourse_set_recording(false);
+  // ORDERING: sequentially consistent; a tool writes the time, then the word. Either the new time is read here, or the
+  // tool's store to the word comes after the one above.
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (uptime <= concourse_recording_until()) concourse_set_recording(true);
+}
 
 /// The processor's counter, which takes half the time of the kernel's clock to read; 0 where there is none.
 static inline __attribute__((always_inline)) uint64_t concourse_ticks(void) {

@@ -109,6 +109,8 @@ final class MemoryPressureBackend {
   private var level: PressureLevel
   /// Empty while memory is read every second.
   private var armed: [ArmedTrigger] = []
+  /// While `install` registers the descriptors of triggers, it alone closes them: a number must not become another file.
+  private var isInstalling = false
   private var timer: LoopTimer?
 
   /// The time between two ticks, in nanoseconds. A tick may be a tenth of it late, so that several timers share a
@@ -163,13 +165,16 @@ extension MemoryPressureBackend: SourceBackend {
       ArmedTrigger(
         trigger: trigger, watch: FileWatch(descriptor: trigger.descriptor, interest: .priority, owner: self))
     }
-    lock.withLock { (self.source, self.timer, armed) = (source, timer, opened) }
+    lock.withLock { (self.source, self.timer, armed, isInstalling) = (source, timer, opened, true) }
     for entry in opened { _ = entry.watch.install() }
-    if lock.withLock({ armed.isEmpty }) {
-      // The system granted no triggers, or `fileIsReady` found one useless while the next ones were being installed.
-      for entry in opened { entry.watch.remove() }
-      startReading()
+    let isNotified = lock.withLock {
+      isInstalling = false
+      return !armed.isEmpty
     }
+    if isNotified { return }
+    // The system granted no triggers, or `fileIsReady` found one useless while the next ones were being installed.
+    close(opened)
+    startReading()
   }
 
   func remove() {
@@ -186,9 +191,13 @@ extension MemoryPressureBackend: SourceBackend {
   private func dropTriggers() {
     let dropped = lock.withLock { () -> [ArmedTrigger] in
       defer { armed = [] }
-      return armed
+      return isInstalling ? [] : armed
     }
-    for entry in dropped {
+    close(dropped)
+  }
+
+  private func close(_ triggers: [ArmedTrigger]) {
+    for entry in triggers {
       entry.watch.remove()
       entry.trigger.close()
     }

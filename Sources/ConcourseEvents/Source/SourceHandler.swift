@@ -54,7 +54,12 @@ struct SourceHandler {
       } else {
         closure()
       }
-    case .item(let item): item.execute()
+    case .item(let item):
+      if Recording.isOn {
+        ItemRecording.run(item.codeAddress, from: nil, item.execute)
+      } else {
+        item.execute()
+      }
     case .function(let function, let extras, let settled):
       let context = settled ? extras.eventContext : extras.currentContext
       if Recording.isOn {

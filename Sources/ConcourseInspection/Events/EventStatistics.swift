@@ -15,6 +15,8 @@ struct EventInterval {
   var made = 0
   /// Events that were overwritten before they were read.
   var lost: UInt64 = 0
+  /// How often recording was off meanwhile.
+  var pauses = 0
 
   var nanoseconds: UInt64 { max(end &- start, 1) }
 
@@ -77,6 +79,8 @@ struct EventStatistics {
   /// Events after the limit of the last part.
   private var later: [RecordedEvent] = []
   private var lost: UInt64 = 0
+  /// The ends of pauses after the last event.
+  private var pauses: [UInt64] = []
   private var knownNames = 0
   private var lostNames: UInt64 = 0
   private(set) var names: [UInt64: RecordedName] = [:]
@@ -104,7 +108,13 @@ struct EventStatistics {
       events = order.map { events[$0] }
     }
     later = Array(events[events.partitioned(before: limit)...])
-    for event in events.dropLast(later.count) { add(event) }
+    interval.pauses += recording.pauses.count
+    pauses += recording.pauses
+    for event in events.dropLast(later.count) {
+      forget(until: event.time)
+      add(event)
+    }
+    forget(until: limit)
   }
 
   /// Ends the interval and begins the next.
@@ -146,11 +156,18 @@ struct EventStatistics {
     names = names.filter { $1.isGlobal || !Recording.isUnnamed($0, recording.unnamed) }
   }
 
-  /// After a loss nothing is certain about what was open: a missing end would make an item run for ever.
+  /// After a loss or a pause nothing is certain about what was open: a missing end would make an item run for ever.
   private mutating func forget() {
     threads = [:]
     pending = [:]
     waiting = [:]
+  }
+
+  private mutating func forget(until time: UInt64) {
+    while let pause = pauses.first, pause <= time {
+      forget()
+      pauses.removeFirst()
+    }
   }
 
   private mutating func changeWaiting(_ queue: UInt64, by difference: Int) {

@@ -20,6 +20,8 @@ struct Recording {
   var lostNames: UInt64 = 0
   /// A bit for each 16 bytes of memory: a queue there has no name, also if an older queue there had one.
   var unnamed: [UInt8] = []
+  /// When a reader found that recording had been off, in order.
+  var pauses: [UInt64] = []
 }
 
 struct RecordedEvent: Equatable {
@@ -95,6 +97,7 @@ extension Recording {
       (withoutRing, "events had no room"),
       (unreadable, "events cannot be read: the recording is damaged"),
       (lostNames, "queues have no name: there was no room"),
+      (UInt64(pauses.count), "times recording was off for a while"),
     ].filter { $0.0 > 0 }.map { "; \($0.0) \($0.1)" }.joined()
   }
 

@@ -12,6 +12,8 @@ final class RecordingReader {
   private var unreadable: UInt64 = 0
   /// Events while the process had no memory for them.
   var missed: UInt64 = 0
+  /// When recording was found to be off.
+  var pauses: [UInt64] = []
 
   /// What was read last: the process may end at any time.
   private var counts = RecordingLayout.Counts()
@@ -249,7 +251,8 @@ final class RecordingReader {
       threads: threadNames, names: names, modules: modules, overwritten: overwritten,
       withoutRing: counts.lostEvents &- min(lostBefore, counts.lostEvents) &+ missed,
       unreadable: unreadable &+ damaged,
-      gaps: rings.flatMap(\.gaps).map(clock.uptime).sorted(), lostNames: counts.lostNames, unnamed: unnamed)
+      gaps: rings.flatMap(\.gaps).map(clock.uptime).sorted(), lostNames: counts.lostNames, unnamed: unnamed,
+      pauses: pauses)
   }
 
   /// As `recording()`; the next one has later events only.
@@ -257,6 +260,7 @@ final class RecordingReader {
     let taken = recording()
     // Damaged records are counted once.
     unreadable = taken.unreadable
+    pauses = []
     for index in rings.indices { (rings[index].records, rings[index].gaps) = ([], []) }
     return taken
   }

@@ -79,7 +79,7 @@ enum RecordingMemory {
   private static func readClocks(_ ring: UnsafeMutablePointer<concourse_event_ring>) {
     let (ticks, uptime) = clocks
     concourse_event_ring_set_clocks(ring, ticks, uptime)
-    if uptime > concourse_recording_until() { concourse_set_recording(false) }
+    concourse_end_expired_recording(uptime)
     if let header { noteModules(header) }
   }
 

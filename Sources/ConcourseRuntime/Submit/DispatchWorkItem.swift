@@ -141,7 +141,7 @@ public class DispatchWorkItem {
   }
 
   /// The code that the item runs.
-  final var codeAddress: UInt {
+  package final var codeAddress: UInt {
     switch body {
     case .closure(let closure): ItemRecording.code(of: closure.function)
     case .block(let block): ItemRecording.code(of: block.invoke, block.context)

@@ -60,6 +60,9 @@ final class LiveRecording {
   func poll() throws(RecordingFailure) -> Bool {
     guard isThere else { return false }
     if !isFlightRecorder {
+      // Another command has switched events off, or this one was stopped for too long.
+      let isOff = memory.number(at: word + 4) == UInt32(0) || UptimeClock.now > deadline
+      if deadline > 0 && isOff { reader?.pauses.append(UptimeClock.now) }
       deadline = UptimeClock.now + Self.grace
       memory.write(deadline, at: record + 16)
       memory.write(UInt32(1), at: word + 4)

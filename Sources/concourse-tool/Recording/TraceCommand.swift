@@ -94,6 +94,10 @@ enum TracedProgram {
   private static let capacity = 1 << 17
   private static let microsecondsBetweenLooks: UInt32 = 5000
 
+  /// The program, to which a signal to end this process is passed on.
+  // SAFETY: written once, before the handlers that read it are installed.
+  nonisolated(unsafe) private static var traced: pid_t = 0
+
   /// - Returns: the program's exit status.
   static func run(_ arguments: [String], _ index: Int, _ options: TraceOptions) throws(RecordingFailure)
     -> Int32
@@ -114,9 +118,12 @@ enum TracedProgram {
     // The terminal sends these to the program too, which decides.
     signal(SIGINT, SIG_IGN)
     signal(SIGQUIT, SIG_IGN)
+    traced = process
+    for number in [SIGTERM, SIGHUP] { signal(number) { kill(TracedProgram.traced, $0) } }
 
     var reader: RecordingReader?
     var status: Int32 = 0
+    var failure: RecordingFailure?
     var isWritten = false
     let end = options.seconds.map { UptimeClock.now + UInt64($0 * 1e9) }
     while true {
@@ -128,7 +135,7 @@ enum TracedProgram {
       if !isWritten { reader?.poll() }
       if !isWritten && (hasEnded || end.map { UptimeClock.now > $0 } == true) {
         if let reader, reader.hasEvents {
-          try TraceCommand.write(reader, options)
+          do { try TraceCommand.write(reader, options) } catch { failure = error }
         } else {
           Terminal.printError("\(arguments[index]) has done nothing on Concourse's queues")
         }
@@ -137,6 +144,7 @@ enum TracedProgram {
       if hasEnded { break }
       if !isWritten { usleep(microsecondsBetweenLooks) }
     }
+    if let failure { throw failure }
     let killed = status & 0x7F
     return killed == 0 ? status >> 8 & 0xFF : 128 + killed
   }

@@ -29,7 +29,8 @@ enum TopJSON {
           ("made", .int(interval.made)), ("parked", .int(interval.parked)), ("woken", .int(interval.woken)),
         ])
       ),
-      ("lostEvents", .int(Int64(clamping: interval.lost))), ("alarm", .optional(frame.alarm)),
+      ("lostEvents", .int(Int64(clamping: interval.lost))), ("pauses", .int(interval.pauses)),
+      ("alarm", .optional(frame.alarm)),
       ("queues", .array(rows.map { queue($0, interval) })), ("blocked", .array(frame.blocked.map(blocked))),
       (
         "events",

@@ -93,6 +93,7 @@ struct TopScreen {
     items.add("\(Self.number(frame.parallelism)) at once")
     items.add(", \(Self.number(interval.rate(interval.woken)))/s wake-ups", .dim)
     if interval.lost > 0 { items.add("; \(Self.number(Int(clamping: interval.lost))) events lost", .warning) }
+    if interval.pauses > 0 { items.add("; recording was off", .warning) }
     lines.append(items)
     if let alarm = frame.alarm {
       var line = ScreenLine("ALARM  ", .alarm)

@@ -49,26 +49,35 @@ extension Crash {
       }
     }
 
-    @Test("the call of a source's handler is an item, after an event of the source")
+    @Test("the call of a source's handler, a closure or a work item, is an item after an event of the source")
     func sourceHandler() async {
       await #expect(processExitsWith: .success) {
-        let label = "test.recorded.source"
-        let queue = DispatchQueue(label: label)
-        let source = DispatchSource.makeUserDataAddSource(queue: queue)
         let called = DispatchSemaphore(value: 0)
-        source.setEventHandler { called.signal() }
-        source.activate()
-        queue.sync {}
-        let memory = try RecordingTests.record {
-          for _ in 0..<10 {
-            source.add(data: 7)
-            #expect(called.wait(timeout: .now() + .seconds(20)) == .success)
+        let queues = ["closure", "item"].map { DispatchQueue(label: $0) }
+        let sources = queues.map { queue in
+          let source = DispatchSource.makeUserDataAddSource(queue: queue)
+          if queue.label == "item" {
+            source.setEventHandler(handler: DispatchWorkItem { called.signal() })
+          } else {
+            source.setEventHandler { called.signal() }
           }
-          queue.sync {}
+          source.activate()
+          return source
         }
-        let events = memory.events(of: label)
-        #expect(events.map(\.event) == Array([.started, .ended].cycled(to: 20)))
-        #expect(memory.events.filter { $0.event == .source && $0.function == 7 }.count >= 10)
+        for queue in queues { queue.sync {} }
+        let memory = try RecordingTests.record {
+          for (source, queue) in zip(sources, queues) {
+            for _ in 0..<10 {
+              source.add(data: 7)
+              #expect(called.wait(timeout: .now() + .seconds(20)) == .success)
+            }
+            queue.sync {}
+          }
+        }
+        for queue in queues {
+          #expect(memory.events(of: queue.label).map(\.event) == Array([.started, .ended].cycled(to: 20)))
+        }
+        #expect(memory.events.filter { $0.event == .source && $0.function == 7 }.count >= 20)
       }
     }
 
