@@ -49,6 +49,7 @@ struct ReportPartsTests {
         "closure #1 in Transfers.move(from:to:)"
       ),
       ("main.work() -> Swift.Int", "work()"),
+      ("main.work@Sendable () -> ()", "work()"),
       ("main.add(Swift.Int, with: (Swift.Int) -> ()) throws -> Swift.Int", "add(_:with:)"),
       ("partial apply forwarder for closure #2 () -> () in main.start() -> ()", "closure #2 in start()"),
       ("generic specialization <Swift.Int> of main.map<A>(A) -> A", "map<A>(_:)"),

@@ -279,7 +279,8 @@ enum Demangler {
     guard let open = firstParenthesis(in: text) else {
       return text.hasSuffix("_main") ? text : lastName(text)
     }
-    let name = lastName(String(text[..<open]))
+    // Attributes stand between the name and the arguments: `main.move@Sendable (from: Int) -> ()`.
+    let name = lastName(String(text[..<open].prefix { $0 != "@" }))
     return name + labels(of: text[open...])
   }
 
