@@ -1,28 +1,34 @@
 import ExampleSupport
 import Glibc
 
-/// Answers `GET /metrics`: a read source on a listening socket, and one on each connection.
+/// Answers `GET /metrics`: a read source on a listening socket, and a channel for each connection, so that no client
+/// keeps the others waiting.
 // SAFETY: the variables are OWNED BY `queue`, a serial queue.
 final class Endpoint: @unchecked Sendable {
   /// Such as `127.0.0.1:9464`.
   let address: String
   private let queue = DispatchQueue(label: "metrics.endpoint")
   private let listener: Listener
+  private let patience: DispatchTimeInterval
   private let answer: @Sendable (Exposition.Format) -> String
   private let source: any DispatchSourceProtocol
-  private var requests: [Int32: Request] = [:]
+  private var connections = 0
 
   static let most = 64
-  static let patience = DispatchTimeInterval.seconds(5)
 
-  /// - Parameter answer: called on a queue of the endpoint.
-  init(port: UInt16, _ answer: @escaping @Sendable (Exposition.Format) -> String) throws(ServerError) {
+  /// - Parameters:
+  ///   - patience: How long a client may take.
+  ///   - answer: Called on a queue of the endpoint.
+  init(
+    port: UInt16, patience: DispatchTimeInterval = .seconds(5),
+    _ answer: @escaping @Sendable (Exposition.Format) -> String
+  ) throws(ServerError) {
     // Metrics reveal much about a program: the endpoint listens on 127.0.0.1 only.
     listener = try Listener(host: "127.0.0.1", port: port)
     address = listener.address
-    self.answer = answer
+    (self.patience, self.answer) = (patience, answer)
     source = DispatchSource.makeReadSource(fileDescriptor: listener.descriptor, queue: queue)
-    source.setEventHandler { [unowned self] in accept() }
+    source.setEventHandler { [weak self] in self?.accept() }
     source.setCancelHandler { [descriptor = listener.descriptor] in close(descriptor) }
     source.activate()
   }
@@ -32,110 +38,98 @@ final class Endpoint: @unchecked Sendable {
   // MARK: On the queue
 
   private func accept() {
-    guard case .connection(let client) = Socket.accept(from: listener.descriptor) else { return }
-    guard requests.count < Endpoint.most else {
-      close(client)
-      return
-    }
-    let request = Request(client, queue)
-    requests[client] = request
-    request.source.setEventHandler { [unowned self] in read(request) }
-    // The kernel watches the descriptor until the source is cancelled; it may not be closed earlier.
-    request.source.setCancelHandler { [unowned self] in
-      close(client)
-      requests[client] = nil
-    }
-    request.source.activate()
-    // A client that says nothing does not keep its place.
-    queue.asyncAfter(deadline: .now() + Endpoint.patience) { [weak request] in request?.source.cancel() }
-  }
-
-  private func read(_ request: Request) {
-    switch request.read() {
-    case .incomplete: break
-    case .unusable: request.source.cancel()
-    case .complete(let method, let path, let accept):
-      respond(to: request, method, path, accept)
-      request.source.cancel()
+    switch Socket.accept(from: listener.descriptor) {
+    case .nothing: break
+    case .connection(let client) where connections >= Endpoint.most: close(client)
+    case .connection(let client): serve(client)
+    case .failed:
+      // No descriptor is left. The source would call at once again, as the client goes on waiting.
+      source.suspend()
+      queue.asyncAfter(deadline: .now() + .milliseconds(100)) { [self] in source.resume() }
     }
   }
 
-  private func respond(to request: Request, _ method: String, _ path: String, _ accept: String?) {
+  private func serve(_ client: Int32) {
+    connections += 1
+    let channel = DispatchIO(type: .stream, fileDescriptor: client, queue: queue) { [weak self] _ in
+      close(client)
+      self?.connections -= 1
+    }
+    channel.setLimit(lowWater: 1)
+    let request = Request()
+    channel.read(offset: 0, length: Request.longest, queue: queue) { [weak self] isDone, data, error in
+      if request.isComplete { return }
+      request.append(data ?? .empty)
+      if request.isComplete, let response = self?.response(to: request) {
+        response.withUnsafeBytes { bytes in
+          channel.write(offset: 0, data: DispatchData(bytes: bytes), queue: .global()) { isDone, _, _ in
+            guard isDone else { return }
+            shutdown(client, Int32(SHUT_WR))
+            channel.close(flags: .stop)
+          }
+        }
+      } else if request.isComplete || isDone {
+        // Unusable, too long, or the client has gone.
+        channel.close(flags: .stop)
+      }
+    }
+    // A client that says nothing, or does not read, does not keep its place.
+    queue.asyncAfter(deadline: .now() + patience) { channel.close(flags: .stop) }
+  }
+
+  /// nil if it is not a request.
+  private func response(to request: Request) -> [UInt8]? {
+    guard let (method, path, accept) = request.parsed() else { return nil }
     let format = Exposition.Format(accepting: accept)
     guard method == "GET" else {
-      return request.send(
+      return Self.response(
         "405 Method Not Allowed", "text/plain; charset=utf-8", "only GET\n", "Allow: GET\r\n")
     }
     guard path == "/metrics" else {
-      return request.send("404 Not Found", "text/plain; charset=utf-8", "see /metrics\n")
+      return Self.response("404 Not Found", "text/plain; charset=utf-8", "see /metrics\n")
     }
-    request.send("200 OK", format.contentType, answer(format))
-  }
-}
-
-/// One request. The connection is closed after the answer.
-// SAFETY: OWNED BY the endpoint's queue.
-private final class Request: @unchecked Sendable {
-  enum State {
-    case incomplete
-    /// The client has gone, or sends no end.
-    case unusable
-    case complete(method: String, path: String, accept: String?)
+    return Self.response("200 OK", format.contentType, answer(format))
   }
 
-  let source: any DispatchSourceProtocol
-  private let descriptor: Int32
-  private var head: [UInt8] = []
-
-  private static let longest = 8192
-
-  init(_ descriptor: Int32, _ queue: DispatchQueue) {
-    self.descriptor = descriptor
-    source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
-  }
-
-  func read() -> State {
-    let isGone = withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 16) { buffer in
-      switch Socket.receive(descriptor, into: buffer) {
-      case .bytes(let count): head += buffer[..<count]
-      case .nothing: break
-      case .end, .failed: return true
-      }
-      return false
-    }
-    if isGone || head.count > Request.longest { return .unusable }
-    let text = String(decoding: head, as: UTF8.self)
-    guard let end = text.range(of: "\r\n\r\n") else { return .incomplete }
-    let lines = text[..<end].split(separator: "\r\n")
-    let words = (lines.first ?? "").split(separator: " ")
-    guard words.count == 3, words[2].hasPrefix("HTTP/1.") else { return .unusable }
-    let accept = lines.dropFirst().first { $0.lowercased().hasPrefix("accept:") }
-    return .complete(
-      method: String(words[0]), path: String(words[1].prefix { $0 != "?" }),
-      accept: accept.map { String($0.dropFirst("accept:".count)) })
-  }
-
-  /// An answer fits into the socket's buffer, or the client reads while it is written: it has asked for it.
-  func send(_ status: String, _ type: String, _ body: String, _ more: String = "") {
+  private static func response(_ status: String, _ type: String, _ body: String, _ more: String = "")
+    -> [UInt8]
+  {
     let head =
       "HTTP/1.1 \(status)\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n\(more)"
       + "Connection: close\r\n\r\n"
-    _ = fcntl(descriptor, F_SETFL, 0)
-    var patience = timeval(tv_sec: 5, tv_usec: 0)
-    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-    Array((head + body).utf8).withUnsafeBytes { _ = Socket.send($0, to: descriptor) }
-    shutdown(descriptor, Int32(SHUT_WR))
+    return Array((head + body).utf8)
   }
 }
 
-extension String {
-  /// Where `part` begins, without Foundation.
-  fileprivate func range(of part: String) -> String.Index? {
-    var place = startIndex
-    while place < endIndex {
-      if self[place...].hasPrefix(part) { return place }
-      place = index(after: place)
+/// The head of one request. The connection is closed after the answer.
+// SAFETY: OWNED BY the endpoint's queue.
+final class Request: @unchecked Sendable {
+  static let longest = 8192
+  private static let end = Array("\r\n\r\n".utf8)
+
+  private var head: [UInt8] = []
+  /// Whether the empty line has come.
+  private(set) var isComplete = false
+
+  func append(_ data: DispatchData) {
+    // The end may have begun in the part before.
+    var place = max(0, head.count - Request.end.count + 1)
+    head += data
+    while !isComplete, place + Request.end.count <= head.count {
+      isComplete = head[place..<place + Request.end.count].elementsEqual(Request.end)
+      place += 1
     }
-    return nil
+  }
+
+  /// nil if it is not a request.
+  func parsed() -> (method: String, path: String, accept: String?)? {
+    let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n")
+    let words = (lines.first ?? "").split(separator: " ")
+    guard words.count == 3, words[2].hasPrefix("HTTP/1.") else { return nil }
+    let accept = lines.dropFirst().first { $0.lowercased().hasPrefix("accept:") }
+    return (
+      String(words[0]), String(words[1].prefix { $0 != "?" }),
+      accept.map { String($0.dropFirst("accept:".count)) }
+    )
   }
 }

@@ -13,9 +13,20 @@ struct MetricsTests {
   )
     throws -> (head: String, body: String)
   {
+    let descriptor = try ask(address, path, accept: accept, method: method)
+    defer { close(descriptor) }
+    return try answer(descriptor)
+  }
+
+  /// Sends a request on a connection of its own.
+  private func ask(
+    _ address: Substring, _ path: String = "/metrics", accept: String? = nil, method: String = "GET",
+    isWhole: Bool = true
+  )
+    throws -> Int32
+  {
     let port = try #require(UInt16(address.split(separator: ":").last ?? ""))
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    defer { close(descriptor) }
     var name = sockaddr_in()
     name.sin_family = sa_family_t(AF_INET)
     name.sin_port = port.bigEndian
@@ -32,16 +43,21 @@ struct MetricsTests {
     let header = accept.map { "Accept: \($0)\r\n" } ?? ""
     let request = Array("\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n".utf8)
     // In two parts, as networks may deliver it.
-    for part in [request[..<10], request[10...]] {
+    for part in [request[..<10], request[10...]].prefix(isWhole ? 2 : 1) {
       part.withUnsafeBytes { _ = Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     }
+    return descriptor
+  }
+
+  private func answer(_ descriptor: Int32) throws -> (head: String, body: String) {
     var bytes: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 65536)
     while case let count = recv(descriptor, &piece, piece.count, 0), count > 0 { bytes += piece[..<count] }
-    let text = String(decoding: bytes, as: UTF8.self)
-    let end = try #require(text.utf8.indices.first { text[$0...].hasPrefix("\r\n\r\n") })
-    let body = text[end...].utf8.dropFirst(4)
-    return (String(text[..<end]), String(Substring(body)))
+    let end = try #require(bytes.firstRange(of: Array("\r\n\r\n".utf8)))
+    return (
+      String(decoding: bytes[..<end.lowerBound], as: UTF8.self),
+      String(decoding: bytes[end.upperBound...], as: UTF8.self)
+    )
   }
 
   /// Starts the program, waits until it has counted something, and reads what it says.
@@ -112,6 +128,44 @@ struct MetricsTests {
     #expect(program.end() == 0)
   }
 
+  @Test("a client that does not read its answer keeps nobody waiting, and gets all of it later")
+  func slowClient() throws {
+    let size = 32 << 20
+    let endpoint = try Endpoint(port: 0, patience: .seconds(100)) { _ in String(repeating: "x", count: size) }
+    let slow = try ask(endpoint.address[...])
+    defer { close(slow) }
+    #expect(try get(endpoint.address[...], "/").head.hasPrefix("HTTP/1.1 404 Not Found\r\n"))
+    #expect(try answer(slow).body.utf8.count == size)
+  }
+
+  @Test("a request ends with an empty line, in whatever parts it comes")
+  func parts() throws {
+    let text = Array("GET /metrics?x HTTP/1.1\r\nAccept: text/plain\r\n\r\n".utf8)
+    for length in 1...text.count {
+      let request = Request()
+      for start in stride(from: 0, to: text.count, by: length) {
+        #expect(!request.isComplete)
+        request.append(
+          text[start..<min(start + length, text.count)].withUnsafeBytes { DispatchData(bytes: $0) })
+      }
+      #expect(request.isComplete)
+      let (method, path, accept) = try #require(request.parsed())
+      #expect(method == "GET" && path == "/metrics" && accept == " text/plain")
+    }
+  }
+
+  @Test("a program without descriptors answers its clients once it has some again")
+  func noDescriptors() throws {
+    // Room for a few clients; those that say nothing lose their places after some seconds.
+    let program = ProgramRun("metrics", [], prelude: "ulimit -n 40")
+    let address = program.outputLine().dropFirst("metrics: http://".count).dropLast("/metrics".count)
+    let silent = try (0..<60).map { _ in try ask(address, "/", method: "GET", isWhole: false) }
+    defer { for descriptor in silent { close(descriptor) } }
+    #expect(try get(address, "/").head.hasPrefix("HTTP/1.1 404 Not Found\r\n"))
+    program.send(SIGTERM)
+    #expect(program.end() == 0)
+  }
+
   @Test("a wrong command line is named")
   func usage() {
     let program = ProgramRun("metrics", "--port", "70000")
@@ -127,6 +181,7 @@ struct MetricsTests {
       "# TYPE a counter\n# HELP a A.\na_total{q=\"x\"} 1\n",
       "# TYPE a counter\n# HELP a A.\na{q=\"x\"} 1\n# EOF\n",
       "# TYPE a counter\n# HELP a A.\na_total{q=\"x\"} 1\na_total{q=\"x\"} 2\n# EOF\n",
+      "# TYPE a gauge\n# HELP a A.\na{q=\"x\",r=\"y\"} 1\na{r=\"y\",q=\"x\"} 2\n# EOF\n",
       "# TYPE a gauge\n# UNIT a seconds\n# HELP a A.\na 1\n# EOF\n",
       "# TYPE a gauge\n# HELP a A.\na{q=\"x\ny\"} 1\n# EOF\n",
       "# TYPE a gauge\n# HELP a A.\na{q=\"x\"y\"} 1\n# EOF\n",
@@ -175,7 +230,9 @@ enum OpenMetricsCheck {
       if !suffixes.contains(where: { sample.name == family + $0 }) {
         faults.append("not of \(family): \(line)")
       }
-      if !series.insert(line.prefix { $0 != "}" } + sample.labels.description).inserted {
+      // Not the dictionary's own description: the order of its keys differs between equal ones.
+      let labels = sample.labels.sorted { $0.key < $1.key }.description
+      if !series.insert(sample.name + labels).inserted {
         faults.append("twice: \(line)")
       }
       if sample.name == family + "_bucket" {
