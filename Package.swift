@@ -86,7 +86,7 @@ let package = Package(
       name: "ConcourseToolTests", dependencies: ["ConcourseTool", "CExtendedAttributes", "ConcourseEvents"],
       exclude: ["Probe"]),
     // Programs that these tests examine. The tests do not depend on them, since that would link them in.
-    .executableTarget(name: "report-probe", dependencies: ["ConcourseEvents"], path: "Tests/ReportProbe"),
+    .executableTarget(name: "report-probe", dependencies: ["Concourse"], path: "Tests/ReportProbe"),
     .executableTarget(
       name: "broken-programs", dependencies: ["Concourse"], path: "Examples/Sources/broken",
       exclude: ["README.md"]),

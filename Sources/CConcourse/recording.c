@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -81,7 +83,8 @@ uint64_t concourse_modules_loaded(void) {
 
 const char *concourse_recorder_setting(const char *name) { return secure_getenv(name); }
 
-int concourse_reserve(const char *path, void *mapping, size_t offset, size_t size) {
+int concourse_reserve(const char *path, const struct concourse_file_identity *identity, void *mapping, size_t offset,
+                      size_t size) {
   const int populate_write = 23;
   size_t start = offset & ~((size_t)sysconf(_SC_PAGESIZE) - 1);
   int error;
@@ -89,12 +92,27 @@ int concourse_reserve(const char *path, void *mapping, size_t offset, size_t siz
   while (error == EINTR);
   if (error != EINVAL) return error;
   // Linux before 5.14.
-  int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  return concourse_reserve_file(path, identity, offset, size);
+}
+
+int concourse_reserve_file(const char *path, const struct concourse_file_identity *identity, size_t offset, size_t size) {
+  int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), error = ENOENT;
   if (file < 0) return errno;
-  do error = posix_fallocate(file, (off_t)offset, (off_t)size);
-  while (error == EINTR);
+  // The program may have put another file in its place.
+  struct concourse_file_identity found;
+  if (concourse_identify_file(file, &found) && found.device == identity->device && found.node == identity->node) {
+    do error = posix_fallocate(file, (off_t)offset, (off_t)size);
+    while (error == EINTR);
+  }
   close(file);
   return error;
+}
+
+bool concourse_identify_file(int file, struct concourse_file_identity *identity) {
+  struct stat status;
+  if (fstat(file, &status) != 0) return false;
+  *identity = (struct concourse_file_identity){.device = status.st_dev, .node = status.st_ino};
+  return true;
 }
 
 uint64_t concourse_file_limit(void) {
@@ -118,12 +136,13 @@ bool concourse_has_steady_ticks(void) {
 
 size_t concourse_return_addresses(uint64_t *into, size_t capacity) {
   size_t count = 0;
+  pid_t self = getpid();
   uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
   while (count < capacity) {
     uintptr_t words[2];
     // A caller that was compiled without frame pointers has any number in their place.
     struct iovec to = {words, sizeof words}, from = {(void *)frame, sizeof words};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)sizeof words || words[1] == 0) break;
+    if (process_vm_readv(self, &to, 1, &from, 1, 0) != (ssize_t)sizeof words || words[1] == 0) break;
     into[count++] = words[1];
     if (words[0] <= frame || words[0] - frame > 1 << 20 || words[0] % sizeof(uintptr_t) != 0) break;
     frame = words[0];
@@ -135,4 +154,70 @@ void concourse_get_thread_name(char *name) {
   name[0] = 0;
   (void)prctl(PR_GET_NAME, name);
   name[15] = 0;
+}
+
+// Of Swift's runtime; all NULL in a program without Swift Concurrency.
+#define SWIFT_RUNTIME __attribute__((swiftcall, weak))
+extern uint32_t swift_task_getJobFlags(const void *job) SWIFT_RUNTIME;
+extern uint64_t swift_task_getJobTaskId(const void *job) SWIFT_RUNTIME;
+extern const void *swift_task_getCurrent(void) SWIFT_RUNTIME;
+extern const char *swift_task_getCurrentTaskName(void) SWIFT_RUNTIME;
+
+// The code and the data of libswift_Concurrency.so.
+static struct { uintptr_t code, code_end, data, data_end; } concurrency;
+
+static int find_concurrency(struct dl_phdr_info *module, size_t size, void *argument) {
+  uintptr_t known = (uintptr_t)swift_task_getJobFlags;
+  __typeof__(concurrency) found = {0};
+  for (int i = 0; i < module->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = module->dlpi_phdr + i;
+    uintptr_t start = module->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
+    if (part->p_type != PT_LOAD) continue;
+    if (part->p_flags & PF_X && known >= start && known < end) {
+      found.code = start;
+      found.code_end = end;
+    }
+    // A second part with data follows the first one.
+    if (part->p_flags & PF_W) {
+      if (found.data == 0) found.data = start;
+      found.data_end = end;
+    }
+  }
+  if (found.code == 0) return 0;
+  // In a program that contains the runtime, its functions cannot be told from the program's.
+  if (module->dlpi_name != NULL && *module->dlpi_name != 0) concurrency = found;
+  return 1;
+}
+
+static void prepare_concurrency(void) { dl_iterate_phdr(find_concurrency, NULL); }
+
+// Whether an item is a job: a function of the runtime with an object of the class of tasks or of that of other jobs.
+static bool is_job(uint64_t function, const void *context) {
+  if (context == NULL || function == 0) return false;
+  if (function == (uint64_t)concourse_run_preferred_job || function == (uint64_t)concourse_run_isolated_job) return true;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, prepare_concurrency);
+  if (function < concurrency.code || function >= concurrency.code_end) return false;
+  const uint64_t task_class = 0x502, job_class = 0x503;
+  uintptr_t class = *(const uintptr_t *)context;
+  if (class < concurrency.data || class > concurrency.data_end - sizeof class || class % sizeof class != 0) return false;
+  uint64_t kind = *(const uint64_t *)class;
+  return kind == task_class || kind == job_class;
+}
+
+uint64_t concourse_job_code(uint64_t function, const void *context) {
+  if (swift_task_getJobFlags == NULL || swift_task_getJobTaskId == NULL || !is_job(function, context)) return function;
+  // The lowest byte of the flags is the kind, the next one the priority.
+  uint64_t priority = swift_task_getJobFlags(context) >> 8 & 0xFF;
+  return 1ull << 63 | priority << 48 | (swift_task_getJobTaskId(context) & ((1ull << 48) - 1));
+}
+
+const char *concourse_current_task(uint64_t *number) {
+  if (swift_task_getCurrent == NULL || swift_task_getCurrentTaskName == NULL || swift_task_getJobTaskId == NULL) {
+    return NULL;
+  }
+  const void *task = swift_task_getCurrent();
+  if (task == NULL) return NULL;
+  *number = swift_task_getJobTaskId(task) & ((1ull << 48) - 1);
+  return swift_task_getCurrentTaskName();
 }

@@ -30,8 +30,14 @@ extension DispatchQueue: TaskExecutor {
   @_documentation(visibility: internal)
   @_implements(TaskExecutor,enqueue(_:)) @_disfavoredOverload
   public final func enqueuePreferred(_ job: consuming ExecutorJob) {
-    submit(job) { $0!.runSynchronously(on: DispatchQueue.running.asUnownedTaskExecutor()) }
+    submit(job, runPreferredJob)
   }
+}
+
+/// The function of an item that runs a job. Recordings know jobs by it, so it has a name of C.
+@c(concourse_run_preferred_job)
+func runPreferredJob(_ job: UnsafeMutableRawPointer?) {
+  job!.runSynchronously(on: DispatchQueue.running.asUnownedTaskExecutor())
 }
 
 extension DispatchQueue {

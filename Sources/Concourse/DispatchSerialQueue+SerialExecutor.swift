@@ -20,11 +20,7 @@ extension _DispatchSerialExecutorQueue: SerialExecutor {
   @_documentation(visibility: internal)
   @_implements(SerialExecutor,enqueue(_:)) @_disfavoredOverload
   public final func enqueueIsolated(_ job: consuming ExecutorJob) {
-    submit(job) {
-      // SAFETY: `running` is the queue that the job was submitted to, which is of this class.
-      let queue = unsafeDowncast(DispatchQueue.running, to: _DispatchSerialExecutorQueue.self)
-      $0!.runSynchronously(on: queue.asUnownedSerialExecutor())
-    }
+    submit(job, runIsolatedJob)
   }
 
   /// This queue as an actor's executor. The reference is not retained.
@@ -46,4 +42,12 @@ extension _DispatchSerialExecutorQueue: SerialExecutor {
   public final func checkIsolated() {
     if !excludesCaller { rejectCaller() }
   }
+}
+
+/// As `runPreferredJob`, for a job that is isolated to the queue.
+@c(concourse_run_isolated_job)
+func runIsolatedJob(_ job: UnsafeMutableRawPointer?) {
+  // SAFETY: `running` is the queue that the job was submitted to, which is of this class.
+  let queue = unsafeDowncast(DispatchQueue.running, to: _DispatchSerialExecutorQueue.self)
+  job!.runSynchronously(on: queue.asUnownedSerialExecutor())
 }

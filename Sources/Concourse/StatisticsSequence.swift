@@ -33,7 +33,7 @@ extension Inspection {
       }
 
       /// The next interval; nil after the task was cancelled, and where there are no statistics: in a forked child, or if
-      /// the system refused a thread. Comes up to 50 ms late.
+      /// the system refused a thread or memory. Comes up to 50 ms late.
       public func next() async -> Statistics? {
         guard let stream = ownership.stream else { return nil }
         return await withTaskCancellationHandler {
@@ -57,8 +57,8 @@ extension Inspection {
   /// }
   /// ```
   ///
-  /// While at least one sequence is iterated, or one observation lives, the process records its items (36 ns an event, about
-  /// four events an item), and one thread reads the records. A tool may record the same process meanwhile. Intervals that
+  /// While at least one sequence is iterated, or one observation lives, the process records its items (36 ns an event, three
+  /// events an item), and one thread reads the records. A tool may record the same process meanwhile. Intervals that
   /// are too short for the reader, below about a millisecond, become longer.
   ///
   /// - Parameter interval: The shortest length of an interval.

@@ -47,10 +47,11 @@ private func fill<Element, Structure>(
 /// Copies a label, cut off at a character if it is too long. The room is zero.
 private func copy<Room>(_ label: String, into room: inout Room) {
   withUnsafeMutableBytes(of: &room) { room in
-    var count = min(label.utf8.count, room.count - 1)
-    let text = Array(label.utf8)
-    while count < text.count && count > 0 && text[count] & 0xC0 == 0x80 { count -= 1 }
-    room.copyBytes(from: text[..<count])
+    var label = label
+    label.withUTF8 {
+      let text = UnsafeRawBufferPointer($0)
+      room.copyBytes(from: text.prefix(text.wholeCharacters(within: room.count - 1)))
+    }
   }
 }
 
@@ -102,8 +103,19 @@ package func concourse_inspect_queues(_ queues: UnsafeMutableRawPointer?, _ capa
 /// What a `concourse_statistics_t` points to.
 private final class Statistics {
   let stream: StatisticsStream
-  /// The interval that was returned last. OWNED BY the caller: `next` and `queue` must not overlap.
-  var latest: Inspection.Statistics?
+  private let lock = Lock(.statistics)
+  // GUARDED BY `lock`.
+  private var last: Inspection.Statistics?
+
+  /// The interval that was returned last.
+  var latest: Inspection.Statistics? {
+    get { lock.withLock { last } }
+    set {
+      // The former one is released after unlocking.
+      var value = newValue
+      lock.withLock { swap(&last, &value) }
+    }
+  }
 
   init(_ stream: StatisticsStream) { self.stream = stream }
 
@@ -182,7 +194,7 @@ extension concourse_durations {
     self.init(
       count: UInt64(durations.count), total: durations.total.clampedNanoseconds,
       longest: durations.longest.clampedNanoseconds, median: durations.median?.clampedNanoseconds ?? 0,
-      percentile_99: durations.percentile(0.99)?.clampedNanoseconds ?? 0)
+      percentile_99: durations.percentile(0.99)?.clampedNanoseconds ?? 0, reserved: (0, 0, 0))
   }
 }
 

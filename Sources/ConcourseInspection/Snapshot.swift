@@ -46,7 +46,7 @@ extension Inspection {
     /// Threads that are blocked, those that wait longest first.
     public var blockedThreads: [BlockedThread]
     /// The main queue and the global queues, then each queue that has had an item since the process was first recorded,
-    /// in the order of their first items. A queue that was freed stays in the list until its memory is a queue again.
+    /// overcommitting global queues of C included, in the order of their first items. A queue that was freed stays in the list until its memory is a queue again.
     public var queues: [Queue]
   }
 
@@ -69,12 +69,22 @@ extension Inspection {
         id: lasting.id, label: lasting.label, kind: Queue.Kind(rawValue: lasting.kind.rawValue) ?? .global,
         target: nil)
     }
+    guard let seen else { return queues }
+    // A global queue may be several objects, of which the first that was recorded counts the items of all.
+    var globals = Dictionary(
+      seen.queues.filter { $0.kind == .global }.map { ($0.label, $0.id) },
+      uniquingKeysWith: { first, _ in first })
+    let counted = queues.map { globals.removeValue(forKey: $0.label) ?? $0.id }
     let lasting = Set(queues.map(\.id))
-    if let seen { queues += seen.queues.filter { !lasting.contains($0.id) && $0.kind != .global } }
-    guard let seen, seen.isCounting else { return queues }
-    for index in queues.indices {
-      queues[index].waiting = seen.waiting[queues[index].id] ?? 0
-      queues[index].running = seen.running[queues[index].id] ?? 0
+    // The overcommitting global queues are known once they have had an item.
+    let others = seen.queues.filter {
+      !lasting.contains($0.id) && ($0.kind != .global || globals[$0.label] == $0.id)
+    }
+    queues += others
+    guard seen.isCounting else { return queues }
+    for (index, id) in (counted + others.map(\.id)).enumerated() {
+      queues[index].waiting = seen.waiting[id] ?? 0
+      queues[index].running = seen.running[id] ?? 0
     }
     return queues
   }

@@ -68,8 +68,8 @@ extension Inspection {
     public var median: Duration? { percentile(0.5) }
 
     /// The duration that this share of them does not exceed. O(1): at most 2,000 classes are looked at.
-    /// - Parameter share: From 0 to 1, such as 0.99.
-    /// - Returns: nil if there are none.
+    /// - Parameter share: From 0 to 1, such as 0.99. A smaller number counts as 0, a larger one as 1.
+    /// - Returns: nil if there are none, or `share` is not a number.
     public func percentile(_ share: Double) -> Duration? {
       histogram.percentile(share).map { .nanoseconds($0) }
     }
@@ -93,7 +93,8 @@ extension Inspection.Statistics {
     var queues: [Inspection.QueueStatistics] = []
     queues.reserveCapacity(interval.queues.count)
     for (address, activity) in interval.queues {
-      var queue = Inspection.Queue(UInt(address), names[address])
+      let name = names[address]
+      var queue = Inspection.Queue(UInt(name?.queue ?? address), name)
       queue.waiting = activity.waiting
       queue.running = interval.open[address] ?? 0
       queues.append(

@@ -38,7 +38,7 @@ final class StatisticsReader {
   // MARK: Streams
 
   /// Begins to record, and to count for a new stream.
-  /// - Returns: nil in a forked child, and if the system refuses a thread.
+  /// - Returns: nil in a forked child, and if the system refuses a thread or memory.
   func begin(every interval: UInt64) -> StatisticsStream? {
     if isInherited || !EngineRecording.beginStream() { return nil }
     let stream = withState { state -> StatisticsStream? in
@@ -50,7 +50,8 @@ final class StatisticsReader {
       }
       if !state.hasThread { state.hasThread = Self.startThread() }
       guard state.hasThread else { return nil }
-      let stream = StatisticsStream(interval, start: Clock.uptime(), lost: state.lost)
+      let stream = StatisticsStream(
+        interval, start: Clock.uptime(), lost: state.lost, names: state.reader?.latestNames ?? [])
       state.streams[ObjectIdentifier(stream)] = stream
       return stream
     }
@@ -253,9 +254,9 @@ package final class StatisticsStream {
   /// Of the call that waits for it.
   fileprivate var completion: Completion?
 
-  fileprivate init(_ interval: UInt64, start: UInt64, lost: UInt64) {
+  fileprivate init(_ interval: UInt64, start: UInt64, lost: UInt64, names: [RecordedName]) {
     (self.interval, self.start) = (min(interval, 1 << 62), start)
-    counts = EventStatistics(start: start, lost: lost)
+    counts = EventStatistics(start: start, lost: lost, names: names)
     end = start &+ self.interval
   }
 

@@ -161,4 +161,74 @@ struct TopStatisticsTests {
     #expect(long.percentile(1) == .max)
     #expect(long.percentile(0) == 0)
   }
+
+  @Test("two queues that have the same memory in one interval, one after the other, are two")
+  func sameMemory() throws {
+    func name(_ text: String, _ time: UInt64) -> RecordedName {
+      RecordedName(queue: 0xA0, time: time, target: 0, kind: 1, text: text)
+    }
+    func items(_ times: [UInt64]) -> [RecordedEvent] {
+      times.flatMap {
+        [event($0, .submitted, node: $0), event($0 + 1, .started, node: $0), event($0 + 2, .ended)]
+      }
+    }
+    var statistics = EventStatistics(start: 0)
+    statistics.add(
+      recording(items([10, 20, 50]), names: [name("first", 9), name("second", 49)]), before: 100)
+    let interval = statistics.finish(at: 100)
+    let counts = interval.queues.map { (statistics.names[$0.key]?.text ?? "", $0.value.ended) }
+    #expect(Dictionary(uniqueKeysWithValues: counts) == ["first": 2, "second": 1])
+    #expect(interval.queues.keys.allSatisfy { statistics.names[$0]?.queue == 0xA0 })
+    statistics.add(recording(items([110])), before: 200)
+    #expect(statistics.finish(at: 200).queues.keys.map { $0 } == [0xA0] && statistics.names.count == 1)
+  }
+
+  @Test("a submission before a gap does not wait for ever: its start may be missing")
+  func gap() {
+    var statistics = EventStatistics(start: 0)
+    var gap = recording([event(10, .submitted, node: 5), event(50, .source, thread: 2)], lost: 100)
+    gap.gaps = [50]
+    statistics.add(gap, before: 100)
+    #expect(statistics.finish(at: 100).queues[0xA0]?.waiting == 0)
+  }
+
+  @Test("jobs count by the name of their tasks and their priority, and as one without a name")
+  func jobs() {
+    var statistics = EventStatistics(start: 0)
+    let tasks: [(UInt64, UInt8)] = [(1, 25), (2, 25), (3, 9), (4, 25), (5, 25)]
+    var events: [RecordedEvent] = []
+    for (place, (task, priority)) in tasks.enumerated() {
+      let code = RecordedJob(priority: priority, task: task).code
+      let time = UInt64(place) * 10
+      // The priority has risen since.
+      let submitted = RecordedJob(priority: 5, task: task).code
+      events.append(event(time, .submitted, node: task, function: submitted))
+      events.append(event(time + 1, .started, node: task, function: code))
+      events.append(event(time + 2, .ended, function: code))
+    }
+    var recording = recording(events)
+    recording.tasks = [1: "fetch", 2: "fetch", 3: "fetch"]
+    statistics.add(recording, before: 100)
+    let activity = statistics.finish(at: 100).queues[0xA0]
+    #expect(activity?.unknownStarts == 0)
+    let codes = [(25, 1), (9, 1), (25, 0)].map { RecordedJob(priority: $0.0, task: $0.1).code }
+    #expect(activity?.functions.mapValues(\.count) == [codes[0]: 2, codes[1]: 1, codes[2]: 2])
+    let names = FunctionNames(recording)
+    #expect(
+      codes.map(names.name(of:)) == [
+        "task \"fetch\" (high)", "task \"fetch\" (background)", "Swift job (high)",
+      ])
+    #expect(names.name(of: RecordedJob(priority: 33, task: 4).code) == "task 4 (user interactive)")
+    #expect(names.name(of: RecordedJob(priority: 200, task: 4).code) == "task 4 (priority 200)")
+  }
+
+  @Test("percentiles of any number, and limits that durations reach exactly")
+  func histogramLimits() {
+    var histogram = DurationHistogram()
+    for duration: UInt64 in [10, 20, 30] { histogram.add(duration) }
+    #expect(histogram.percentile(.nan) == nil)
+    #expect([-1, 0, -.infinity].map { histogram.percentile($0) } == [10, 10, 10])
+    #expect([1, 2, 1e300, .infinity].map { histogram.percentile($0) } == [30, 30, 30, 30])
+    #expect(histogram.counts(upTo: [9, 10, 20, 29]) == [0, 1, 1, 0, 1])
+  }
 }

@@ -50,7 +50,7 @@ struct RecordingBuilder {
       for (index, byte) in text.utf8.enumerated() { bytes[place + index] = byte }
     }
     put("CONCREC", 0)
-    put(UInt32(1), 8)
+    put(RecordingLayout.version, 8)
     put(process, 12)
     put(UInt32(capacity), 16)
     put(UInt32(32), 20)

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 @testable import ConcourseTool
@@ -251,7 +252,7 @@ struct RecordingReaderTests {
     for (bytes, reason) in [
       (nil, " cannot be read: No such file or directory"),
       (Array("#!/bin/sh\n".utf8), ": not a recording of Concourse"),
-      (other, ": made by another version of Concourse: layout 7, not 1"),
+      (other, ": made by another version of Concourse: layout 7, not 2"),
       (damaged, ": its header is damaged"),
       (RecordingBuilder().bytes, " has no events"),
     ] {
@@ -305,16 +306,89 @@ struct RecordingReaderTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["trace.json"])
   }
 
+  @Test("the name of a task is put together from its parts, one of which may come later")
+  func taskNames() throws {
+    var builder = RecordingBuilder()
+    builder.capacity = 4
+    func part(_ task: UInt64, _ part: UInt64, _ text: String) -> RecordingBuilder.Record {
+      let words = [text.utf8.prefix(8), text.utf8.dropFirst(8)].map { half in
+        half.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+      }
+      return .init(
+        ticks: RecordingBuilder.firstTicks, event: .taskName, node: task << 8 | part, object: words[0],
+        function: words[1])
+    }
+    let first = [part(7, 0, "sixteen letters."), part(8, 1, "no beginning")]
+    builder.rings = [.init(thread: 100, records: first)]
+    let bytes = ChangingBytes(builder.bytes)
+    let reader = try RecordingReader(bytes)
+    reader.poll()
+    #expect(reader.recording().tasks.isEmpty && reader.recording().events.isEmpty)
+    builder.rings[0].records = first + [part(7, 0, "sixteen letters."), part(7, 1, " and more")]
+    bytes.bytes = builder.bytes
+    reader.poll()
+    #expect(reader.recording().tasks == [7: "sixteen letters. and more"])
+    #expect(reader.recording().events.isEmpty)
+  }
+
+  private final class ChangingBytes: RecordingBytes {
+    var bytes: [UInt8]
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+    func read(at offset: UInt64, count: Int) -> [UInt8]? {
+      BytesInMemory(bytes).read(at: offset, count: count)
+    }
+  }
+
+  @Test("a trace has the priorities of jobs, and the names of tasks that have submitted an item")
+  func jobs() throws {
+    let fixture = try ReportFixture()
+    let folder = try TemporaryFolder()
+    let trace = folder.path + "/trace.json"
+    let traced = try fixture.spawn(fixture.command, ["trace", "-o", trace, fixture.waits, "tasks"]).wait()
+    #expect(traced.ending == .exit(0), "\(traced.complaint)")
+    let file = try #require(FileBytes(path: trace))
+    let json = String(decoding: file.read(at: 0, count: Int(file.size)) ?? [], as: UTF8.self)
+    // 95 bytes at most, and no half of a character.
+    let name = "fetch " + String(repeating: "é", count: 44)
+    let item = #""cat":"item","name":"task \"\#(name)\" (high)""#
+    for queue in ["com.example.tasks", "com.example.actor"] {
+      #expect(json.split(separator: "\n").contains { $0.contains(item) && $0.contains(queue) }, "\(json)")
+    }
+    #expect(json.contains(#" (background)""#))
+  }
+
+  @Test("trace --seconds ends the recording of the program that it has started, which goes on")
+  func seconds() throws {
+    let fixture = try ReportFixture()
+    let folder = try TemporaryFolder()
+    let traced = try fixture.spawn(
+      fixture.command,
+      ["trace", "--seconds", "0.3", "-o", folder.path + "/trace.json", fixture.waits, "busy"])
+    traced.waitForOutput("ready")
+    let children = "/proc/\(traced.identifier)/task/\(traced.identifier)/children"
+    let text = String(decoding: try #require(FileContents.read(children)), as: UTF8.self)
+    let program = try #require(Int32(text.split(separator: " ").first ?? ""))
+    defer {
+      kill(program, SIGKILL)
+      _ = try? traced.wait()
+    }
+    let live = try LiveRecording(program)
+    // A guard against a hang: until then the program records.
+    for _ in 0..<2000 where live.isFlightRecorder { usleep(10_000) }
+    #expect(!live.isFlightRecorder)
+    #expect(kill(program, 0) == 0)
+  }
+
   @Test("other files and other layouts are refused in one line")
   func refusals() {
     #expect(throws: RecordingFailure("not a recording of Concourse")) { try read([]) }
     #expect(throws: RecordingFailure("not a recording of Concourse")) { try read(Array("#!/bin/sh\n".utf8)) }
     var bytes = RecordingBuilder.sample.bytes
     bytes[8] = 7
-    #expect(throws: RecordingFailure("made by another version of Concourse: layout 7, not 1")) {
+    #expect(throws: RecordingFailure("made by another version of Concourse: layout 7, not 2")) {
       try read(bytes)
     }
-    bytes[8] = 1
+    bytes[8] = UInt8(RecordingLayout.version)
     bytes[16] = 65
     #expect(throws: RecordingFailure("its header is damaged")) { try read(bytes) }
   }

@@ -100,9 +100,10 @@ size_t concourse_inspect_queues(struct concourse_queue *CONCOURSE_NULLABLE queue
 // --- Statistics ---
 
 // How many durations there were, their sum, and the longest. The median and the 99th percentile are 0 if there were none,
-// and off by 2 % at most.
+// and off by 2 % at most. The reserved words are 0: later versions may use them, and the size stays as it is.
 struct concourse_durations {
   uint64_t count, total, longest, median, percentile_99;
+  uint64_t reserved[3];
 };
 
 // What happened in one interval.
@@ -142,7 +143,7 @@ typedef struct concourse_statistics_stream *concourse_statistics_t;
 // Begins to record what happens on the queues. While there is a stream, the process has one more thread, which reads the
 // records. An interval is at least `interval` nanoseconds long.
 // Returns NULL in a forked child of a process with threads of the library, with errno set to ENOTSUP, and with EAGAIN if
-// the system refuses a thread.
+// the system refuses a thread or memory.
 concourse_statistics_t CONCOURSE_NULLABLE concourse_statistics_begin(uint64_t interval);
 
 // Waits for the end of an interval, up to 50 ms longer, and fills in what happened. Nothing is buffered: if the interval
@@ -153,7 +154,6 @@ int concourse_statistics_next(concourse_statistics_t CONCOURSE_NONNULL stream,
 
 // Fills in what happened on a queue in the interval that `concourse_statistics_next` returned last. The queues with the
 // most items started come first. Returns 0, or -1 with errno set to EINVAL if `index` is not below the number of queues.
-// The call must not overlap `concourse_statistics_next` for the same stream.
 int concourse_statistics_queue(concourse_statistics_t CONCOURSE_NONNULL stream, size_t index,
                                struct concourse_queue_statistics *CONCOURSE_NONNULL queue);
 

@@ -26,7 +26,7 @@ extern union concourse_recording_word concourse_recording_word __attribute__((vi
 
 enum {
   /// Incremented when the layout of what follows changes.
-  CONCOURSE_RECORDING_LAYOUT = 1,
+  CONCOURSE_RECORDING_LAYOUT = 2,
   CONCOURSE_RECORDING_HEADER = 4096,
   /// Where the bits of queues without a name begin, and how many there are.
   CONCOURSE_RECORDING_UNNAMED = 2048,
@@ -83,7 +83,8 @@ struct concourse_event_ring {
   /// The address of the ring's records, in the recorded process.
   struct concourse_event_record *_Nullable records;
   char name[16];
-  uint64_t padding;
+  /// The task of Swift Concurrency whose name the owner has recorded last.
+  uint64_t task;
 };
 
 struct concourse_event_record {
@@ -91,6 +92,7 @@ struct concourse_event_record {
   /// The event in the highest byte; below it the node of the item, or another number.
   uint64_t event_and_node;
   uint64_t object;
+  /// Of an item its code, or what `concourse_job_code` returns.
   uint64_t function;
 };
 
@@ -170,6 +172,11 @@ static inline void concourse_event_ring_set_clocks(struct concourse_event_ring *
   // ORDERING: relaxed, both; a reader that finds them changed keeps the ones before.
   __atomic_store_n(&ring->ticks, ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&ring->uptime, uptime, __ATOMIC_RELAXED);
+}
+/// Notes the task whose name the owner records.
+static inline void concourse_event_ring_set_task(struct concourse_event_ring *_Nonnull ring, uint64_t task) {
+  // ORDERING: relaxed; only the owner uses it.
+  __atomic_store_n(&ring->task, task, __ATOMIC_RELAXED);
 }
 /// Publishes the list of modules.
 static inline void concourse_set_module_count(struct concourse_recording_header *_Nonnull header, uint32_t bytes) {
@@ -264,9 +271,18 @@ static inline void concourse_write_name(struct concourse_queue_name *_Nonnull en
 size_t concourse_modules(char *_Nonnull into, size_t size);
 /// A setting from the environment; NULL also in a program with more rights than its user.
 const char *_Nullable concourse_recorder_setting(const char *_Nonnull name);
+/// Which file it is, whatever its name.
+struct concourse_file_identity {
+  uint64_t device, node;
+};
+bool concourse_identify_file(int file, struct concourse_file_identity *_Nonnull identity);
 /// Gives a part of a file's mapping its blocks, without a descriptor: the program may have closed any.
 /// Returns 0, or an errno value if the file has no room.
-int concourse_reserve(const char *_Nonnull path, void *_Nonnull mapping, size_t offset, size_t size);
+int concourse_reserve(const char *_Nonnull path, const struct concourse_file_identity *_Nonnull identity,
+                      void *_Nonnull mapping, size_t offset, size_t size);
+/// The same where the kernel cannot do it through the mapping. Returns ENOENT if the path leads to another file.
+int concourse_reserve_file(const char *_Nonnull path, const struct concourse_file_identity *_Nonnull identity,
+                           size_t offset, size_t size);
 /// The largest file that the process may write.
 uint64_t concourse_file_limit(void);
 /// The number of modules loaded so far.
@@ -286,8 +302,17 @@ static inline __attribute__((always_inline)) bool concourse_is_recording_or_trac
 static inline __attribute__((always_inline)) bool concourse_is_recording(void) {
   return __atomic_load_n(&concourse_recording_word.all, __ATOMIC_RELAXED) >> 16 != 0;
 }
-static inline void concourse_change_streams(int difference) {
-  __atomic_fetch_add(&concourse_recording_word.wanted.streams, (uint16_t)difference, __ATOMIC_RELAXED);
+/// Counts another stream. Returns false if there are as many as can be counted.
+static inline bool concourse_begin_stream(void) {
+  uint16_t *streams = &concourse_recording_word.wanted.streams;
+  uint16_t seen = __atomic_load_n(streams, __ATOMIC_RELAXED);
+  while (seen < UINT16_MAX) {
+    if (__atomic_compare_exchange_n(streams, &seen, seen + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return true;
+  }
+  return false;
+}
+static inline void concourse_end_stream(void) {
+  __atomic_fetch_sub(&concourse_recording_word.wanted.streams, 1, __ATOMIC_RELAXED);
 }
 /// For a forked child.
 static inline void concourse_forget_streams(void) {
@@ -331,6 +356,18 @@ static inline uint64_t concourse_item_function(uint64_t function, const void *_N
   // A block has its function after its class, its flags and a reserved word.
   return ((const uint64_t *)context)[2];
 }
+
+// MARK: Jobs of Swift Concurrency
+
+/// Defined by the module Concourse: the functions of the items that run jobs. NULL in a program without that module.
+extern void concourse_run_preferred_job(void *_Nullable job) __attribute__((weak));
+extern void concourse_run_isolated_job(void *_Nullable job) __attribute__((weak));
+/// What stands for a job in place of its function, which is the same for all jobs: the highest bit, the priority from
+/// bit 48 on, and below it the number of the task, 0 for a job of an actor. `function` if the item is not a job, or the
+/// program's Swift does not tell.
+uint64_t concourse_job_code(uint64_t function, const void *_Nullable context);
+/// The name of the task that the calling thread runs, and its number; NULL if it runs none, or one without a name.
+const char *_Nullable concourse_current_task(uint64_t *_Nonnull number);
 
 // MARK: Static probes
 //

@@ -19,10 +19,11 @@ struct DurationHistogram: Equatable {
     shortest = min(shortest, duration)
   }
 
-  /// The duration that this share of all does not exceed; nil if there are none.
+  /// The duration that this share of all does not exceed; nil if there are none, or the share is no number.
   func percentile(_ share: Double) -> UInt64? {
-    guard count > 0 else { return nil }
-    let rank = max(1, Int((share * Double(count)).rounded(.up)))
+    guard count > 0, !share.isNaN else { return nil }
+    if share >= 1 { return longest }
+    let rank = max(1, Int((max(share, 0) * Double(count)).rounded(.up)))
     if rank >= count { return longest }
     var seen = 0
     for index in counts.indices {
@@ -40,7 +41,7 @@ struct DurationHistogram: Equatable {
     var result = [Int](repeating: 0, count: limits.count + 1)
     for (index, number) in counts.enumerated() where number > 0 {
       let middle = Self.middle(of: index)
-      result[limits.firstIndex { middle < $0 } ?? limits.count] += Int(number)
+      result[limits.firstIndex { middle <= $0 } ?? limits.count] += Int(number)
     }
     return result
   }

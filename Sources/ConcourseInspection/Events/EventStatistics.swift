@@ -79,24 +79,42 @@ struct EventStatistics {
   /// Events after the limit of the last part.
   private var later: [RecordedEvent] = []
   private var lost: UInt64 = 0
-  /// The ends of pauses after the last event.
-  private var pauses: [UInt64] = []
-  private var knownNames = 0
+  /// The times of events before which others are missing, and the ends of pauses, of those that are not counted yet.
+  private var gaps: [UInt64] = []
   private var lostNames: UInt64 = 0
+  /// By address. In the interval in which the memory of a queue becomes that of another one, the earlier queue has a
+  /// number in place of its address, from `formerQueues` on.
   private(set) var names: [UInt64: RecordedName] = [:]
+  /// Names from later on than the events counted so far, in the order of time.
+  private var laterNames: [RecordedName] = []
+  private var formers: UInt64 = 0
+  static let formerQueues: UInt64 = 1 << 63
   /// The objects of one global queue are one queue.
   private var globals: [String: UInt64] = [:]
 
-  /// - Parameter lost: The events of the recording that were lost before.
-  init(start: UInt64, lost: UInt64 = 0) {
+  /// The names of tasks, and for each name one task of this interval.
+  private var tasks: [UInt64: String] = [:]
+  private var firstTasks: [String: UInt64] = [:]
+
+  /// - Parameters:
+  ///   - lost: The events of the recording that were lost before.
+  ///   - names: The names that earlier parts of the recording have given.
+  init(start: UInt64, lost: UInt64 = 0, names: [RecordedName] = []) {
     interval = EventInterval(start: start, end: start)
     self.lost = lost
+    for name in names { take(name) }
   }
 
   /// - Parameter limit: Only the events before this time are taken now. The rings are read one after the other, so of
   ///   the latest events some are missing: perhaps the submission of an item that has started.
   mutating func add(_ recording: Recording, before limit: UInt64) {
-    takeNames(recording)
+    if formers > 0 && interval.queues.isEmpty {
+      // Of the interval before.
+      for former in 0..<formers { names[Self.formerQueues + former] = nil }
+      formers = 0
+    }
+    laterNames += recording.names
+    tasks = recording.tasks
     if recording.lost > lost {
       interval.lost += recording.lost - lost
       lost = recording.lost
@@ -109,12 +127,19 @@ struct EventStatistics {
     }
     later = Array(events[events.partitioned(before: limit)...])
     interval.pauses += recording.pauses.count
-    pauses += recording.pauses
+    gaps = (gaps + recording.gaps + recording.pauses).sorted()
     for event in events.dropLast(later.count) {
-      forget(until: event.time)
+      takeNames(upTo: event.time)
+      passGaps(upTo: event.time)
       add(event)
     }
-    forget(until: limit)
+    takeNames(upTo: limit)
+    passGaps(upTo: limit)
+    if recording.lostNames != lostNames {
+      lostNames = recording.lostNames
+      // A later queue at such an address has had no room for its name. A global queue is never freed.
+      names = names.filter { $1.isGlobal || !Recording.isUnnamed($0, recording.unnamed) }
+    }
   }
 
   /// Ends the interval and begins the next.
@@ -132,7 +157,7 @@ struct EventStatistics {
     interval.open = items.running
     for queue in interval.open.keys { _ = interval.queues[queue, default: QueueActivity()] }
     for (queue, count) in waiting { interval.queues[queue, default: QueueActivity()].waiting = count }
-    defer { interval = EventInterval(start: end, end: end) }
+    defer { (interval, firstTasks) = (EventInterval(start: end, end: end), [:]) }
     return interval
   }
 
@@ -143,17 +168,24 @@ struct EventStatistics {
     return (waiting, running)
   }
 
-  private mutating func takeNames(_ recording: Recording) {
-    guard recording.names.count != knownNames || recording.lostNames != lostNames else { return }
-    (knownNames, lostNames) = (recording.names.count, recording.lostNames)
-    for name in recording.names {
-      names[name.queue] = name
-      if name.isGlobal && globals[name.text] == nil {
-        globals[name.text] = name.queue
-      }
+  /// A queue is named before its first event.
+  private mutating func takeNames(upTo time: UInt64) {
+    guard let first = laterNames.first, first.time <= time else { return }
+    let count = laterNames.firstIndex { $0.time > time } ?? laterNames.count
+    for name in laterNames[..<count] { take(name) }
+    laterNames.removeFirst(count)
+  }
+
+  private mutating func take(_ name: RecordedName) {
+    if let former = names[name.queue], former.text != name.text || former.kind != name.kind,
+      let activity = interval.queues.removeValue(forKey: name.queue)
+    {
+      let number = Self.formerQueues + formers
+      formers += 1
+      (names[number], interval.queues[number]) = (former, activity)
     }
-    // A later queue at such an address has had no room for its name. A global queue is never freed.
-    names = names.filter { $1.isGlobal || !Recording.isUnnamed($0, recording.unnamed) }
+    names[name.queue] = name
+    if name.isGlobal && globals[name.text] == nil { globals[name.text] = name.queue }
   }
 
   /// After a loss or a pause nothing is certain about what was open: a missing end would make an item run for ever.
@@ -163,16 +195,25 @@ struct EventStatistics {
     waiting = [:]
   }
 
-  private mutating func forget(until time: UInt64) {
-    while let pause = pauses.first, pause <= time {
-      forget()
-      pauses.removeFirst()
-    }
+  private mutating func passGaps(upTo time: UInt64) {
+    guard let gap = gaps.first, gap <= time else { return }
+    gaps.removeAll { $0 <= time }
+    forget()
   }
 
   private mutating func changeWaiting(_ queue: UInt64, by difference: Int) {
     let count = (waiting[queue] ?? 0) + difference
     waiting[queue] = count == 0 ? nil : count
+  }
+
+  /// One code for the jobs of equal priority whose tasks have the same name, and one for those without a name: there
+  /// may be millions of tasks.
+  private mutating func common(_ code: UInt64) -> UInt64 {
+    guard var job = RecordedJob(code) else { return code }
+    let name = tasks[job.task]
+    job.task = name.flatMap { firstTasks[$0] } ?? (name == nil || firstTasks.count >= 1000 ? 0 : job.task)
+    if let name, job.task != 0 { firstTasks[name] = job.task }
+    return job.code
   }
 
   private func queue(_ address: UInt64) -> UInt64 {
@@ -195,7 +236,7 @@ struct EventStatistics {
       let submission = event.node == 0 ? nil : pending.removeValue(forKey: event.node)
       interval.queues[queue, default: QueueActivity()].started += 1
       if let submission { changeWaiting(submission.queue, by: -1) }
-      if let submission, submission.function == event.function {
+      if let submission, RecordedJob.isSame(submission.function, event.function) {
         interval.queues[queue]!.wait.add(event.time.since(submission.time))
       } else {
         interval.queues[queue]!.unknownStarts += 1
@@ -208,7 +249,8 @@ struct EventStatistics {
         thread.items.removeSubrange(place...)
         let duration = event.time.since(item.start)
         interval.queues[queue, default: QueueActivity()].run.add(duration)
-        interval.queues[queue]!.functions[item.function, default: DurationHistogram()].add(duration)
+        let function = common(item.function)
+        interval.queues[queue]!.functions[function, default: DurationHistogram()].add(duration)
         interval.queues[queue]!.busy += event.time.since(max(item.start, interval.start))
       }
       interval.queues[queue, default: QueueActivity()].ended += 1
@@ -227,6 +269,7 @@ struct EventStatistics {
       // A worker parks between items.
       thread.items = []
       thread.waits = []
+    case .taskName: break
     case .threadBegan, .threadEnded:
       thread.items = []
       thread.waits = []

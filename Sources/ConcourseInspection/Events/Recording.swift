@@ -11,6 +11,8 @@ struct Recording {
   /// In the order in which they were given.
   var names: [RecordedName]
   var modules: [RecordedModule]
+  /// The names of tasks of Swift Concurrency, by number, as far as they are known.
+  var tasks: [UInt64: String] = [:]
   /// Events that are missing: overwritten before they were read; of threads for which there was no room; damaged.
   var overwritten: UInt64 = 0
   var withoutRing: UInt64 = 0
@@ -29,6 +31,8 @@ struct RecordedEvent: Equatable {
   enum Kind: UInt8 {
     case threadBegan = 1
     case threadEnded, submitted, started, ended, waitBegan, waitEnded, made, parked, woken, timer, source
+    /// A part of a task's name: `RecordingReader` keeps it in `tasks`.
+    case taskName
   }
 
   /// Uptime in nanoseconds.
@@ -39,8 +43,41 @@ struct RecordedEvent: Equatable {
   var node: UInt64
   /// The queue of an item, or what else the event is about.
   var object: UInt64
-  /// The code of an item.
+  /// The code of an item; of a job of Swift Concurrency, see `RecordedJob`.
   var function: UInt64
+}
+
+/// What stands in place of the code of a job: the highest bit, its priority from bit 48 on, and the number of its task.
+struct RecordedJob: Equatable {
+  var priority: UInt8
+  /// 0: the job of an actor, or another one that belongs to no task.
+  var task: UInt64
+
+  /// nil if it is the code of another item.
+  init?(_ code: UInt64) {
+    guard code >> 63 == 1 else { return nil }
+    (priority, task) = (UInt8(truncatingIfNeeded: code >> 48), code & (1 << 48 - 1))
+  }
+
+  init(priority: UInt8, task: UInt64) { (self.priority, self.task) = (priority, task) }
+
+  var code: UInt64 { 1 << 63 | UInt64(priority) << 48 | task }
+
+  /// Whether two codes are of one item. The priority of a job may rise between its submission and its start.
+  static func isSame(_ code: UInt64, _ other: UInt64) -> Bool {
+    guard let job = RecordedJob(code), let otherJob = RecordedJob(other) else { return code == other }
+    return job.task == otherJob.task
+  }
+
+  /// As `TaskPriority` names them.
+  func name(_ task: String?) -> String {
+    let names: [UInt8: String] = [
+      9: "background", 17: "low", 21: "medium", 25: "high", 33: "user interactive",
+    ]
+    let level = priority == 0 ? "no priority" : names[priority] ?? "priority \(priority)"
+    if let task { return "task \"\(task)\" (\(level))" }
+    return (self.task == 0 ? "Swift job" : "task \(self.task)") + " (\(level))"
+  }
 }
 
 /// A queue's name from a time on.

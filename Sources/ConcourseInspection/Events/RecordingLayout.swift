@@ -13,7 +13,7 @@ struct RecordingLayout {
   /// The bits of queues whose names had no room: where they are, and how many bytes.
   static let unnamedOffset: UInt64 = 2048
   static let unnamedSize = 2048
-  static let version: UInt32 = 1
+  static let version: UInt32 = 2
   static let magic = Array("CONCREC".utf8) + [0]
 
   let process: UInt32

@@ -7,7 +7,10 @@ final class RecordingReader {
   /// The entries of names that have been looked at, and those among them that were not complete yet.
   private var namesSeen = 0
   private var unfinishedNames: [Int] = []
+  /// Those that `take` has returned.
+  private var namesTaken = 0
   private var threadNames: [UInt32: String] = [:]
+  private var tasks: [UInt64: String] = [:]
   private var overwritten: UInt64 = 0
   private var unreadable: UInt64 = 0
   /// Events while the process had no memory for them.
@@ -34,6 +37,9 @@ final class RecordingReader {
     var ticks: UInt64 = 0
     var uptime: UInt64 = 0
     var records: [Record] = []
+    /// The parts that have been read of a task's name.
+    var task: UInt64 = 0
+    var taskName: [UInt8] = []
     /// The ticks of the records before which others are missing.
     var gaps: [UInt64] = []
   }
@@ -120,6 +126,7 @@ final class RecordingReader {
     }
     rings[index].next = head
     assignThreads(&records, in: index, latest: header.number(at: 12)!)
+    takeTaskNames(&records, of: index)
     rings[index].records += records
     // Not if the owner was just writing them.
     if header[16..<32] == after[16..<32] {
@@ -143,6 +150,30 @@ final class RecordingReader {
     }
     if !records.isEmpty { rings[ring].owner = owner }
   }
+
+  /// Takes the parts of names out of the records. A name whose beginning is gone is not known.
+  private func takeTaskNames(_ records: inout [Record], of ring: Int) {
+    let kind = UInt64(RecordedEvent.Kind.taskName.rawValue)
+    guard records.contains(where: { $0.eventAndNode >> 56 == kind }) else { return }
+    records.removeAll { record in
+      guard record.eventAndNode >> 56 == kind else { return false }
+      let (task, part) = (record.eventAndNode >> 8 & (1 << 48 - 1), Int(record.eventAndNode & 0xFF))
+      if part == 0 { (rings[ring].task, rings[ring].taskName) = (task, []) }
+      guard task == rings[ring].task, rings[ring].taskName.count == part * 16 else { return true }
+      for word in [record.object, record.function] {
+        withUnsafeBytes(of: word.littleEndian) { rings[ring].taskName += $0 }
+      }
+      let text = rings[ring].taskName.prefix { $0 != 0 }
+      if text.count < (part + 1) * 16 {
+        if tasks.count >= Self.mostTasks { tasks = [:] }
+        tasks[task] = String(decoding: text, as: UTF8.self)
+      }
+      return true
+    }
+  }
+
+  /// Tasks with names that are known at the same time: a process may be watched for days.
+  private static let mostTasks = 1 << 17
 
   private func read(_ index: Int, _ range: Range<UInt64>) -> [Record] {
     var records: [Record] = []
@@ -242,22 +273,24 @@ final class RecordingReader {
     }
     // Records of one thread keep their order.
     let order = events.indices.sorted { (events[$0].time, $0) < (events[$1].time, $1) }
-    var names = names
+    var names = Array(names[namesTaken...])
     for index in names.indices { names[index].time = clock.uptime(names[index].time) }
     names.sort { $0.time < $1.time }
     return Recording(
       process: layout.process, start: layout.firstUptime, wall: layout.firstWall,
       events: order.map { events[$0] },
-      threads: threadNames, names: names, modules: modules, overwritten: overwritten,
+      threads: threadNames, names: names, modules: modules, tasks: tasks, overwritten: overwritten,
       withoutRing: counts.lostEvents &- min(lostBefore, counts.lostEvents) &+ missed,
       unreadable: unreadable &+ damaged,
       gaps: rings.flatMap(\.gaps).map(clock.uptime).sorted(), lostNames: counts.lostNames, unnamed: unnamed,
       pauses: pauses)
   }
 
-  /// As `recording()`; the next one has later events only.
+  /// As `recording()`; the next one has later events and names only.
   func take() -> Recording {
     let taken = recording()
+    namesTaken = names.count
+    threadNames = [:]
     // Damaged records are counted once.
     unreadable = taken.unreadable
     pauses = []

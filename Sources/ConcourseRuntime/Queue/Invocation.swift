@@ -30,7 +30,7 @@ enum Invocation {
     case .engine(let body): body()
     case .function(let function, let context):
       if Recording.isOn {
-        ItemRecording.run(ItemRecording.code(of: function, context), from: node) { function(context) }
+        ItemRecording.run(ItemRecording.itemCode(of: function, context), from: node) { function(context) }
       } else {
         function(context)
       }

@@ -11,7 +11,7 @@ package enum ItemRecording {
     let function: UInt
     switch node.workPointer.pointee {
     case .closure(let body): function = code(of: body)
-    case .function(let body, let context): function = code(of: body, context)
+    case .function(let body, let context): function = itemCode(of: body, context)
     case .item(let item): function = item.codeAddress
     case .engine: return
     case .drain: return
@@ -74,6 +74,11 @@ package enum ItemRecording {
   package static func code(of function: ContextFunction, _ context: UnsafeMutableRawPointer?) -> UInt {
     // SAFETY: a C function is its address.
     UInt(concourse_item_function(UInt64(unsafeBitCast(function, to: UInt.self)), context))
+  }
+
+  /// As `code`, for an item: of a job of Swift Concurrency, task and priority.
+  static func itemCode(of function: ContextFunction, _ context: UnsafeMutableRawPointer?) -> UInt {
+    UInt(concourse_job_code(UInt64(code(of: function, context)), context))
   }
 }
 

@@ -21,6 +21,9 @@ package enum Recording {
     case timer
     /// Object: the source; function: the value.
     case source
+    /// A part of the name of the task that the thread runs, of Swift Concurrency: object and function are 16 bytes of the
+    /// text. Node: the task's number, and in the lowest byte that of the part.
+    case taskName
   }
 
   /// What a thread waits for. The numbers are part of the layout.
@@ -68,20 +71,19 @@ package enum Recording {
   // MARK: For the process itself
 
   /// Begins to record for a reader in this process. Each call needs its `endStream`.
-  /// - Returns: false if it is not possible.
+  /// - Returns: false if it is not possible, the system refuses the memory, or there are 65,535 readers.
   package static func beginStream() -> Bool {
     guard isPossible else { return false }
     // Else the events of other threads are missed while one makes the memory.
     if concourse_recording_memory() == nil { RecordingMemory.make(for: nil) }
-    concourse_change_streams(1)
-    return true
+    return !RecordingMemory.wasRefused && concourse_begin_stream()
   }
 
   /// False in a forked child, which has no threads, or whose memory may be its parent's file.
   package static var isPossible: Bool { !Process.isForkedChild && !RecordingMemory.isForgotten }
 
   /// Not in a child that was forked after `beginStream`, which has forgotten it.
-  package static func endStream() { concourse_change_streams(-1) }
+  package static func endStream() { concourse_end_stream() }
 
   /// Where the records are; nil before the first event.
   package static var memory: UnsafeRawPointer? { concourse_recording_memory().map { UnsafeRawPointer($0) } }
@@ -107,6 +109,7 @@ package enum Recording {
   @inline(__always)
   static func submitted(_ queue: UInt, node: UInt, function: UInt) {
     concourse_probe_submitted(UInt64(queue), UInt64(node), UInt64(function))
+    RecordingMemory.nameTask()
     write(.submitted, node, queue, function)
   }
 
@@ -135,6 +138,7 @@ package enum Recording {
   @inline(never)
   private static func waitBegan(_ wait: Wait, _ object: UnsafeRawPointer?) {
     concourse_probe_wait_begun(UInt64(UInt(bitPattern: object)), UInt64(wait.rawValue), 0)
+    RecordingMemory.nameTask()
     write(.waitBegan, UInt(wait.rawValue), UInt(bitPattern: object), 0)
   }
 

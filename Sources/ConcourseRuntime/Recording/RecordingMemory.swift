@@ -12,6 +12,7 @@ enum RecordingMemory {
     static let rings = 256
     static let names = 8192
     static let moduleBytes = 256 << 10
+    static let taskNameBytes = 96
     /// Records of a ring, unless the flight recorder asks for another number.
     static let capacity = 32768
     static let capacities = 64...(1 << 20)
@@ -31,6 +32,7 @@ enum RecordingMemory {
   nonisolated(unsafe) private static var hasSteadyTicks = false
   /// Of the flight recorder's file.
   nonisolated(unsafe) private static var path: UnsafeMutablePointer<CChar>?
+  nonisolated(unsafe) private static var identity = concourse_file_identity()
 
   /// Whether a thread makes the memory, or has failed to.
   private static let isBegun = Atomic<Bool>(false)
@@ -140,7 +142,7 @@ enum RecordingMemory {
     let size = (Int(mask) + 1) * MemoryLayout<concourse_event_record>.stride
     let offset = Int(header.pointee.records) + index * size
     // Writing to a hole of a file on a full disk would be fatal.
-    if let path, concourse_reserve(path, header, offset, size) != 0 {
+    if let path, withUnsafePointer(to: identity, { concourse_reserve(path, $0, header, offset, size) }) != 0 {
       // ORDERING: relaxed; see `claimRing`.
       isFull.store(true, ordering: .relaxed)
       return false
@@ -196,8 +198,9 @@ enum RecordingMemory {
       withUnsafeMutableBytes(of: &name.text) { room in
         var text = text
         return text.withUTF8 { bytes in
-          room.copyBytes(from: bytes.prefix(room.count - 1))
-          return min(bytes.count, room.count - 1)
+          let count = UnsafeRawBufferPointer(bytes).wholeCharacters(within: room.count - 1)
+          room.copyBytes(from: bytes.prefix(count))
+          return count
         }
       })
     if isMade && text.isEmpty {
@@ -209,6 +212,29 @@ enum RecordingMemory {
     }
     concourse_write_name(entry, &name)
     return true
+  }
+
+  /// Records the name of the task that the calling thread runs, unless it was the last one named here. The runtime tells
+  /// it only of the running task, so it is recorded when the task submits an item or waits.
+  @inline(never)
+  static func nameTask() {
+    var number: UInt64 = 0
+    guard concourse_is_recording(), let name = concourse_current_task(&number),
+      let ring = CurrentThread.state.pointee.recording ?? takeRing(), ring.pointee.task != number
+    else { return }
+    concourse_event_ring_set_task(ring, number)
+    withUnsafeTemporaryAllocation(byteCount: Limits.taskNameBytes, alignment: 8) { text in
+      text.initializeMemory(as: UInt8.self, repeating: 0)
+      let bytes = UnsafeRawBufferPointer(start: name, count: strlen(name))
+      text.copyBytes(from: bytes.prefix(bytes.wholeCharacters(within: text.count - 1)))
+      for part in 0..<text.count / 16 {
+        append(
+          UInt64(Recording.Event.taskName.rawValue) << 56 | number << 8 | UInt64(part),
+          text.load(fromByteOffset: part * 16, as: UInt64.self),
+          text.load(fromByteOffset: part * 16 + 8, as: UInt64.self))
+        if text[part * 16 + 15] == 0 { break }
+      }
+    }
   }
 
   // MARK: Making the memory
@@ -250,9 +276,21 @@ enum RecordingMemory {
   }
 
   private static func mapPrivate(_ size: Int) -> UnsafeMutableRawPointer? {
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
-    return map(size, flags, -1)
+    if let memory = map(size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1) { return memory }
+    Trap.warn(
+      "nothing can be recorded: the system refuses \(size >> 20) MiB of address space: "
+        + String(cString: strerror(errno)))
+    // ORDERING: relaxed; only says why there is no memory.
+    isRefused.store(true, ordering: .relaxed)
+    return nil
   }
+
+  /// Whether the system has refused the memory.
+  static var wasRefused: Bool {
+    // ORDERING: relaxed; as above.
+    isRefused.load(ordering: .relaxed)
+  }
+  private static let isRefused = Atomic<Bool>(false)
 
   private static func map(_ size: Int, _ flags: Int32, _ file: Int32) -> UnsafeMutableRawPointer? {
     let start = mmap(nil, size, PROT_READ | PROT_WRITE, flags, file, 0)
@@ -285,7 +323,9 @@ enum RecordingMemory {
     defer { close(file) }
     var error: Int32
     repeat { error = posix_fallocate(file, 0, off_t(fixed)) } while error == EINTR
-    if error == 0 && ftruncate(file, off_t(size)) != 0 { error = errno }
+    if error == 0 && !(ftruncate(file, off_t(size)) == 0 && concourse_identify_file(file, &identity)) {
+      error = errno
+    }
     guard error == 0, let memory = map(size, MAP_SHARED, file) else {
       error = error == 0 ? errno : error
       unlink(name)
@@ -325,5 +365,16 @@ extension Int {
     var power = range.lowerBound
     while power < self && power < range.upperBound { power *= 2 }
     return power
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The bytes of UTF-8 text that fit into `limit` without a part of a character.
+  package func wholeCharacters(within limit: Int) -> Int {
+    guard count > limit else { return count }
+    var end = limit
+    // Not a byte that continues a character.
+    while end > 0 && self[end] & 0xC0 == 0x80 { end -= 1 }
+    return end
   }
 }

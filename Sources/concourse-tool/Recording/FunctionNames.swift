@@ -12,15 +12,20 @@ final class FunctionNames {
   /// Where the recorded process sees its files.
   private let root: String
 
-  init(_ modules: [RecordedModule], root: String = "") {
-    self.modules = modules.sorted { $0.base < $1.base }
+  /// The names of the tasks of Swift Concurrency.
+  var tasks: [UInt64: String]
+
+  init(_ recording: Recording, root: String = "") {
+    modules = recording.modules.sorted { $0.base < $1.base }
+    tasks = recording.tasks
     self.root = root
   }
 
   var count: Int { modules.count }
 
-  /// The function without its types; module and offset if the code has no symbol.
+  /// The function without its types; module and offset if the code has no symbol. Of a job its task and priority.
   func name(of code: UInt64) -> String {
+    if let job = RecordedJob(code) { return job.name(tasks[job.task]) }
     if let name = known[code] { return name }
     let name = find(code)
     known[code] = name

@@ -100,8 +100,15 @@ final class LiveRecording {
     if isMine { memory.write(UInt32(0), at: word + 4) }
   }
 
+  /// Ends the recording of a program that `concourse trace` has started.
+  func endFlightRecorder() {
+    guard isThere, isFlightRecorder else { return }
+    memory.write(UptimeClock.now, at: record + 16)
+    memory.write(UInt32(0), at: word + 4)
+  }
+
   /// A flight recorder has no deadline.
-  private var isFlightRecorder: Bool {
+  var isFlightRecorder: Bool {
     memory.number(at: record + 16) == UInt64.max && memory.number(at: word + 4) == UInt32(1)
   }
 

@@ -22,7 +22,8 @@ enum RecordingText {
       }
       for wait in waits where wait.thread == thread {
         state.append(
-          "waits: \(describe(wait, recording, labels)), for \(duration(timeline.end - wait.start))")
+          "waits: \(Recording.wait(wait.kind)) \(recording.object(of: wait, labels)), for \(duration(timeline.end - wait.start))"
+        )
       }
       if state.isEmpty { state = ["in no item"] }
       let title = "  \(thread) " + pad(recording.threads[thread] ?? "", 16)
@@ -74,16 +75,9 @@ enum RecordingText {
     case .parked: return "parks"
     case .woken: return "wakes"
     case .timer: return "timer      \(hex)"
+    case .taskName: return "a task's name"
     case .source: return "source     \(hex), value \(event.function)"
     }
-  }
-
-  private static func describe(_ wait: Timeline.Wait, _ recording: Recording, _ labels: [UInt64: [Int]])
-    -> String
-  {
-    Recording.wait(wait.kind) + " "
-      + (wait.kind <= 2
-        ? recording.label(of: wait.object, at: wait.start, labels) : "0x" + String(wait.object, radix: 16))
   }
 
   private static func pad(_ text: String, _ width: Int) -> String {

@@ -120,7 +120,7 @@ struct Timeline {
         if isKnown.insert(event.object).inserted { queues.append(event.object) }
         let submission = event.node == 0 ? nil : pending.removeValue(forKey: event.node)
         // Not the queue: the classes of global queues have several objects each.
-        let isSame = submission.map { submissions[$0].function == event.function } ?? false
+        let isSame = submission.map { RecordedJob.isSame(submissions[$0].function, event.function) } ?? false
         items.append(
           Item(
             thread: event.thread, queue: event.object, function: event.function, start: event.time, end: end,
@@ -155,7 +155,7 @@ struct Timeline {
           Mark(
             time: event.time, thread: event.thread, kind: event.kind, object: event.object,
             value: event.function))
-      case .threadBegan, .threadEnded, .made, .parked, .woken: break
+      case .threadBegan, .threadEnded, .made, .parked, .woken, .taskName: break
       }
       let isRunning = states[event.thread]!.isRunning
       if isRunning != wasRunning {
@@ -198,5 +198,12 @@ struct Timeline {
     var result: [UInt64: [Int]] = [:]
     for index in items.indices { result[items[index].queue, default: []].append(index) }
     return result
+  }
+}
+
+extension Recording {
+  /// What a thread waits for: the label of a queue, or an address.
+  func object(of wait: Timeline.Wait, _ labels: [UInt64: [Int]]) -> String {
+    wait.kind <= 2 ? label(of: wait.object, at: wait.start, labels) : "0x" + String(wait.object, radix: 16)
   }
 }

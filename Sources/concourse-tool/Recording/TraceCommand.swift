@@ -62,7 +62,7 @@ enum TraceCommand {
   {
     var recording = reader.recording()
     let path = options.output ?? "concourse-\(recording.process).json"
-    let names = FunctionNames(recording.modules, root: root)
+    let names = FunctionNames(recording, root: root)
     names.nameQueues(&recording)
     let bytes = (TraceFormat(path: path) ?? .json).write(recording) { names.name(of: $0) }
     guard let error = save(bytes, path) else {
@@ -134,6 +134,8 @@ enum TracedProgram {
       }
       if !isWritten { reader?.poll() }
       if !isWritten && (hasEnded || end.map { UptimeClock.now > $0 } == true) {
+        // Without the permissions of ptrace, the program goes on recording for nobody.
+        if !hasEnded { try? LiveRecording(process).endFlightRecorder() }
         if let reader, reader.hasEvents {
           do { try TraceCommand.write(reader, options) } catch { failure = error }
         } else {

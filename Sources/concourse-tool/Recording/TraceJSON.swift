@@ -69,9 +69,7 @@ struct TraceJSON {
       event("X", process, Int(wait.thread), wait.start - base, name, "wait")
       number(",\"dur\":", micros: wait.end - wait.start)
       text(",\"args\":{\"for\":")
-      string(
-        wait.kind <= 2
-          ? recording.label(of: wait.object, at: wait.start, labels) : "0x" + String(wait.object, radix: 16))
+      string(recording.object(of: wait, labels))
       text(wait.hasEnded ? "}}" : ",\"ended\":false}}")
     }
     for mark in timeline.marks {

@@ -92,7 +92,8 @@ struct TraceOptions: Equatable {
 
       -o FILE           the file to write (default: concourse-PID.json). Its ending chooses the format: .html is
                         a page for any browser, .json is for chrome://tracing, .pftrace for ui.perfetto.dev
-      --seconds N       how long to record (default: a second; a program until it ends)
+      --seconds N       how long to record (default: a second; a program until it ends). The program goes on
+                        afterwards, and the command ends with it
       --library PATH    the libdispatch.so to run the program on, as for 'concourse run'
       --recording FILE  reads what a flight recorder (CONCOURSE_RECORDER) has left instead
       --help            prints this text

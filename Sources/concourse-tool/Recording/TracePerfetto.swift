@@ -145,9 +145,7 @@ struct TracePerfetto {
 
   private func add(_ wait: Timeline.Wait, to entries: inout [Entry]) {
     let depth = wait.item.map { timeline.items[$0].depth + 1 } ?? 0
-    let object =
-      wait.kind <= 2
-      ? recording.label(of: wait.object, at: wait.start, labels) : "0x" + String(wait.object, radix: 16)
+    let object = recording.object(of: wait, labels)
     addSlice(
       track(ofThread: wait.thread), wait.start, wait.end, depth, "wait: " + Recording.wait(wait.kind), "wait",
       to: &entries

@@ -39,7 +39,7 @@ enum ReportCommand {
   private static func show(_ path: String, _ options: ReportOptions) -> Int32 {
     do throws(RecordingFailure) {
       var recording = try TraceCommand.reader(of: path).recording()
-      let names = FunctionNames(recording.modules)
+      let names = FunctionNames(recording)
       names.nameQueues(&recording)
       Terminal.printLine(
         RecordingText.text(recording, showsAll: options.showsAll) { names.name(of: $0) })

@@ -53,8 +53,9 @@ final class TopWatch {
     guard let reader = live.reader else { return }
     var recording = reader.take()
     if functions == nil || functions!.count != recording.modules.count {
-      functions = FunctionNames(recording.modules)
+      functions = FunctionNames(recording)
     }
+    functions!.tasks = recording.tasks
     functions!.nameQueues(&recording)
     statistics.add(recording, before: lastPoll)
   }

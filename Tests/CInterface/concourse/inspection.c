@@ -127,24 +127,44 @@ static void statistics(void) {
   size_t count = concourse_inspect_queues(queues, 16);
   struct concourse_queue *known = find(queues, count, "counted");
   check(known != NULL && known->waiting == 0 && known->running == 0);
+  // An overcommitting global queue is known once it has had an item, which runs on the global queue of its class.
+  const char *overcommit = "com.apple.root.utility-qos.overcommit";
+  check(find(queues, count, overcommit) == NULL);
+  event_init(&began);
+  dispatch_async_f(dispatch_get_global_queue(DISPATCH_QUEUE_PRIORITY_LOW, 2), NULL, wait_for_release);
+  event_wait(&began);
+  count = concourse_inspect_queues(queues, 16);
+  known = find(queues, count, overcommit);
+  check(known != NULL && known->kind == CONCOURSE_QUEUE_GLOBAL && known->waiting == 0);
+  check(known != NULL && known->id == (uint64_t)(uintptr_t)dispatch_get_global_queue(DISPATCH_QUEUE_PRIORITY_LOW, 2));
+  known = find(queues, count, "com.apple.root.utility-qos");
+  check(known != NULL && known->running == 1);
+  event_happens(&release_item);
   concourse_statistics_release(stream);
   concourse_statistics_release(NULL);
 }
 
+static event returned;
+
 static void *wait_for_interval(void *stream) {
   struct concourse_statistics interval = {.size = sizeof interval};
   int result = concourse_statistics_next((concourse_statistics_t)stream, &interval);
-  return (void *)(intptr_t)(result == -1 ? errno : 0);
+  int error = result == -1 ? errno : 0;
+  event_happens(&returned);
+  return (void *)(intptr_t)error;
 }
 
 static void ended_stream(void) {
   concourse_statistics_t stream = concourse_statistics_begin(UINT64_MAX);
-  pthread_t thread;
-  pthread_create(&thread, NULL, wait_for_interval, stream);
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, wait_for_interval, stream);
+  // The second one is refused, while the first one waits.
+  event_wait(&returned);
   concourse_statistics_end(stream);
-  void *result;
-  pthread_join(thread, &result);
-  check_equal((intptr_t)result, ECANCELED);
+  void *results[2];
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], &results[i]);
+  check_equal((intptr_t)results[0] + (intptr_t)results[1], EBUSY + ECANCELED);
+  check((intptr_t)results[0] == EBUSY || (intptr_t)results[1] == EBUSY);
   concourse_statistics_release(stream);
 }
 
@@ -166,6 +186,7 @@ static void forked_child(void) {
 int main(void) {
   event_init(&began);
   event_init(&release_item);
+  event_init(&returned);
   sizes();
   dies_saying(no_size, "concourse_inspect_pool: the structure says that its size is 0; set its first field to its size [C726]\n");
   lasting_queues();

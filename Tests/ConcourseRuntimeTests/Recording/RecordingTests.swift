@@ -228,6 +228,75 @@ extension Crash {
       }
     }
 
+    @Test("streams are counted up to 65,535, and one more is refused")
+    func streams() async {
+      await #expect(processExitsWith: .success) {
+        for _ in 0..<65535 { #expect(Recording.beginStream()) }
+        #expect(!Recording.beginStream() && Recording.isOn)
+        for _ in 0..<65535 { Recording.endStream() }
+        #expect(!Recording.isOn)
+      }
+    }
+
+    @Test(
+      "memory that the system refuses is reported in one line, and there are no streams",
+      .enabled(if: !Sanitizer.isOn))
+    func refusedMemory() async {
+      let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+        var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+        getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
+        let former = limit
+        limit.rlim_cur = 1
+        setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
+        let isRefused = !Recording.beginStream() && !Recording.beginStream()
+        var unlimited = former
+        setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &unlimited)
+        #expect(isRefused && !Recording.isOn)
+      }
+      let text = end.map { String(decoding: $0.standardErrorContent, as: UTF8.self) } ?? ""
+      let lines = text.split(separator: "\n").filter { $0.contains("nothing can be recorded") }
+      #expect(
+        lines.count == 1 && lines[0].hasSuffix("MiB of address space: Cannot allocate memory"), "\(text)")
+    }
+
+    @Test("room is made in the recorder's own file, not in another one that has its name now")
+    func otherFile() throws {
+      let path = "/tmp/concourse-identity-\(getpid())"
+      func make() throws -> concourse_file_identity {
+        let file = open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        try #require(file >= 0)
+        defer { close(file) }
+        var identity = concourse_file_identity()
+        #expect(concourse_identify_file(file, &identity))
+        return identity
+      }
+      defer { unlink(path) }
+      let size = { () -> Int in
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_size) : -1
+      }
+      var own = try make()
+      #expect(concourse_reserve_file(path, &own, 4096, 4096) == 0 && size() == 8192)
+      // Kept, so that its number is not given to the next.
+      try #require(rename(path, path + ".own") == 0)
+      defer { unlink(path + ".own") }
+      _ = try make()
+      #expect(concourse_reserve_file(path, &own, 4096, 4096) == ENOENT && size() == 0)
+    }
+
+    @Test("a name is cut at a character")
+    func longNameOfWideCharacters() async {
+      await #expect(processExitsWith: .success) {
+        let label = String(repeating: "é", count: 50)
+        let queue = DispatchQueue(label: label)
+        let memory = try RecordingTests.record {
+          queue.async {}
+          queue.sync {}
+        }
+        #expect(memory.events(of: String(label.prefix(47))).count == 3)
+      }
+    }
+
     @Test("a name is cut to 95 bytes")
     func longName() async {
       await #expect(processExitsWith: .success) {
