@@ -36,7 +36,9 @@ final class EventLoop: EventDriver {
   var pollerIfAny: Poller? {
     if Process.isForkedChild { return nil }
     // ORDERING: acquiring; pairs with the releasing store in `makePoller`.
-    return pollerReference.load(ordering: .acquiring)?.pointee
+    guard let poller = pollerReference.load(ordering: .acquiring) else { return nil }
+    PlainMemory.reads(beside: pollerReference)
+    return poller.pointee
   }
 
   @inline(never)
@@ -46,6 +48,7 @@ final class EventLoop: EventDriver {
       guard !Process.isForkedChild, let poller = Poller() else { return nil }
       let place = UnsafeMutablePointer<Poller>.allocate(capacity: 1)
       place.initialize(to: poller)
+      PlainMemory.writes(beside: pollerReference)
       // ORDERING: releasing; publishes the new poller.
       pollerReference.store(UnsafePointer(place), ordering: .releasing)
       nudge()

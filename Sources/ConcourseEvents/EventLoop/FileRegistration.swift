@@ -19,10 +19,7 @@ final class FileRegistration {
   init(index: Int) { self.index = index }
 
   /// Begins a use for `descriptor`.
-  func begin(_ descriptor: Int32) {
-    generation &+= 1
-    self.descriptor = descriptor
-  }
+  func begin(_ descriptor: Int32) { self.descriptor = descriptor }
 
   /// Ends the use: events in flight become stale.
   func end() {

@@ -3,15 +3,13 @@
 /// A *visit* is the item that a source submits to its target queue. At most one visit is pending or running, so
 /// handlers never overlap, on any kind of queue.
 struct SourceState {
-  /// The state of the backend.
+  /// The state of the backend. That of a cancelled source changes next when `remove` has returned.
   private enum Registration {
     /// `install` has not been called.
     case none
     /// `install` runs on the activating thread.
     case installing
     case installed
-    /// `remove` runs on the cancelling thread.
-    case removing
     /// `remove` has returned, or was never needed.
     case removed
   }
@@ -49,10 +47,7 @@ struct SourceState {
 
   /// The backend's `install` has returned.
   mutating func installed() -> Action {
-    if isCancelled {
-      registration = .removing
-      return .remove
-    }
+    if isCancelled { return .remove }
     registration = .installed
     return visitIfDue()
   }
@@ -95,24 +90,18 @@ struct SourceState {
     // A pending cancel handler is still called.
     guard !isCancelled else { return .nothing }
     isCancelled = true
-    (hasEvent, owesRegistrationHandler) = (false, false)
     return cancelled()
   }
 
+  /// Called once, when `isCancelled` has been set.
   private mutating func cancelled() -> Action {
-    hasEvent = false
     switch registration {
-    case .none:
+    case .none, .removed:
       registration = .removed
       return visitIfDue()
-    case .installed:
-      registration = .removing
-      return .remove
-    case .installing, .removing:
-      // The installing thread will see the cancellation; the removing thread continues.
-      return .nothing
-    case .removed:
-      return visitIfDue()
+    // The installing thread will see the cancellation.
+    case .installing: return .nothing
+    case .installed: return .remove
     }
   }
 

@@ -55,7 +55,7 @@ package final class Band {
   /// The number of looks since all workers began to compute without completing anything, and its limit.
   /// OWNED BY the monitor.
   let overrunLooks = Atomic<Int>(0)
-  let overrunLimit = Atomic<Int>(100)
+  let overrunLimit = Atomic<Int>(Monitor.overrun)
 
   /// OWNED BY the monitor.
   var starvation = Starvation()

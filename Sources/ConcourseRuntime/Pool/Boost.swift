@@ -113,6 +113,7 @@ extension RootQueue {
 extension NodePointer {
   /// Whether the entry, or the item of a nested queue that it stands for, matches.
   fileprivate func stands(for matches: (NodePointer) -> Bool) -> Bool {
+    PlainMemory.reads(beside: pointee.next)
     if matches(self) { return true }
     switch workPointer.pointee {
     case .redirected(let item): return item.stands(for: matches)

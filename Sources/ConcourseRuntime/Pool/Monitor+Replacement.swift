@@ -1,7 +1,7 @@
 extension Monitor {
   /// The number of looks without any completion after which a band full of computing workers gets one more;
   /// doubled each time until an entry ends. The computing workers may wait for the work that waits here.
-  private static let overrun = 100
+  static var overrun: Int { Int(Processor.number(100, inModel: 3)) }
   /// The number of looks without a newly stuck worker after which the allowance shrinks.
   private static let calm = 4
   /// Reading a thread's state costs a few system calls: after two looks without progress only every so many looks.

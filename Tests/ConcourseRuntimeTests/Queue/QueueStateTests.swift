@@ -129,6 +129,8 @@ struct QueueStateTests {
     holds(owned.takeIdle(me))
     holds(owned.raise(to: .userInitiated).level == nil)
     holds(owned.snapshot.level == .userInitiated)
+    holds(owned.releaseEmpty().isReleased)
+    holds(owned.takeIdle(other))
 
     let held = serial()
     held.suspend()
@@ -263,9 +265,36 @@ struct QueueStateTests {
     _ = state.beginDrain(me)
     holds(state.releaseToReaders(most: 0, .default).isReleased)
     holds(!state.snapshot.isOwned && state.snapshot.isPending && state.snapshot.waitsForAllReaders)
-    holds(state.releaseReaderPlace(other).owns)
+    state.suspend()
+    holds(!state.snapshot.waitsForAllReaders)
+    holds(state.resume().level == .default)
+    holds(!state.snapshot.waitsForAllReaders)
+    // The entry at the target brings a drain, so the last reader leaves the queue alone.
+    holds(!state.releaseReaderPlace(other).owns)
+    _ = state.beginDrain(other)
     holds(!state.releaseToReaders(most: 0, .default).isReleased)
     holds(state.snapshot.owner == other)
+  }
+
+  @Test("what waits for fewer readers, not for none, is no barrier")
+  func releaseToFewerReaders() {
+    let state = concurrent()
+    holds(state.takeReaderPlace() && state.takeReaderPlace())
+    _ = state.noteWork(.default, exclusive: false)
+    _ = state.beginDrain(me)
+    holds(state.releaseToReaders(most: 1, .default).isReleased)
+    holds(!state.snapshot.waitsForAllReaders)
+  }
+
+  @Test("the last reader leaves a queue to its owner, though work has been noted")
+  func lastReaderOfOwned() {
+    let state = concurrent()
+    _ = state.noteWork(.default, exclusive: false)
+    _ = state.beginDrain(me)
+    state.addReaderPlace()
+    holds(state.noteWork(.default, exclusive: false).level == nil)
+    holds(!state.releaseReaderPlace(other).owns)
+    holds(state.snapshot.owner == me && state.snapshot.isPending)
   }
 
   @Test("a narrow queue has as many readers as its limit, and the next item waits for one of them")
@@ -291,6 +320,14 @@ struct QueueStateTests {
     holds(!state.releaseToReaders(most: 0, .utility).isReleased)
     holds(state.releaseToReaders(most: 0, .utility).isReleased)
     holds(state.setNarrow(false).level == .utility)
+    holds(state.snapshot.isEnqueued)
+    holds(state.setNarrow(true).level == nil)
+
+    let held = concurrent()
+    held.suspend()
+    _ = held.noteWork(.utility, exclusive: false)
+    holds(held.setNarrow(true).level == nil)
+    holds(held.resume().level == .utility)
   }
 
   @Test("the last reader of a suspended queue leaves it alone")
@@ -314,6 +351,12 @@ struct QueueStateTests {
     _ = idle.noteWork(.default, exclusive: false)
     // Owned: its owner will look.
     holds(idle.resume().level == nil)
+
+    // An entry lies at the target.
+    let enqueued = serial()
+    _ = enqueued.noteWork(.default, exclusive: false)
+    enqueued.suspend()
+    holds(enqueued.resume().level == nil)
 
     let both = serial(inactive: true)
     holds(both.snapshot.isInactive)

@@ -67,6 +67,8 @@ struct SourceStateTests {
     #expect(state.raise() == .visit)
     #expect(state.takeStep() == .eventHandler)
     #expect(state.cancel() == .remove)
+    #expect(!state.isOver)
+    #expect(state.abandon() == .nothing, "the backend is removed once")
     #expect(state.raise() == .nothing, "no event after the cancellation")
     #expect(state.endVisit() == .nothing, "the kernel has not let go")
     #expect(state.removed() == .visit)
@@ -90,7 +92,9 @@ struct SourceStateTests {
   func cancelledInactive() {
     var state = SourceState()
     #expect(state.owe(registrationHandler: true) == .nothing)
+    #expect(!state.isOver)
     #expect(state.cancel() == .nothing)
+    #expect(state.isOver)
     #expect(state.activate() == .visit)
     #expect(state.takeStep() == .cancelHandler)
     #expect(state.takeStep() == nil)
@@ -110,6 +114,7 @@ struct SourceStateTests {
   func cancelledInstalling() {
     var state = SourceState()
     #expect(state.activate() == .install)
+    #expect(state.raise() == .nothing)
     #expect(state.cancel() == .nothing)
     #expect(state.installed() == .remove)
     #expect(state.removed() == .visit)
@@ -123,6 +128,7 @@ struct SourceStateTests {
     #expect(state.abandon() == .remove)
     #expect(state.removed() == .nothing)
     #expect(state.takeStep() == nil)
+    #expect(state.isOver)
     #expect(state.abandon() == .nothing)
   }
 }

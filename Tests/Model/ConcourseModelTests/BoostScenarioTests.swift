@@ -68,6 +68,18 @@ extension ModelSuite {
       }
     }
 
+    /// A waiting thread looks at entries that another thread pushes.
+    @Test func looksAtEntries() {
+      expectComplete(
+        Model.explore("a look at the entries of a lowered band", bound: 1) {
+          Model.setProcessors(1)
+          _ = Runtime.shared
+          Model.thread("producer") { DispatchQueue.global(qos: .background).async {} }
+          Model.thread("waiter") { Runtime.boost { $0.pointee.level == .default } }
+          Model.run()
+        })
+    }
+
     /// Only workers of the default band come, and one of them may be about to park.
     @Test func groupInARestingBand() {
       sample("wait for a group of background items") {

@@ -44,6 +44,37 @@ extension ModelSuite {
         })
     }
 
+    /// More than a search can visit.
+    @Test func postsAndAnEventAgainstPolling() {
+      expectNoFailure(
+        Model.random("two posts and an event against polling", runs: 2_000) {
+          Self.postAgainstPolling(posts: 2, events: 1)
+        })
+    }
+
+    /// An event of a descriptor whose watch is removed meanwhile does not reach the next user of its registration.
+    private static func lateEvent() {
+      Model.setProcessors(1)
+      EventLoop.use()
+      let pipes = (0..<2).map { _ in ModelKernel.make(.pipe) }
+      let log = Model.Log<Int>()
+      let watches = pipes.indices.map { index in
+        FileWatch(descriptor: pipes[index], interest: .read, owner: Owner { log.append(index) })
+      }
+      watches[0].install()
+      Model.thread("outside") { ModelKernel.write(pipes[0]) }
+      Model.thread("owner") {
+        watches[0].remove()
+        watches[1].install()
+      }
+      Model.run()
+      Model.check(!log.entries.contains(1), "the empty pipe is said to be ready")
+    }
+
+    @Test func lateEvents() {
+      expectComplete(Model.explore("an event comes late", bound: 2, stale: 0) { Self.lateEvent() })
+    }
+
     @Test func faultsOfTheSeatAreFound() throws {
       for fault in [
         PlantedFault(.noWake, "ModelKernel", "concourse_eventfd_signal(_:)"),
@@ -57,6 +88,29 @@ extension ModelSuite {
         let failure = try #require(result.failure, "\(result)")
         #expect(failure.kind == .check && failure.message.contains("ran"), "\(failure)")
       }
+    }
+
+    /// Two threads need the event queue first.
+    private static func firstUses() {
+      EventLoop.use(begins: false)
+      for name in ["left", "right"] {
+        Model.thread(name) { Model.check(EventLoop.shared.begin() != nil, "no event queue") }
+      }
+      Model.run()
+    }
+
+    @Test func theEventQueueIsMadeOnce() {
+      expectComplete(Model.explore("two threads need the event queue", bound: 2) { Self.firstUses() })
+      expectFound(PlantedFault(.relaxed, "EventLoop")) { Self.firstUses() }
+    }
+
+    @Test func aWorkerParksBeforeTheFirstTimer() {
+      expectComplete(
+        Model.explore("a worker parks without an event queue", bound: 1) {
+          EventLoop.use(begins: false)
+          Model.thread("client") { DispatchQueue.global().async {} }
+          Model.run()
+        })
     }
 
     // MARK: Timers
@@ -91,6 +145,28 @@ extension ModelSuite {
     @Test func delayedItems() {
       expectComplete(Model.explore("delayed items", bound: 1, stale: 0) { Self.delays() })
       expectFound(PlantedFault(.noWrite, "ModelKernel", "set(timer:isWall:to:)"), stale: 0) { Self.delays() }
+    }
+
+    /// Two threads may report, each one of two delayed items: the later one does not overtake.
+    @Test func delayedItemsInOrder() {
+      expectComplete(
+        Model.explore("delayed items in order", bound: 1, stale: 0) {
+          Model.moveClock()
+          Model.setProcessors(1)
+          EventLoop.use()
+          // A worker that waits for events.
+          DispatchQueue.global().async {}
+          Model.run()
+          let queue = DispatchQueue(label: "delayed")
+          let log = Model.Log<UInt64>()
+          for delay: UInt64 in [1_000_000, 2_000_000] {
+            queue.schedule(
+              NodeMagazine.make(.closure({ log.append(delay) }), level: .default), Self.time(delay))
+          }
+          Model.thread("clock") { for _ in 0..<2 { Model.advance(nanoseconds: 1_000_000) } }
+          Model.run()
+          Model.check(log.entries == [1_000_000, 2_000_000], "\(log.entries) ran")
+        })
     }
 
     /// Two delayed items on one clock, the later one set first: the kernel's timer is set again for the earlier one,
@@ -268,24 +344,40 @@ extension ModelSuite {
         })
     }
 
-    /// Each datum is published by the thread that merges it.
-    private static func publishedData() {
+    /// Each datum is published by the thread that merges it: 1 and 2 in bits, or as the last value.
+    private static func publishedData(_ kind: SourceKind) {
       Model.setProcessors(1)
-      let source = DispatchSource.makeUserDataOrSource(queue: .global())
-      let written = Model.Cell(false, "written")
-      source.setEventHandler { Model.check(written.read(), "data without what came before") }
+      let source: any DispatchSourceProtocol =
+        switch kind {
+        case .userDataAdd: DispatchSource.makeUserDataAddSource()
+        case .userDataOr: DispatchSource.makeUserDataOrSource()
+        default: DispatchSource.makeUserDataReplaceSource()
+        }
+      let written = (0..<2).map { Model.Cell(0, "written \($0)") }
+      source.setEventHandler {
+        for index in 0..<2 where source.data & 1 << UInt(index) != 0 {
+          Model.check(written[index].read() == 1, "data without what came before")
+        }
+      }
       source.activate()
-      Model.thread("producer") {
-        written.write(true)
-        source.or(data: 1)
+      for index in 0..<2 {
+        Model.thread("producer \(index)") {
+          written[index].write(1)
+          source.core.merge(1 << UInt(index), as: kind)
+        }
       }
       Model.run()
       source.cancel()
       Model.run()
     }
 
+    @Test func publishedDataOfSources() {
+      for kind in [SourceKind.userDataAdd, .userDataOr, .userDataReplace] {
+        expectComplete(Model.explore("published data, \(kind)", bound: 1) { Self.publishedData(kind) })
+      }
+    }
+
     @Test func faultsOfSourcesAreFound() {
-      expectComplete(Model.explore("published data", bound: 1) { Self.publishedData() })
       expectFound(
         PlantedFault(.noWrite, "SourceCore", "callEventHandler(_:)"),
         PlantedFault(.noWrite, "Lock", "lock()"), bound: 1, stale: 0

@@ -150,6 +150,23 @@ extension ModelSuite {
       expectFound(PlantedFault(.noWrite, "SeldomChanged", "value"), stale: 0) { Self.changeAgainstRaise() }
     }
 
+    /// A thread that waits for a queue looks at the target, which was made and set before the activation.
+    @Test func activationWithATargetAgainstSync() {
+      expectComplete(
+        Model.explore("activation with a target against sync", bound: 1) {
+          Model.setProcessors(1)
+          let queue = DispatchQueue(label: "inactive", attributes: .initiallyInactive)
+          let track = Queues.Track()
+          Model.thread("waiter") { queue.sync(execute: track.alone("a1")) }
+          Model.thread("owner") {
+            queue.setTarget(queue: DispatchQueue(label: "target"))
+            queue.activate()
+          }
+          Model.run()
+          track.check(["a1"])
+        })
+    }
+
     // MARK: Raising
 
     /// A queue that waits at a low class gets an item of a high one: both run before what came in between.
@@ -272,6 +289,7 @@ extension ModelSuite {
 
     @Test func dispatchMainServesAll() {
       expectComplete(Model.explore("dispatchMain", bound: 1) { Self.mainQueue() })
+      expectComplete(Model.explore("dispatchMain, stale", bound: 0, stale: 2) { Self.mainQueue() })
       expectFound(
         PlantedFault(.noWake, "MainThread", "wake()"),
         PlantedFault(.noWrite, "MainThread", "sleepUntilItems()"),

@@ -87,36 +87,39 @@ extension ModelSuite {
       }
     }
 
-    /// An item computes until a later one has run.
-    private static func computingWorker() {
-      Model.moveClock()
+    /// Items compute while a later one waits: the monitor adds a worker for the second, and one more for the third.
+    private static func computingWorkers() {
       Model.setProcessors(1)
-      let opened = Box(false)
+      let log = Model.Log<String>()
+      let done = DispatchSemaphore(value: 0)
       Model.thread("client") {
-        DispatchQueue.global().async {
-          // ORDERING: relaxed; it publishes nothing.
-          while !opened.word.load(ordering: .relaxed) {
-            Model.advance(nanoseconds: 1_000_000)
-            Processor.pause()
+        for name in ["first", "second"] {
+          DispatchQueue.global().async {
+            Model.compute(nanoseconds: 40_000_000)
+            log.append(name)
+            done.signal()
           }
         }
-        // ORDERING: relaxed; as above.
-        DispatchQueue.global().async { opened.word.store(true, ordering: .relaxed) }
+        DispatchQueue.global().async { log.append("third") }
+        for _ in 0..<2 { done.wait() }
       }
       Model.run()
+      Model.check(log.entries == ["third", "first", "second"], "\(log.entries)")
       checkCounters()
     }
 
-    @Test func replacingAComputingWorker() {
-      // An item that spins is a choice at each round.
-      func explore(_ fault: PlantedFault? = nil) -> ModelResult {
-        Model.explore(
-          "an item computes for a later one", bound: 0, stale: 0, maxExecutions: 20, stepLimit: 200_000,
-          fault: fault
-        ) { Self.computingWorker() }
+    @Test func replacingComputingWorkers() {
+      expectComplete(
+        Model.explore("items compute while one waits", bound: 1, stale: 0, allowTime: true) {
+          Self.computingWorkers()
+        })
+      expectFound(
+        PlantedFault(.noWrite, "Monitor+Replacement", "giveUp(_:of:)"), stale: 0, allowTime: true
+      ) { Self.computingWorkers() }
+      let result = Model.explore("computing workers are not replaced", bound: 0, stale: 0, allowTime: true) {
+        ModelFaults.never = "overrun"
+        Self.computingWorkers()
       }
-      expectNoFailure(explore())
-      let result = explore(PlantedFault(.noWrite, "Monitor+Replacement", "replaceComputing(_:of:)"))
       #expect(result.failure != nil, "\(result)")
     }
 
@@ -180,7 +183,7 @@ extension ModelSuite {
     @Test(arguments: [false, true]) func requestsOfLoweredThreads(forTimer: Bool) {
       expectComplete(
         Model.explore(
-          "a lowered thread asks for \(forTimer ? "the loop's thread" : "a worker")", bound: 3, stale: 0,
+          "a lowered thread asks for \(forTimer ? "the loop's thread" : "a worker")", bound: 1, freshBound: 3,
           allowTime: true
         ) { Self.requestAgainstDormancy(forTimer: forTimer) })
     }
@@ -194,6 +197,33 @@ extension ModelSuite {
         PlantedFault(.noWrite, "Monitor", "startEventLoop()"),
         stale: 0, allowTime: true
       ) { Self.requestAgainstDormancy(forTimer: true) }
+    }
+
+    // MARK: Retiring
+
+    /// A worker's idle time ends while it is woken, and it waits for events or not.
+    private static func retirement(forEvents: Bool) {
+      Model.setProcessors(1)
+      if forEvents { EventLoop.use() }
+      let done = DispatchSemaphore(value: 0)
+      Model.thread("client") {
+        DispatchQueue.global().async { done.signal() }
+        done.wait()
+        Model.sleep(nanoseconds: PoolSize.idleLifetime)
+        for _ in 0..<2 {
+          DispatchQueue.global().async { done.signal() }
+          done.wait()
+        }
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test(arguments: [false, true]) func retiringAgainstWork(forEvents: Bool) {
+      expectComplete(
+        Model.explore(
+          "a worker retires\(forEvents ? " from the event loop" : "")", bound: 1, stale: 0, allowTime: true
+        ) { Self.retirement(forEvents: forEvents) })
     }
 
     // MARK: Forks

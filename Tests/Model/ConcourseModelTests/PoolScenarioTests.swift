@@ -46,7 +46,7 @@ extension ModelSuite {
             arm()
             run(after: first)
           }
-          if result.failure != nil || !result.isComplete { break }
+          if result.failure != nil || !result.isExplored { break }
         }
         return result
       }

@@ -177,6 +177,18 @@ extension ModelSuite {
         })
     }
 
+    /// Two threads make what a queue has only if it is asked for.
+    @Test func specificsAgainstSpecifics() {
+      expectComplete(
+        Model.explore("two threads set specifics", bound: 1) {
+          let queue = DispatchQueue(label: "serial")
+          let key = DispatchSpecificKey<Int>()
+          for value in 1...2 { Model.thread("\(value)") { queue.setSpecific(key: key, value: value) } }
+          Model.run()
+          Model.check(queue.getSpecific(key: key) != nil, "lost the value")
+        })
+    }
+
     // MARK: - Concurrent
 
     @Test func barrierAgainstReaders() {
@@ -227,6 +239,23 @@ extension ModelSuite {
           }
           Model.run()
           track.check(["a1", "a2", "a3"])
+          Self.checkIdle(queue)
+        })
+    }
+
+    /// The last reader ends while the worker that has admitted it still owns the queue, whose list was empty when more
+    /// work came.
+    @Test func readerAgainstItsOwner() {
+      expectComplete(
+        Model.explore("a reader ends, its owner goes on", bound: 1, stale: 0) {
+          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
+          let track = Track()
+          queue.suspend()
+          queue.async(execute: track.together("a1"))
+          Model.thread("resumer") { queue.resume() }
+          Model.thread("client") { queue.async(flags: .barrier, execute: track.alone("b1")) }
+          Model.run()
+          track.check(["a1"], ["b1"])
           Self.checkIdle(queue)
         })
     }

@@ -1,6 +1,8 @@
 import Glibc
 import Testing
 
+import struct CConcourse.concourse_event
+
 @testable import ConcourseModel
 
 /// Whether the searches that leave something out find the outcomes of the one that leaves out nothing: of random small
@@ -39,8 +41,14 @@ extension ModelSuite {
     /// A fork and a trap end the other threads, which may go on first.
     @Test(arguments: [Model.Reduction.states, .order, .all])
     func aForkAndATrapRaceWithLaterSteps(reduce: Model.Reduction) {
+      let forked = Self.fork(reduce)
+      #expect(forked.result.failure == nil && forked.seen == [0, 1], "\(forked)")
+      #expect(Self.trap(reduce).failure != nil)
+    }
+
+    private static func fork(_ reduce: Model.Reduction) -> (seen: Set<Int>, result: ModelResult) {
       var seen: Set<Int> = []
-      let forked = Model.explore("a fork beside a store", bound: 1, reduce: reduce, isScenario: false) {
+      let result = Model.explore("a fork beside a store", bound: 1, reduce: reduce, isScenario: false) {
         let box = Box(0)
         // ORDERING: relaxed; the fork alone decides.
         Model.thread("forks") {
@@ -50,22 +58,33 @@ extension ModelSuite {
         Model.thread("stores") { box.word.store(1, ordering: .relaxed) }
         Model.run()
       }
-      #expect(forked.failure == nil && seen == [0, 1], "\(forked)")
-      let trapped = Model.explore(
-        "a trap that a store prevents", bound: 1, reduce: reduce, expectedTrap: "boom", isScenario: false
+      return (seen, result)
+    }
+
+    /// Fails if an execution without a trap is found.
+    private static func trap(_ reduce: Model.Reduction) -> ModelResult {
+      Model.explore(
+        "a trap beside a store", bound: 1, reduce: reduce, expectedTrap: "boom", isScenario: false
       ) {
         let box = Box(0)
-        // ORDERING: relaxed; the order of the threads alone decides.
-        Model.thread("traps") { if box.word.load(ordering: .relaxed) == 0 { Trap.clientBug(1, "boom") } }
+        // ORDERING: relaxed; the trap alone decides.
+        Model.thread("traps") { Trap.clientBug(1, box.word.load(ordering: .relaxed) == 0 ? "boom" : "late") }
         Model.thread("stores") { box.word.store(1, ordering: .relaxed) }
         Model.run()
       }
-      #expect(trapped.failure != nil, "\(trapped)")
+    }
+
+    /// Without that dependence the search does not let the other thread go first.
+    @Test func aForkAndATrapThatRaceWithNothingAreFound() {
+      PartialOrder.ignored = .ending
+      defer { PartialOrder.ignored = nil }
+      #expect(Self.fork(.order).seen == [0])
+      #expect(Self.trap(.order).failure == nil)
     }
 
     /// Each dependence is needed: without it the search loses an outcome of one of the programs.
     @Test(arguments: [
-      PartialOrder.Kind.word, .sleepers, .changes, .status, .numbering, .all,
+      PartialOrder.Kind.word, .sleepers, .changes, .status, .numbering, .all, .ending,
     ])
     func aMissingDependenceIsFound(kind: PartialOrder.Kind) {
       PartialOrder.ignored = kind
@@ -94,9 +113,9 @@ private struct Comparison {
       var outcomes: Set<[Int]> = []
       let result = Model.explore(
         "random", bound: bound, stale: program.stale, maxExecutions: Self.most, allowTime: true,
-        reduce: reduce, isScenario: false
+        reduce: reduce, allowedTrap: RandomProgram.trap, isScenario: false
       ) {
-        let run = RandomProgram.Run(program)
+        let run = RandomProgram.Run(program) { outcomes.insert($0) }
         Model.run()
         outcomes.insert(run.outcome)
       }
@@ -127,6 +146,8 @@ private struct Comparison {
 
 /// Two or three threads that use a few words, and an event and a clock.
 private struct RandomProgram: CustomStringConvertible {
+  static let trap = "random"
+
   enum Operation {
     case load(Int, AtomicLoadOrdering)
     case store(Int, UInt32, AtomicStoreOrdering)
@@ -134,7 +155,11 @@ private struct RandomProgram: CustomStringConvertible {
     case exchange(Int, UInt32, UInt32, AtomicUpdateOrdering)
     case wait(Int, UInt32)
     case wake(Int, Int32)
-    case pause, log, look, advance, timedSleep, isAsleep, signal, clear, spawn
+    /// With a deadline.
+    case timedWait(Int, UInt32)
+    case pause, log, look, advance, timedSleep, isAsleep, signal, clear, spawn, fork, trap, watch
+    /// The event queue, for so many milliseconds; -1 for ever.
+    case poll(Int32)
     case spin(Int)
     case cell(writing: Bool)
   }
@@ -148,7 +173,7 @@ private struct RandomProgram: CustomStringConvertible {
     var random = SplitMix(state: seed)
     func below(_ count: UInt64) -> Int { Int(random.next() % count) }
     let words = 1 + UInt64(below(3))
-    let theme = below(6)
+    let theme = below(7)
     mustEnd = theme == 0
     stale = below(3)
     let threadCount = 2 + below(2)
@@ -162,11 +187,14 @@ private struct RandomProgram: CustomStringConvertible {
       let word = below(words)
       if below(3) == 0 {
         switch theme {
-        case 0: return [.look, .advance, .timedSleep, .look][below(4)]
+        case 0:
+          return [.look, .advance, .timedSleep, .timedWait(word, UInt32(below(2))), .poll(1), .signal][
+            below(6)]
         case 1: return below(2) == 0 ? .wait(word, UInt32(below(2))) : .wake(word, Int32(1 + below(2)))
         case 2: return below(2) == 0 ? .pause : .spin(word)
         case 3: return [.isAsleep, .wait(word, 0), .wake(word, 1), .spawn][below(4)]
-        case 4: return [.signal, .clear, .spawn, .log][below(4)]
+        case 4: return [.signal, .clear, .spawn, .log, .poll(-1), .poll(0), .watch][below(7)]
+        case 5: return below(2) == 0 ? .fork : .trap
         default: return below(4) == 0 ? .cell(writing: below(2) == 0) : .log
         }
       }
@@ -204,12 +232,17 @@ private struct RandomProgram: CustomStringConvertible {
     private let log = Model.Log<Int>()
     private let cell = Model.Cell(0)
     private let event = ModelKernel.make(.event)
+    private let poller = Int32(System.createPoller())
+    private let whenTrapping: ([Int]) -> Void
     /// What each thread has seen; written by that thread alone.
     private var seen: [[Int]] = []
     private let program: RandomProgram
+    private static let interest = Readiness([.readable, .oneShot]).rawValue
 
-    init(_ program: RandomProgram) {
+    init(_ program: RandomProgram, whenTrapping: @escaping ([Int]) -> Void) {
       self.program = program
+      self.whenTrapping = whenTrapping
+      _ = System.control(poller, 1, event, Self.interest, token: 1)
       if program.mustEnd { Model.moveClock() }
       for operations in program.threads { start(operations) }
     }
@@ -235,6 +268,19 @@ private struct RandomProgram: CustomStringConvertible {
         note(id, words[word].exchange(old, new, ordering))
       case .wait(let word, let value): _ = Futex.wait(words[word].word, expected: value)
       case .wake(let word, let count): Futex.wake(words[word].word, count: count)
+      case .timedWait(let word, let value):
+        let outcome = Futex.wait(
+          words[word].word, expected: value, deadline: .uptime(Clock.uptimeAtStart + 2))
+        seen[id].append(outcome == .timedOut ? 1 : 0)
+      case .poll(let milliseconds):
+        withUnsafeTemporaryAllocation(of: concourse_event.self, capacity: 1) {
+          seen[id].append(Int(concourse_epoll_wait(poller, $0.baseAddress!, 1, milliseconds)))
+        }
+      case .watch: _ = System.control(poller, 3, event, Self.interest, token: 1)
+      case .fork: Process.fork()
+      case .trap:
+        whenTrapping(seen.flatMap { $0 + [-2] } + [-3])
+        Trap.clientBug(1, RandomProgram.trap)
       case .pause: Processor.pause()
       case .spin(let word):
         seen[id].append(Spin.wait(rounds: 1) { words[word].load(.relaxed) != 0 } ? 1 : 0)

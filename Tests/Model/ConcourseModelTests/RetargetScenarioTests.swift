@@ -15,7 +15,7 @@ extension ModelSuite {
 
     /// Every execution must end in the trap for cycles.
     private func expectTrap(_ result: ModelResult, location: SourceLocation = #_sourceLocation) {
-      let isWhole = result.isComplete || result.seed != nil
+      let isWhole = result.isExplored || result.seed != nil
       #expect(result.failure == nil && isWhole, "\(result)", sourceLocation: location)
     }
 

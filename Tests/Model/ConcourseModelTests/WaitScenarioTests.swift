@@ -116,6 +116,22 @@ extension ModelSuite {
         })
     }
 
+    /// A global queue runs a notification as an item of its own.
+    @Test func notificationOnAGlobalQueue() {
+      expectComplete(
+        Model.explore("a notification on a global queue", bound: 1) {
+          let group = DispatchGroup()
+          let queue = DispatchQueue.global()
+          let notified = Model.Log<Bool>()
+          group.enter()
+          Model.thread("notifier") { group.notify(queue: queue) { notified.append(true) } }
+          Model.thread("leaver") { group.leave() }
+          Model.run()
+          Model.check(notified.entries == [true], "notified: \(notified.entries)")
+          Queues.checkIdle(queue)
+        })
+    }
+
     @Test func faultsOfGroupsAreFound() {
       expectFound(
         PlantedFault(.noWake, "DispatchGroup", "submitRegistered()"),

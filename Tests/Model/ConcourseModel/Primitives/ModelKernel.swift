@@ -55,7 +55,7 @@ final class ModelKernel {
   }
 
   /// Makes a step on a file. An unknown descriptor has no file.
-  private static func enter(_ descriptor: Int32, _ line: UInt = #line) -> File? {
+  private static func beginCall(_ descriptor: Int32, _ line: UInt = #line) -> File? {
     Scheduler.current?.partialOrder?.touch(0, .numbering, isWrite: false)
     guard let file = files[descriptor] else { return nil }
     // ORDERING: sequentially consistent; a system call takes the object's lock.
@@ -78,7 +78,7 @@ final class ModelKernel {
 
   /// Adds to an eventfd, or writes to a pipe.
   static func write(_ descriptor: Int32, _ count: Int = 1) {
-    guard let file = enter(descriptor) else { return }
+    guard let file = beginCall(descriptor) else { return }
     file.count += count
     notify(file)
   }
@@ -86,31 +86,31 @@ final class ModelKernel {
   /// Takes everything from an eventfd or a pipe.
   @discardableResult
   static func readAll(_ descriptor: Int32) -> Int {
-    guard let file = enter(descriptor) else { return 0 }
+    guard let file = beginCall(descriptor) else { return 0 }
     defer { file.count = 0 }
     return file.count
   }
 
   /// Closes the other end of a pipe.
   static func hangUp(_ descriptor: Int32) {
-    guard let file = enter(descriptor) else { return }
+    guard let file = beginCall(descriptor) else { return }
     file.isHungUp = true
     notify(file)
   }
 
   /// Whether an event queue has an entry for the descriptor.
-  static func isWatched(_ descriptor: Int32) -> Bool { files[descriptor]?.watch != nil }
+  static func isWatched(_ descriptor: Int32) -> Bool { beginCall(descriptor)?.watch != nil }
 
   /// Sleeps until an eventfd or a pipe has something to read, as `poll` does.
   static func waitUntilReadable(_ descriptor: Int32) {
-    while let file = enter(descriptor), file.readiness == 0 {
+    while let file = beginCall(descriptor), file.readiness == 0 {
       _ = Scheduler.current!.sleep(on: file.word.address, until: nil)
     }
   }
 
   /// Closes a descriptor; the kernel forgets what watches it.
   static func close(_ descriptor: Int32) {
-    guard let file = enter(descriptor) else { return }
+    guard let file = beginCall(descriptor) else { return }
     forget(file)
     Scheduler.current?.partialOrder?.touch(0, .numbering, isWrite: true)
     files[descriptor] = nil
@@ -126,7 +126,7 @@ final class ModelKernel {
   fileprivate static func control(
     _ poller: Int32, _ change: Int32, _ descriptor: Int32, _ interest: UInt32, token: UInt64
   ) -> Int {
-    guard let file = enter(descriptor) else { return -Int(EBADF) }
+    guard let file = beginCall(descriptor) else { return -Int(EBADF) }
     switch change {
     case 1 where file.watch != nil: return -Int(EEXIST)
     case 2 where file.watch == nil, 3 where file.watch == nil: return -Int(ENOENT)
@@ -139,11 +139,11 @@ final class ModelKernel {
   }
 
   fileprivate static func readiness(of descriptor: Int32, _ interest: UInt32) -> Int {
-    enter(descriptor).map { Int($0.readiness & (interest | UInt32(CONCOURSE_HANG_UP))) } ?? -Int(EBADF)
+    beginCall(descriptor).map { Int($0.readiness & (interest | UInt32(CONCOURSE_HANG_UP))) } ?? -Int(EBADF)
   }
 
   fileprivate static func readableBytes(of descriptor: Int32) -> Int {
-    enter(descriptor).map(\.count) ?? -Int(EBADF)
+    beginCall(descriptor).map(\.count) ?? -Int(EBADF)
   }
 
   fileprivate static func wait(
@@ -151,8 +151,9 @@ final class ModelKernel {
   ) -> Int32 {
     let scheduler = Scheduler.current!
     let deadline = milliseconds < 0 ? nil : scheduler.elapsed + UInt64(milliseconds) * 1_000_000
+    var timedOut = false
     while true {
-      let poller = enter(descriptor)!
+      let poller = beginCall(descriptor)!
       var count = 0
       // Both modes that the engine uses, edge-triggered and one-shot, report an event once.
       for file in poller.ready {
@@ -166,17 +167,16 @@ final class ModelKernel {
         }
       }
       poller.ready = []
-      if count > 0 { return Int32(count) }
-      if scheduler.sleep(on: poller.word.address, until: deadline) == .timedOut && poller.ready.isEmpty {
-        return 0
-      }
+      // After the time-out, too, the kernel looks at what is ready.
+      if count > 0 || timedOut { return Int32(count) }
+      timedOut = scheduler.sleep(on: poller.word.address, until: deadline) == .timedOut
     }
   }
 
   // MARK: Timers
 
   fileprivate static func set(timer: Int32, isWall: Bool, to time: UInt64) -> Int {
-    guard let file = enter(timer) else { return -Int(EBADF) }
+    guard let file = beginCall(timer) else { return -Int(EBADF) }
     file.count = 0
     file.alarm = time == 0 ? nil : time
     ring()

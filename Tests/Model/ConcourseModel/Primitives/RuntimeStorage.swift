@@ -13,8 +13,18 @@ extension Runtime {
       followCreation()
       return stored
     }
-    Scheduler.current?.partialOrder?.touchAll()
-    let made = Runtime()
+    var made: Runtime!
+    #if LEDGER
+      made = Runtime()
+    #else
+      if let scheduler = Scheduler.current {
+        scheduler.partialOrder?.touchAll()
+        // Whichever thread uses it first, its words have the same keys.
+        scheduler.makeWords(keysFrom: UInt64(VectorClock.capacity) + 1) { made = Runtime() }
+      } else {
+        made = Runtime()
+      }
+    #endif
     stored = made
     creation = Scheduler.current?.running?.clock ?? VectorClock()
     return made

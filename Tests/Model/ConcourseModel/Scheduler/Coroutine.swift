@@ -26,6 +26,8 @@ final class Coroutine {
   /// Just chosen, so its next step needs no further decision.
   var isFresh = true
   var timedOut = false
+  /// Whether it uses a processor until the end of its sleep (`Scheduler.compute`).
+  var computes = false
   /// The number of changes that it made.
   var ownChanges = 0
   /// The number of changes by others when it last paused.

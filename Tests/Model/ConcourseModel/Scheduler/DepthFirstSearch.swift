@@ -111,7 +111,7 @@ final class DepthFirstSearch: SchedulePolicy {
     let node = path[depth]
     guard node.choice == choice else { return nil }
     depth += 1
-    partialOrder?.pass(isNew: isNew)
+    partialOrder?.takeDecision(isNew: isNew)
     return node.index
   }
 
@@ -124,7 +124,7 @@ final class DepthFirstSearch: SchedulePolicy {
       branches = false
       pruned += 1
       if let future = known.future {
-        partialOrder?.meet(future, goesOn: running != nil, isSame: running == known.running)
+        partialOrder?.reach(future, goesOn: running != nil, isSame: running == known.running)
       }
       return (false, nil)
     }
@@ -158,7 +158,7 @@ final class DepthFirstSearch: SchedulePolicy {
       return node.index + 1 < node.choice.count ? node.index + 1 : nil
     }
     let level = partialOrder.last
-    let needed = continuing ? level.blocks | level.step : level.blocks
+    let needed = continuing ? level.blocks | level.transition : level.blocks
     // A coroutine that cannot go on yet may need any of those that can.
     let needsAll = needed & ~options.reduce(0) { $0 | 1 << UInt32($1) } != 0
     return options.indices.first {

@@ -50,20 +50,28 @@ extension Model {
     }
   }
 
-  /// A log of events in order. Appending never races.
+  /// A log of events in order. Its uses never race.
   // SAFETY: as for Cell.
   final class Log<Entry>: @unchecked Sendable {
-    private(set) var entries: [Entry] = []
+    private var stored: [Entry] = []
     private let key = WordIdentity.nextKey()
 
+    var entries: [Entry] {
+      step(.read, #fileID, #line)
+      return stored
+    }
+
     func append(_ entry: Entry, file: StaticString = #fileID, line: UInt = #line) {
-      if let scheduler = Scheduler.arrive() {
-        let none = WordBits(low: 0, high: 0)
-        let address = UInt(bitPattern: ObjectIdentifier(self))
-        scheduler.note(Step(.write, at: address, was: none, is: none, file: file, line: line))
-        scheduler.partialOrder?.touch(key, .word, isWrite: true)
-      }
-      entries.append(entry)
+      step(.write, file, line)
+      stored.append(entry)
+    }
+
+    private func step(_ kind: Step.Kind, _ file: StaticString, _ line: UInt) {
+      guard let scheduler = Scheduler.arrive() else { return }
+      let none = WordBits(low: 0, high: 0)
+      let address = UInt(bitPattern: ObjectIdentifier(self))
+      scheduler.note(Step(kind, at: address, was: none, is: none, file: file, line: line))
+      scheduler.partialOrder?.touch(key, .word, isWrite: kind == .write)
     }
   }
 

@@ -13,7 +13,7 @@ internal import Glibc
 ///       Model.run()
 ///       Model.check(list.isEmpty, "an entry was left")
 ///     }
-///     #expect(result.failure == nil && result.isComplete, "\(result)")
+///     #expect(result.failure == nil && result.isExplored, "\(result)")
 ///
 /// The model sees every operation of `Atomic`, `Futex`, `Processor`, `SystemThread` and `Model.Cell`. It does not see
 /// plain memory (use `Model.Cell` and `Model.Log`) and the order of reference counting (which thread runs a `deinit`).
@@ -33,7 +33,7 @@ enum Model {
   /// The model's state is global, so a process runs one exploration at a time.
   private static let lock = Mutex(())
 
-  /// The most executions of an exploration, if CONCOURSE_MODEL_LIMIT says so. One that ends there counts as complete.
+  /// The most executions of an exploration, if CONCOURSE_MODEL_LIMIT says so. One that ends there is cut off.
   private static let limit = number("CONCOURSE_MODEL_LIMIT") ?? .max
 
   private static let defaultStale = number("CONCOURSE_MODEL_STALE") ?? 1
@@ -129,11 +129,14 @@ enum Model {
     }
   }
 
+  /// The seed of random schedules: of a mutant always the same, so that it is killed each time or never.
+  static var newSeed: UInt64 { Mutation.current == nil ? .random(in: 0...UInt64.max) : 1 }
+
   /// Runs `scenario` under random schedules. The result includes the seed, which repeats them.
   /// - Parameter preemptions: How often a running thread drops to the lowest priority, per execution.
   /// - Parameter stale: How often an operation uses another store than the newest, per execution.
   static func random(
-    _ name: String, seed: UInt64 = .random(in: 0...UInt64.max), runs: Int, preemptions: Int = 3,
+    _ name: String, seed: UInt64 = newSeed, runs: Int, preemptions: Int = 3,
     stale: Int = 2,
     allowTime: Bool = false, stepLimit: Int = 20_000, expectedTrap: String? = nil, fault: PlantedFault? = nil,
     _ scenario: @escaping () -> Void
@@ -237,6 +240,9 @@ enum Model {
     _ = scheduler.sleep(on: 0, until: scheduler.elapsed + nanoseconds)
   }
 
+  /// The calling thread computes for so long. Only in scenarios with `allowTime`.
+  static func compute(nanoseconds: UInt64) { scheduler.compute(nanoseconds) }
+
   /// Makes a look at the clock a step of its own, for scenarios whose threads call `advance` or `setWall`.
   static func moveClock() { scheduler.clockMoves = true }
 
@@ -321,7 +327,7 @@ enum Model {
       if maxExecutions == .max && result.executions % 64 == 0 && isLate(start) { break }
     }
     if result.failure == nil && !result.isComplete && (result.executions == limit || isLate(start)) {
-      (result.isComplete, result.isCutOff) = (true, true)
+      result.isCutOff = true
     }
     result.pruned = search.pruned
     result.states = search.states

@@ -88,8 +88,10 @@ struct ModelResult: Sendable, CustomStringConvertible {
   var steps = 0
   /// Whether every schedule within the bound was visited.
   var isComplete = false
-  /// Whether it was not, but should end early.
+  /// Whether it was not, since CONCOURSE_MODEL_LIMIT or CONCOURSE_MODEL_SECONDS ended it.
   var isCutOff = false
+  /// Whether it went as far as it was asked to.
+  var isExplored: Bool { isComplete || isCutOff }
   /// The seed of random runs.
   var seed: UInt64?
   var failure: ModelFailure?
@@ -101,7 +103,10 @@ struct ModelResult: Sendable, CustomStringConvertible {
     both.pruned += earlier.pruned
     both.states += earlier.states
     both.steps += earlier.steps
-    both.isComplete = isComplete && (earlier.isComplete || earlier.executions == 0)
+    if earlier.executions > 0 {
+      both.isComplete = isComplete && earlier.isComplete
+      both.isCutOff = isExplored && earlier.isExplored && !both.isComplete
+    }
     return both
   }
 

@@ -32,6 +32,8 @@ final class PartialOrder {
     case numbering
     /// Everything. Each transition reads it; a fork, and time that a scenario lets pass, write it.
     case all
+    /// The steps that other coroutines would make next: a fork or a trap ends them.
+    case ending
   }
 
   /// A dependence that is not noted, to show that tests find it.
@@ -65,9 +67,9 @@ final class PartialOrder {
   /// What the search knows of one decision on its path.
   struct Level {
     /// The coroutines that race with the transition that it is within, or with the one that goes on after it.
-    var step: Racers = 0
-    /// The same for that transition and the rest of its block.
-    var rest: Racers = 0
+    var transition: Racers = 0
+    /// The same for that transition and those after it in its block.
+    var restOfBlock: Racers = 0
     /// The same for the blocks that began here.
     var blocks: Racers = 0
     /// What all executions from here touch.
@@ -119,7 +121,7 @@ final class PartialOrder {
   }
 
   /// The search has followed a decision, or added one.
-  func pass(isNew: Bool) {
+  func takeDecision(isNew: Bool) {
     if isNew { levels.append(Level()) }
     depth += 1
     if isWithinStep && !extents[running].isEmpty { extents[running][extents[running].count - 1].end = depth }
@@ -141,27 +143,30 @@ final class PartialOrder {
       futures.append(last.future)
       futureNumbers[last.future] = number
     }
-    return Future(touches: number, step: last.step, rest: last.rest)
+    return Future(touches: number, transition: last.transition, restOfBlock: last.restOfBlock)
   }
 
   /// What follows a state.
   struct Future {
     fileprivate let touches: Int
-    fileprivate let step: Racers
-    fileprivate let rest: Racers
+    fileprivate let transition: Racers
+    fileprivate let restOfBlock: Racers
   }
 
   /// The execution has reached a known state.
   /// - Parameter goesOn: Whether the running coroutine can go on.
   /// - Parameter isSame: Whether it could when the state was visited.
-  func meet(_ known: Future, goesOn: Bool, isSame: Bool) {
+  func reach(_ known: Future, goesOn: Bool, isSame: Bool) {
     guard isActive else { return }
     (isActive, hasMetKnown) = (false, true)
     let future = futures[known.touches]
     if !levels.isEmpty { add(future, to: levels.count - 1) }
     if let extent = extents[running].last {
-      if isWithinStep { mark(extent, step: known.step, rest: known.rest) }
-      if !isWithinStep && goesOn { mark(extent, step: 0, rest: isSame ? known.rest : .max) }
+      if isWithinStep {
+        mark(extent, transition: known.transition, restOfBlock: known.restOfBlock)
+      } else if goesOn {
+        mark(extent, transition: 0, restOfBlock: isSame ? known.restOfBlock : .max)
+      }
     }
     // A sleeper is woken by another, and a new coroutine is made by one.
     var least = Counts(repeating: .max)
@@ -197,7 +202,7 @@ final class PartialOrder {
   }
 
   /// The running coroutine's transition ends.
-  func leave() {
+  func endTransition() {
     guard isActive else { return }
     lastEnd = depth
     if !extents[running].isEmpty { extents[running][extents[running].count - 1].end = depth }
@@ -205,7 +210,7 @@ final class PartialOrder {
 
   /// A transition of a coroutine begins.
   /// - Parameter goesOn: Whether it made the last one too, and has not stopped.
-  func enter(_ id: Int, goesOn: Bool) {
+  func beginTransition(of id: Int, goesOn: Bool) {
     guard isActive else { return }
     let isAtDecision = depth > lastEnd ?? 0
     lastEnd = nil
@@ -268,9 +273,9 @@ final class PartialOrder {
   /// A fork or a trap ends the other coroutines: it depends on each step that one of them would make next, so all that
   /// can go on must also go first.
   func endsOthers() {
-    guard isActive, Self.ignored != .all, let extent = extents[running].last else { return }
+    guard isActive, Self.ignored != .ending, let extent = extents[running].last else { return }
     touchAll()
-    mark(extent, step: .max, rest: .max)
+    mark(extent, transition: .max, restOfBlock: .max)
   }
 
   func made(_ child: Int, by parent: Int) {
@@ -346,14 +351,17 @@ final class PartialOrder {
     let races = numbers .> clock
     guard any(races) else { return }
     for other in 0..<VectorClock.capacity where other != id && races[other] {
-      mark(extents[other][Int(numbers[other]) - 1], step: 1 << UInt32(id), rest: 1 << UInt32(id))
+      mark(
+        extents[other][Int(numbers[other]) - 1], transition: 1 << UInt32(id), restOfBlock: 1 << UInt32(id))
     }
   }
 
   /// Marks the decisions of a transition and of its block.
-  private func mark(_ extent: Extent, step: Racers, rest: Racers) {
-    if extent.beganAtDecision { levels[extent.block].blocks |= rest }
-    for level in extent.block + (extent.beganAtDecision ? 1 : 0)..<extent.end { levels[level].rest |= rest }
-    for level in extent.first..<extent.end { levels[level].step |= step }
+  private func mark(_ extent: Extent, transition: Racers, restOfBlock: Racers) {
+    if extent.beganAtDecision { levels[extent.block].blocks |= restOfBlock }
+    for level in extent.block + (extent.beganAtDecision ? 1 : 0)..<extent.end {
+      levels[level].restOfBlock |= restOfBlock
+    }
+    for level in extent.first..<extent.end { levels[level].transition |= transition }
   }
 }

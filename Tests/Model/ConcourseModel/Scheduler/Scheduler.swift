@@ -155,14 +155,21 @@ final class Scheduler {
     coroutine.context = context
     // In the ledger's build nodes come from slabs, as in the engine.
     #if !LEDGER
-      let wasExecuting = isExecuting
-      isExecuting = false
-      WordIdentity.keysWithoutMaker(from: UInt64(coroutine.id) + 1) { NodeStock.fill(coroutine.threadState) }
-      isExecuting = wasExecuting
+      makeWords(keysFrom: UInt64(coroutine.id) + 1) { NodeStock.fill(coroutine.threadState) }
     #endif
     coroutines.append(coroutine)
     return coroutine
   }
+
+  #if !LEDGER
+    /// Makes words on behalf of no coroutine, without steps.
+    func makeWords(keysFrom base: UInt64, _ body: () -> Void) {
+      let wasExecuting = isExecuting
+      isExecuting = false
+      WordIdentity.keysWithoutMaker(from: base, body)
+      isExecuting = wasExecuting
+    }
+  #endif
 
   private func resume(_ next: Coroutine, leaving context: OpaquePointer) {
     setRunning(next)
@@ -241,9 +248,9 @@ final class Scheduler {
   }
 
   private func select(_ situation: Situation) -> Coroutine {
-    partialOrder?.leave()
+    partialOrder?.endTransition()
     let next = pick(situation)
-    partialOrder?.enter(next.id, goesOn: situation == .atStep && next === running)
+    partialOrder?.beginTransition(of: next.id, goesOn: situation == .atStep && next === running)
     return next
   }
 
@@ -430,12 +437,25 @@ final class Scheduler {
       stop()
       return .lookAgain
     }
+    block(on: address, until: deadline)
+    return me.timedOut ? .timedOut : .lookAgain
+  }
+
+  /// The running coroutine needs a processor for a while, in which time passes for the others.
+  func compute(_ nanoseconds: UInt64) {
+    order(clockStep(.read))
+    running!.computes = true
+    block(on: 0, until: elapsed + nanoseconds)
+    running!.computes = false
+  }
+
+  private func block(on address: UInt, until deadline: UInt64?) {
+    let me = running!
     me.timedOut = false
     me.status = .asleep(address: address, until: deadline)
     partialOrder?.sleeps(me.id)
     sleepers[address, default: []].append(me)
     stop()
-    return me.timedOut ? .timedOut : .lookAgain
   }
 
   private func wakesForNothing() -> Bool {
@@ -537,7 +557,7 @@ final class Scheduler {
     // The answer depends on all earlier steps of all coroutines, so it follows them.
     me.history = History.mix(me.history, stateHash)
     guard coroutines.indices.contains(id) else { return nil }
-    if case .asleep = coroutines[id].status { return true }
+    if case .asleep = coroutines[id].status { return !coroutines[id].computes }
     return coroutines[id].status == .finished ? nil : false
   }
 
