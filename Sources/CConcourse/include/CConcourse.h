@@ -51,6 +51,8 @@ struct concourse_thread {
   uint64_t held_locks;
   /// The ring in which the thread records events; NULL before its first one.
   struct concourse_event_ring *_Nullable recording;
+  /// In place of `worker` while the worker delivers events, else NULL.
+  void *_Nullable delivering;
 };
 
 enum {

@@ -104,7 +104,8 @@ struct FileStatus: Equatable {
   /// Reads the status. nil if the descriptor is not open.
   init?(of descriptor: Int32, withPath: Bool = false) {
     var found = stat()
-    guard System.status(of: descriptor, &found) >= 0 else { return nil }
+    // The file's server may let the thread wait.
+    guard BlockedSection.run({ System.status(of: descriptor, &found) >= 0 }) else { return nil }
     isDirectory = found.st_mode & S_IFMT == S_IFDIR
     size = Int64(found.st_size)
     links = UInt64(found.st_nlink)

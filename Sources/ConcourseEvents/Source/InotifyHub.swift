@@ -78,6 +78,11 @@ final class InotifyHub {
   /// Starts to report changes of the file at `path` to the watch's listener.
   /// - Returns: 0, or the errno.
   func add(_ watch: InotifyWatch, path: String, interest: Int32) -> Int32 {
+    // The path may lead to a server, which lets the thread wait.
+    BlockedSection.run { addNow(watch, path: path, interest: interest) }
+  }
+
+  private func addNow(_ watch: InotifyWatch, path: String, interest: Int32) -> Int32 {
     lock.lock()
     let isFirst = descriptor < 0
     if isFirst {

@@ -72,8 +72,8 @@ package struct ThreadEvent: ~Copyable {
   }
 }
 
-/// A stretch in which the calling thread sleeps in a wait of the engine. A worker gives its processor to another worker
-/// meanwhile, so that the thread that will wake it can run.
+/// A stretch in which the calling thread sleeps in a wait of the engine, or perhaps in a system call. A worker gives its
+/// processor to another worker meanwhile, so that the thread that will wake it can run.
 package enum BlockedSection {
   /// As below, and a recording shows the sleep as a wait for `object`.
   package static func run<Result>(
@@ -82,13 +82,15 @@ package enum BlockedSection {
     Recording.wait(wait, object) { run(sleep) }
   }
 
-  static func run<Result>(_ sleep: () -> Result) -> Result {
+  package static func run<Result>(_ sleep: () -> Result) -> Result {
     // For `concourse report`.
     CurrentThread.state.pointee.blocked_since = Clock.uptime()
     defer { CurrentThread.state.pointee.blocked_since = 0 }
-    guard let worker = WorkerThread.current else { return sleep() }
-    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker) }
-    defer { worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker) } }
+    let delivering = WorkerThread.delivering
+    guard let worker = WorkerThread.current ?? delivering else { return sleep() }
+    let searches = delivering != nil
+    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker, searches: searches) }
+    defer { worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker, searches: searches) } }
     return sleep()
   }
 }

@@ -330,7 +330,9 @@ extension Band {
       if stays { _ = resume(worker) }
       // What the events make runnable goes to the roots: this worker searches them next. `keep` would wake the monitor.
       CurrentThread.state.pointee.worker = nil
+      if stays { CurrentThread.state.pointee.delivering = UnsafeMutableRawPointer(worker) }
     }
+    CurrentThread.state.pointee.delivering = nil
     CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
     // ORDERING: relaxed; as after an entry: the monitor may have given the worker up meanwhile.
     if stays, worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }

@@ -186,21 +186,24 @@ package final class Band {
   // MARK: A worker waits
 
   /// Notes that a worker is about to sleep in one of the engine's waits.
-  func workerWillWait(_ worker: WorkerPointer) {
+  /// - Parameter searches: Whether it is counted as searching, as during the delivery of events: what comes meanwhile
+  ///   needs another worker.
+  func workerWillWait(_ worker: WorkerPointer, searches: Bool = false) {
     // ORDERING: sequentially consistent, as in `park`; the other partner is the monitor's compare-exchange, so that
     // the worker is subtracted from `active` exactly once.
     let before = worker.pointee.status.exchange(
       WorkerRecord.Status.waiting, ordering: .sequentiallyConsistent)
-    if before == WorkerRecord.Status.active { counters.apply(.init(active: -1)) }
+    let leaves = before == WorkerRecord.Status.active
+    if leaves || searches { counters.apply(.init(active: leaves ? -1 : 0, searching: searches ? -1 : 0)) }
     release(kept: worker)
     if hasWorkInTotalOrder { noteWork() }
   }
 
   /// Notes that the wait is over. For a moment more workers than the limit may be active: this one parks after its
   /// entry if they still are.
-  func workerDidWait(_ worker: WorkerPointer) {
+  func workerDidWait(_ worker: WorkerPointer, searches: Bool = false) {
     // Count the worker first: as soon as the status is active, the monitor may subtract it again.
-    counters.apply(.init(active: 1))
+    counters.apply(.init(active: 1, searching: searches ? 1 : 0))
     // ORDERING: releasing; pairs with the monitor's acquiring look.
     worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
     // ORDERING: relaxed; the worker's own.

@@ -78,6 +78,12 @@ enum WorkerThread {
     @inline(__always) get { CurrentThread.state.pointee.worker?.assumingMemoryBound(to: WorkerRecord.self) }
   }
 
+  /// The record of a worker that delivers events.
+  static var delivering: WorkerPointer? {
+    // SAFETY: as above, of `delivering`.
+    CurrentThread.state.pointee.delivering?.assumingMemoryBound(to: WorkerRecord.self)
+  }
+
   /// Whether the calling thread is a worker of a lowered band.
   static var isLowered: Bool { current?.pointee.band._withUnsafeGuaranteedRef { $0.isLowered } ?? false }
 

@@ -32,7 +32,7 @@ package enum Process {
   /// Records that the process is a forked child and the caller its only thread.
   static func becomeForkedChild() {
     CurrentThread.state.pointee.id = 0
-    CurrentThread.state.pointee.worker = nil
+    (CurrentThread.state.pointee.worker, CurrentThread.state.pointee.delivering) = (nil, nil)
     // ORDERING: relaxed; the child has exactly one thread.
     identifier.store(readId(), ordering: .relaxed)
     forked.store(true, ordering: .relaxed)

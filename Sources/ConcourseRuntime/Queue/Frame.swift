@@ -149,7 +149,7 @@ enum ThreadExit {
         "a body that runs once never returned: it ended its thread (pthread_exit, pthread_cancel), or longjmp or an "
           + "exception left it; threads that wait for it would wait for ever")
     }
-    if thread.pointee.worker != nil {
+    if thread.pointee.worker != nil || thread.pointee.delivering != nil {
       Trap.clientBug(406, "a thread of the pool was ended from outside (pthread_cancel)")
     }
     NodeMagazine.emptyAtExit()

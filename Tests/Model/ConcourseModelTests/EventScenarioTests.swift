@@ -52,6 +52,39 @@ extension ModelSuite {
         })
     }
 
+    /// The delivery of an event sleeps until an item has run that was posted meanwhile.
+    private static func delivery(sleepsUntil posts: Int) {
+      Model.setProcessors(1)
+      EventLoop.use()
+      let (begun, posted, ended) = (
+        DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+      )
+      let pipe = ModelKernel.make(.pipe)
+      FileWatch(
+        descriptor: pipe, interest: .read,
+        owner: Owner {
+          begun.signal()
+          for _ in 0..<posts { posted.wait() }
+          ended.signal()
+        }
+      ).install()
+      Model.thread("client") {
+        // A worker then waits for events.
+        DispatchQueue.global().async { ModelKernel.write(pipe) }
+        begun.wait()
+        for _ in 0..<posts { DispatchQueue.global().async { posted.signal() } }
+        ended.wait()
+      }
+      Model.run()
+    }
+
+    @Test func sleepingDeliveries() {
+      expectComplete(
+        Model.explore("a delivery sleeps", bound: 1, stale: 0) { Self.delivery(sleepsUntil: 1) })
+      expectNoFailure(
+        Model.random("a delivery sleeps for two items", runs: 2_000) { Self.delivery(sleepsUntil: 2) })
+    }
+
     /// An event of a descriptor whose watch is removed meanwhile does not reach the next user of its registration.
     private static func lateEvent() {
       Model.setProcessors(1)

@@ -26,7 +26,7 @@ enum Process {
     if ModelFaults.missesForks { return }
     (id, isForkedChild) = (CurrentThread.id, true)
     // As the fork handler in Runtime+Process.swift.
-    CurrentThread.state.pointee.worker = nil
+    (CurrentThread.state.pointee.worker, CurrentThread.state.pointee.delivering) = (nil, nil)
     NodeMagazine.depot.abandonStock()
     Runtime.forgetThreads()
   }
