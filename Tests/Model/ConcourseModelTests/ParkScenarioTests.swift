@@ -181,5 +181,26 @@ extension ModelSuite {
           Model.check(semaphore.wait(until: .immediate) == .timedOut, "a signal was counted twice")
         })
     }
+
+    private final class Signalled {
+      let event = ThreadEvent()
+      let data = Model.Cell(false, "data")
+    }
+
+    /// A signal that comes when a sleep has just timed out publishes what came before it, too.
+    @Test func aLateSignalPublishes() {
+      expectComplete(
+        Model.explore("a signal at the deadline", bound: 2) {
+          let shared = Signalled()
+          Model.thread("waiter") {
+            if shared.event.park(until: .uptime(1)) { Model.check(shared.data.read(), "no data") }
+          }
+          Model.thread("signaller") {
+            shared.data.write(true)
+            shared.event.signal()
+          }
+          Model.run()
+        })
+    }
   }
 }
