@@ -38,6 +38,18 @@ extension ModelSuite {
       print("\(compared) searches of random programs: \(with) of \(without) executions are needed")
     }
 
+    /// A pause before another thread's store leaves the thread free to look again after its next pause; a pause after
+    /// the store does not. The steps are the same, so only the states tell these apart.
+    @Test func aStateTellsWhichChangesCameAfterAPause() throws {
+      let program = RandomProgram(
+        stale: 1,
+        [
+          [.store(0, 1, .sequentiallyConsistent), .pause, .store(1, 1, .relaxed)],
+          [.pause, .load(0, .sequentiallyConsistent), .load(0, .sequentiallyConsistent), .spin(1)],
+        ])
+      #expect(try #require(Comparison(program, bound: 0)).difference == nil)
+    }
+
     /// A fork and a trap end the other threads, which may go on first.
     @Test(arguments: [Model.Reduction.states, .order, .all])
     func aForkAndATrapRaceWithLaterSteps(reduce: Model.Reduction) {
@@ -168,6 +180,8 @@ private struct RandomProgram: CustomStringConvertible {
   let stale: Int
   /// Whether the threads must end, which lets time pass.
   let mustEnd: Bool
+
+  init(stale: Int, _ threads: [[Operation]]) { (self.stale, self.threads, mustEnd) = (stale, threads, false) }
 
   init(_ seed: UInt64) {
     var random = SplitMix(state: seed)

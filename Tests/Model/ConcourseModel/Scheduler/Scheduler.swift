@@ -365,9 +365,10 @@ final class Scheduler {
   private var stateHash: UInt64 {
     var hash = elapsed &+ UInt64(bitPattern: wallOffset) &* 3
     for coroutine in coroutines {
-      // Whether a spinning coroutine may look again depends on the order of independent changes, which histories omit.
+      // Whether a coroutine may look again, now or at its next pause, depends on the order of independent changes and
+      // pauses, which histories omit.
       let mayLookAgain = changes - coroutine.ownChanges > coroutine.changesSeen
-      hash &+= History.mix(coroutine.history, coroutine.changesSeen > 0 && mayLookAgain ? 2 : 1)
+      hash &+= History.mix(coroutine.history, mayLookAgain ? 2 : coroutine.status == .paused ? 3 : 1)
     }
     return hash
   }
@@ -539,16 +540,10 @@ final class Scheduler {
     me.history = History.mix(me.history, 1)
     partialOrder?.pause()
     let seen = changes - me.ownChanges
-    let mayLookAgain = seen > me.changesSeen
-    me.status = .paused
-    if !mayLookAgain || !isExploring {
-      me.changesSeen = seen
-      stop()
-      return
-    }
-    // A word has changed since the last pause, so the coroutine may look again at once.
-    stop()
+    // If a word has changed since the last pause, the coroutine may look again at once.
+    me.status = isExploring && seen > me.changesSeen ? .ready : .paused
     me.changesSeen = seen
+    stop()
   }
 
   func isAsleep(_ id: Int) -> Bool? {
