@@ -56,7 +56,7 @@ extension ModelSuite {
         })
       expectFound(
         PlantedFault(.noWrite, "Monitor+Replacement", "giveUp(_:of:)"),
-        PlantedFault(.noWrite, "Band", "workerDidWait(_:)"), stale: 0, allowTime: true
+        PlantedFault(.noWrite, "Band", "workerDidWait(_:searches:)"), stale: 0, allowTime: true
       ) { Self.blockedWorker() }
     }
 
