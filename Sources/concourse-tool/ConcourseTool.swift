@@ -73,3 +73,15 @@ enum ConcourseTool {
     }
   }
 }
+
+extension [String] {
+  /// The value of an option that stands at a place of the command line, as `NAME VALUE` or `NAME=VALUE`.
+  /// - Parameter index: Moves to the value in the first form.
+  /// - Returns: nil if another argument stands there, or no value follows.
+  func value(of name: String, at index: inout Int) -> String? {
+    if self[index].utf8.starts(with: "\(name)=".utf8) { return String(self[index].dropFirst(name.count + 1)) }
+    guard self[index] == name, index + 1 < count else { return nil }
+    index += 1
+    return self[index]
+  }
+}

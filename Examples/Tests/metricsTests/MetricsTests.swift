@@ -128,7 +128,7 @@ struct MetricsTests {
     #expect(program.end() == 0)
   }
 
-  @Test("a client that does not read its answer keeps nobody waiting, and gets all of it later")
+  @Test("a client that does not read its answer delays no other client, and gets all of it later")
   func slowClient() throws {
     let size = 32 << 20
     let endpoint = try Endpoint(port: 0, patience: .seconds(100)) { _ in String(repeating: "x", count: size) }

@@ -26,13 +26,13 @@ enum RecordingMemory {
     let isKept: Bool
   }
 
-  // SAFETY: written by the thread that makes the memory, before it publishes it, and by a forked child, which has
-  // one thread.
+  // SAFETY: all four are written by the thread that makes the memory, before it publishes it, and by a forked child,
+  // which has one thread.
   nonisolated(unsafe) private static var mask: UInt64 = 0
   nonisolated(unsafe) private static var hasSteadyTicks = false
+  nonisolated(unsafe) private static var identity = concourse_file_identity()
   /// Of the flight recorder's file.
   nonisolated(unsafe) private static var path: UnsafeMutablePointer<CChar>?
-  nonisolated(unsafe) private static var identity = concourse_file_identity()
 
   /// Whether a thread makes the memory, or has failed to.
   private static let isBegun = Atomic<Bool>(false)

@@ -134,7 +134,7 @@ enum TracedProgram {
       }
       if !isWritten { reader?.poll() }
       if !isWritten && (hasEnded || end.map { UptimeClock.now > $0 } == true) {
-        // Without the permissions of ptrace, the program goes on recording for nobody.
+        // Without the permissions of ptrace, recording cannot be switched off, and the program goes on with it.
         if !hasEnded { try? LiveRecording(process).endFlightRecorder() }
         if let reader, reader.hasEvents {
           do { try TraceCommand.write(reader, options) } catch { failure = error }

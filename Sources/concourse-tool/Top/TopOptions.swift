@@ -34,12 +34,7 @@ struct TopOptions: Equatable {
     var index = 0
     reading: while index < arguments.count {
       let argument = arguments[index]
-      func value(_ name: String) -> String? {
-        if argument.utf8.starts(with: "\(name)=".utf8) { return String(argument.dropFirst(name.count + 1)) }
-        guard argument == name, index + 1 < arguments.count else { return nil }
-        index += 1
-        return arguments[index]
-      }
+      func value(_ name: String) -> String? { arguments.value(of: name, at: &index) }
       switch argument {
       case "--help", "-h": return .help
       case "--once": options.isOnce = true
