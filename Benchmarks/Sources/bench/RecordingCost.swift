@@ -3,12 +3,15 @@
 struct RecordingCost {
   /// The most that one event may take, in nanoseconds.
   private static let eventLimit = 60.0
-  /// The most that the items of 10 µs may take longer.
+  /// The most that the items of 10 µs, and a `sync` that does not sleep, may take longer.
   private static let shareLimit = 1.03
   private static let tenMicroseconds = "ten-microsecond-items-f"
 
-  /// Rows, and the events that one operation records.
-  private static let rows = [("async-f", 3), ("global-async-f", 3), ("sync-f", 2), (tenMicroseconds, 3)]
+  /// Rows, and the events that one operation records: none for a `sync` that does not sleep.
+  private static let rows = [("async-f", 3), ("global-async-f", 3), ("sync-f", 0), (tenMicroseconds, 3)]
+
+  /// The rounds of which the medians are taken.
+  static func rounds(_ options: Options) -> Int { max(options.rounds, options.quick ? 1 : 10) }
 
   let program: String
   let library: Library
@@ -21,8 +24,11 @@ struct RecordingCost {
     let on: Double
 
     private var perEvent: Double { (on - off) / Double(events) }
+    private var eventCell: String {
+      events == 0 ? "no event" : (perEvent < 0 ? "-" : "") + "\(fixed(abs(perEvent), 1)) ns"
+    }
     var holds: Bool {
-      if row == RecordingCost.tenMicroseconds { return on <= off * RecordingCost.shareLimit }
+      if events == 0 || row == RecordingCost.tenMicroseconds { return on <= off * RecordingCost.shareLimit }
       return perEvent <= RecordingCost.eventLimit
     }
 
@@ -30,8 +36,7 @@ struct RecordingCost {
     /// A row of the table.
     var cells: [String] {
       [
-        row, amount(off, "ns"), amount(on, "ns"), (perEvent < 0 ? "-" : "") + "\(fixed(abs(perEvent), 1)) ns",
-        fixed(on / off, 3),
+        row, amount(off, "ns"), amount(on, "ns"), eventCell, fixed(on / off, 3),
       ]
     }
   }
@@ -43,7 +48,7 @@ struct RecordingCost {
     var results: [Result] = []
     for (row, events) in Self.rows {
       var times: [[Double]] = [[], []]
-      for _ in 1...max(options.rounds, options.quick ? 1 : 10) {
+      for _ in 1...Self.rounds(options) {
         for (index, library) in [library, recording].enumerated() {
           let contestant = Contestant(name: "", program: program, library: library)
           guard let reading = try contestant.measure(row, quick: options.quick)[row] else {

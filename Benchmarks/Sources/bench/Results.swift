@@ -52,8 +52,8 @@ struct Results {
       \(Self.recordingHeading)
 
       Written by `Benchmarks/run --recording --results`:
-      \(conditions)
-      Finished C programs on Concourse's library, without and with the flight recorder; medians.
+      \(conditions("medians of \(RecordingCost.rounds(options)) rounds"))
+      Finished C programs on Concourse's library, without and with the flight recorder.
 
       \(table)
 
@@ -138,8 +138,12 @@ struct Results {
 
   private func cells(_ texts: [String]) -> String { "| " + texts.joined(separator: " | ") + " |" }
 
-  /// When, where and how it was measured.
   private var conditions: String {
+    conditions(options.rounds == 1 ? "one round" : "the least of \(options.rounds) rounds")
+  }
+
+  /// When, where and how it was measured.
+  private func conditions(_ rounds: String) -> String {
     var time = time(nil)
     var parts = tm()
     gmtime_r(&time, &parts)
@@ -148,7 +152,6 @@ struct Results {
     let model = (try? readText("/proc/cpuinfo"))?.split(separator: "\n").first { $0.hasPrefix("model name") }?
       .split(separator: ":").last.map { $0.drop { $0 == " " } }
     let quick = options.quick ? "**A quick run: too short to judge by.** " : ""
-    let rounds = options.rounds == 1 ? "one round" : "the least of \(options.rounds) rounds"
     return """
       \(quick)\(text(date)), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) processors (\(model ?? "unknown")),
       \(options.about); \(rounds) of each in turn.
