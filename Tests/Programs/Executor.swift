@@ -15,6 +15,8 @@ final class Executor: @unchecked Sendable {
   // made before the first thread starts and dropped after the last event.
   let program: Program
   let fault: Fault?
+  /// How long each item stays between its begin and its end, in microseconds.
+  private let pause: UInt32
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private(set) var log = Log()
@@ -33,9 +35,10 @@ final class Executor: @unchecked Sendable {
   private var sources: [DispatchSource] = []
   private static let place = DispatchSpecificKey<Int>()
 
-  private init(_ program: Program, _ fault: Fault?) {
+  private init(_ program: Program, _ fault: Fault?, _ pause: UInt32) {
     self.program = program
     self.fault = fault
+    self.pause = pause
     pthread_mutex_init(mutex, nil)
     pthread_cond_init(changed, nil)
   }
@@ -48,9 +51,13 @@ final class Executor: @unchecked Sendable {
   }
 
   /// Runs a program and judges its log. Returns what was wrong; empty if nothing was.
-  /// - Parameter patience: after so many seconds without an event, what is owed counts as lost.
-  static func run(_ program: Program, fault: Fault? = nil, patience: Int = 20) -> [String] {
-    let executor = Executor(program, fault)
+  /// - Parameters:
+  ///   - patience: after so many seconds without an event, what is owed counts as lost.
+  ///   - pause: how long each item stays between its begin and its end, in microseconds.
+  static func run(
+    _ program: Program, fault: Fault? = nil, patience: Int = 20, pause: UInt32 = 0
+  ) -> [String] {
+    let executor = Executor(program, fault, pause)
     executor.makeObjects()
     executor.startThreads()
     for (number, queue) in program.queues.enumerated() where queue.isInactive {
@@ -281,6 +288,7 @@ final class Executor: @unchecked Sendable {
     guard note(.begin, operation.number, DispatchQueue.getSpecific(key: Self.place) ?? 0) else { return }
     perform(operation.inside)
     if operation.number % 3 == 0 { sched_yield() }
+    if pause > 0 { usleep(pause) }
     note(.end, operation.number)
   }
 

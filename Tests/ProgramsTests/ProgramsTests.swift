@@ -31,7 +31,10 @@ struct ProgramsTests {
     // Enough for what never comes; a loaded machine that is slower finds a fault all the same.
     let patience = 1
     func fails(_ program: Program, attempts: Int) -> Bool {
-      (0..<attempts).contains { _ in !Executor.run(program, fault: fault, patience: patience).isEmpty }
+      // Items that must not overlap stay longer at each attempt, so that on a loaded machine, too, they meet.
+      (0..<attempts).contains {
+        !Executor.run(program, fault: fault, patience: patience, pause: UInt32($0 * 20)).isEmpty
+      }
     }
     let found = (1...4000 as ClosedRange<UInt64>).lazy.map { Program(seed: $0, size: 24) }.first {
       // Twice: a process that stands still for a second looks as if something were lost.
