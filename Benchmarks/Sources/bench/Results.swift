@@ -42,13 +42,15 @@ struct Results {
   func replaceRecording(_ results: [RecordingCost.Result], in root: String) throws(Failure) {
     let path = "\(root)/Benchmarks/RESULTS.md"
     let lines = try readText(path).split(separator: "\n", omittingEmptySubsequences: false)
-    let kept = lines.prefix { $0 != Self.recordingHeading }.joined(separator: "\n")
+    var kept = lines.prefix { $0 != Self.recordingHeading }
+    while kept.last?.isEmpty == true { kept.removeLast() }
     let head = RecordingCost.Result.head
     let rows = results.map { cells(["`\($0.row)`"] + $0.cells[1...]) }
     let table = ([cells(["row"] + head[1...]), cells(head.map { _ in "---" })] + rows).joined(separator: "\n")
     try writeText(
       """
-      \(kept.last == "\n" ? String(kept.dropLast()) : kept)
+      \(kept.joined(separator: "\n"))
+
       \(Self.recordingHeading)
 
       Written by `Benchmarks/run --recording --results`:
