@@ -64,6 +64,34 @@ struct TimelineTests {
     }
   }
 
+  @Test("a delayed submission shows the caller and the delay, not the thread of the timers")
+  func delayed() throws {
+    var builder = RecordingBuilder.sample
+    let first = RecordingBuilder.firstTicks
+    func record(_ ticks: UInt64, _ event: RecordedEvent.Kind, node: UInt64 = 0) -> RecordingBuilder.Record {
+      .init(ticks: first + ticks, event: event, node: node, object: 0xA0, function: 0x10)
+    }
+    builder.rings = [
+      .init(
+        thread: 100, records: [record(10, .started), record(100, .scheduled, node: 7), record(200, .ended)]),
+      .init(thread: 101, records: [record(2000, .submitted, node: 7)]),
+      .init(thread: 102, records: [record(2100, .started, node: 7), record(2200, .ended, node: 7)]),
+    ]
+    let reader = try RecordingReader(BytesInMemory(builder.bytes))
+    reader.poll()
+    let timeline = Timeline(reader.recording())
+    let submission = try #require(timeline.submissions.first)
+    #expect(submission.time - submission.call == 950)
+    #expect(submission.thread == 100 && submission.submitter == 0 && submission.item == 1)
+    let text = String(decoding: TraceJSON.write(reader.recording()) { "f\($0)" }, as: UTF8.self)
+    for piece in [
+      #""waited (us)":0.050,"delayed (us)":0.950,"submitted by":"f16 on queue"#,
+      #"{"ph":"s","pid":4711,"tid":100,"cat":"flow","name":"submission","ts":0.045,"id":0}"#,
+    ] {
+      #expect(text.contains(piece), "\(text)")
+    }
+  }
+
   @Test("a page has the numbers of the items, and texts that cannot end its script")
   func page() throws {
     var recording = try sample()

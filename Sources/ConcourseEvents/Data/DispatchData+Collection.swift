@@ -41,6 +41,7 @@ extension DispatchData {
   public func makeIterator() -> DispatchData.Iterator { DispatchDataIterator(_data: self) }
 
   /// Calls `body` with all bytes if they are one region, else returns nil. O(1).
+  /// - Parameter body: runs on the caller; the buffer is valid until it returns.
   public func withContiguousStorageIfAvailable<Result>(
     _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
   ) rethrows -> Result? {

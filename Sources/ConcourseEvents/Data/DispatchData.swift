@@ -38,6 +38,7 @@ public struct DispatchData: RandomAccessCollection, Sendable {
   ///
   /// Ends the process when the system has no memory for the copy. Matching C function:
   /// `dispatch_data_create` with `DISPATCH_DATA_DESTRUCTOR_DEFAULT`.
+  /// - Parameter buffer: the bytes, which the caller may free afterwards.
   public init(bytes buffer: UnsafeRawBufferPointer) {
     guard let base = buffer.baseAddress, buffer.count > 0 else {
       self = .empty
@@ -120,6 +121,7 @@ public struct DispatchData: RandomAccessCollection, Sendable {
   /// The bytes of `range`, clamped to the data and not copied; none for a range that begins outside the data. O(log n).
   ///
   /// Matching C function: `dispatch_data_create_subrange`.
+  /// - Parameter range: positions of bytes; its upper bound may lie behind the data.
   public func subdata(in range: Range<DispatchData.Index>) -> DispatchData {
     DispatchData(object: object.subrange(range))
   }
@@ -127,6 +129,7 @@ public struct DispatchData: RandomAccessCollection, Sendable {
   /// The region that contains a position. O(log n).
   ///
   /// Matching C function: `dispatch_data_copy_region`.
+  /// - Parameter location: the position of a byte.
   /// - Returns: the region as data of its own, and the position of its first byte; empty data and `count`
   ///   for a position outside the data.
   public func region(location: Int) -> (data: DispatchData, offset: Int) {
@@ -146,6 +149,9 @@ extension DispatchData {
   // MARK: Appending
 
   /// Appends a copy of `count` bytes.
+  /// - Parameters:
+  ///   - bytes: the first byte.
+  ///   - count: how many bytes.
   @available(swift, deprecated: 4, message: "use append(_: UnsafeRawBufferPointer) instead")
   public mutating func append(_ bytes: UnsafePointer<UInt8>, count: Int) {
     if count < 0 {
@@ -158,6 +164,7 @@ extension DispatchData {
   ///
   /// Ends the process when the system has no memory for the copy. Matching C functions:
   /// `dispatch_data_create`, `dispatch_data_create_concat`.
+  /// - Parameter bytes: the bytes, which the caller may free afterwards.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count > 0 else { return }
     let isOwned = isKnownUniquelyReferenced(&object)
@@ -171,6 +178,7 @@ extension DispatchData {
   /// appended many times.
   ///
   /// Matching C function: `dispatch_data_create_concat`.
+  /// - Parameter other: the data to append, whose regions both share afterwards.
   public mutating func append(_ other: DispatchData) {
     guard other.count > 0 else { return }
     let isOwned = isKnownUniquelyReferenced(&object)
@@ -179,6 +187,7 @@ extension DispatchData {
   }
 
   /// Appends a copy of the bytes of a buffer's elements. O(bytes), on average over many appends.
+  /// - Parameter buffer: the elements.
   public mutating func append<SourceType>(_ buffer: UnsafeBufferPointer<SourceType>) {
     append(UnsafeRawBufferPointer(buffer))
   }
@@ -197,6 +206,9 @@ extension DispatchData {
   ///
   /// Traps when `count` is negative or greater than that of `pointer`. Matching C function:
   /// `dispatch_data_apply`.
+  /// - Parameters:
+  ///   - pointer: the memory to copy to, with room for them.
+  ///   - count: how many bytes.
   public func copyBytes(to pointer: UnsafeMutableRawBufferPointer, count: Int) {
     copy(0..<checked(count), to: pointer)
   }
@@ -212,6 +224,9 @@ extension DispatchData {
   /// Copies the bytes of `range`, clamped to the data as for `subdata`. O(log n + count).
   ///
   /// Traps when the range is longer than `pointer`. Matching C function: `dispatch_data_apply`.
+  /// - Parameters:
+  ///   - pointer: the memory to copy to, with room for them.
+  ///   - range: positions of bytes.
   public func copyBytes(to pointer: UnsafeMutableRawBufferPointer, from range: Range<DispatchData.Index>) {
     copy(range, to: pointer)
   }
@@ -263,6 +278,8 @@ extension DispatchData {
 // The name that programs in older Swift use. They do not see the other one, nor we this one.
 extension DispatchData {
   /// Visits the regions in order, each once.
+  /// - Parameter block: runs on the caller with the bytes of a region, the position of the first, and a flag that ends
+  ///   the visit when it is set.
   @available(swift, obsoleted: 4.2, renamed: "enumerateBytes(_:)")
   public func enumerateBytes(
     block: (_ buffer: UnsafeBufferPointer<UInt8>, _ byteIndex: Int, _ stop: inout Bool) -> Void

@@ -52,6 +52,9 @@ extension DispatchQueue {
 
   /// Submits a work item once `deadline` has come. Cancelling the item ends the delay: the queue skips the item.
   /// Matching C function: `dispatch_after`.
+  /// - Parameters:
+  ///   - deadline: the earliest time of the submission.
+  ///   - execute: the item.
   public final func asyncAfter(deadline: DispatchTime, execute: DispatchWorkItem) {
     schedule(execute, Deadline(deadline))
   }
@@ -95,6 +98,7 @@ extension DispatchQueue {
     if timers.hasPassed(time, isWall: isWall) {
       submit(node)
     } else {
+      if Recording.isOn { ItemRecording.scheduled(node, to: self) }
       timers.submit(node, to: self, at: time, isWall: isWall)
     }
   }
@@ -134,6 +138,7 @@ final class DelayedItem: LoopTimer, DeferredSubmission, @unchecked Sendable {
 
   /// Submits the item at `deadline`, or at once, to be skipped, if it has already been cancelled.
   func begin(_ deadline: Deadline) {
+    if Recording.isOn { ItemRecording.scheduled(node, to: queue) }
     let hasBegun = item._withUnsafeGuaranteedRef { $0.beginDelay(self) { set(deadline) } }
     if !hasBegun { queue.submit(node) }
   }

@@ -66,6 +66,9 @@ public protocol DispatchSourceTimer: DispatchSourceProtocol {
 
 extension DispatchSourceTimer {
   /// Fires once.
+  /// - Parameters:
+  ///   - deadline: the earliest time of the call.
+  ///   - leeway: how much later the call may come, to save wake-ups.
   @available(swift, deprecated: 4, renamed: "schedule(deadline:repeating:leeway:)")
   public func scheduleOneshot(deadline: DispatchTime, leeway: DispatchTimeInterval = .nanoseconds(0)) {
     schedule(deadline: deadline, repeating: .never, leeway: leeway)
@@ -79,6 +82,10 @@ extension DispatchSourceTimer {
   }
 
   /// Fires repeatedly.
+  /// - Parameters:
+  ///   - deadline: the earliest time of the first call.
+  ///   - interval: the time between two calls.
+  ///   - leeway: how much later a call may come, to save wake-ups.
   @available(swift, deprecated: 4, renamed: "schedule(deadline:repeating:leeway:)")
   public func scheduleRepeating(
     deadline: DispatchTime, interval: DispatchTimeInterval, leeway: DispatchTimeInterval = .nanoseconds(0)

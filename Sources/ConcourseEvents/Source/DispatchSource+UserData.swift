@@ -52,18 +52,21 @@ public protocol DispatchSourceUserDataReplace: DispatchSourceProtocol {
 extension DispatchSourceUserDataAdd {
   /// Adds to the pending data, from any thread. A sum of zero calls no handler. No effect after `cancel()`. Traps on
   /// a source of another kind. Matching C function: `dispatch_source_merge_data`.
+  /// - Parameter data: the summand.
   public func add(data: UInt) { core.merge(data, as: .userDataAdd) }
 }
 
 extension DispatchSourceUserDataOr {
   /// Sets bits in the pending data, from any thread. Zero calls no handler. No effect after `cancel()`. Traps on a
   /// source of another kind. Matching C function: `dispatch_source_merge_data`.
+  /// - Parameter data: the bits.
   public func or(data: UInt) { core.merge(data, as: .userDataOr) }
 }
 
 extension DispatchSourceUserDataReplace {
   /// Replaces the pending data, from any thread. Zero calls no handler. No effect after `cancel()`. Traps on a source
   /// of another kind. Matching C function: `dispatch_source_merge_data`.
+  /// - Parameter data: the new value.
   public func replace(data: UInt) { core.merge(data, as: .userDataReplace) }
 }
 

@@ -28,6 +28,7 @@ public class DispatchSource: DispatchObject {
 
   /// Sets the queue on which the handlers run, from the next call on; nil means the default global queue.
   /// Matching C function: `dispatch_set_target_queue`.
+  /// - Parameter queue: the queue, or nil.
   public override func setTarget(queue: DispatchQueue?) { core.setTarget(queue) }
 
   /// Starts the source; no effect on an active one. The source registers with the kernel during the call.
@@ -115,6 +116,7 @@ extension DispatchSourceProtocol {
 
   /// Sets a work item to execute for events; a cancelled item is skipped.
   /// Matching C function: `dispatch_source_set_event_handler`.
+  /// - Parameter handler: the item, executed once for each delivery.
   public func setEventHandler(handler: DispatchWorkItem) { core.setEventHandler(SourceHandler(handler)) }
 
   /// Sets the handler to call once after `cancel()`; nil removes it. Close the descriptor there.

@@ -269,7 +269,7 @@ struct EventStatistics {
       // A worker parks between items.
       thread.items = []
       thread.waits = []
-    case .taskName: break
+    case .taskName, .scheduled: break
     case .threadBegan, .threadEnded:
       thread.items = []
       thread.waits = []

@@ -33,6 +33,8 @@ struct RecordedEvent: Equatable {
     case threadEnded, submitted, started, ended, waitBegan, waitEnded, made, parked, woken, timer, source
     /// A part of a task's name: `RecordingReader` keeps it in `tasks`.
     case taskName
+    /// A delayed submission is asked for.
+    case scheduled
   }
 
   /// Uptime in nanoseconds.

@@ -77,6 +77,7 @@ public class DispatchGroup: DispatchObject {
 
   /// Waits until nothing is outstanding or `timeout` has passed. A timeout in the past only tests the group.
   /// Matching C function: `dispatch_group_wait`.
+  /// - Parameter timeout: the time after which the caller returns; a past one only looks.
   @available(*, noasync, message: "blocks the thread; use notify or await the work")
   public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { wait(until: Deadline(timeout)) }
 

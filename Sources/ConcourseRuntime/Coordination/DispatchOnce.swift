@@ -10,6 +10,7 @@ public final class DispatchOnce: Sendable {
 
   /// Runs `body` on the first call. Concurrent callers return when `body` has completed; later calls cost one load.
   /// Traps when `body` calls `perform` on the same object. Matching C function: `dispatch_once`.
+  /// - Parameter body: runs on the caller.
   public func perform(_ body: () -> Void) { gate.perform(body) }
 }
 

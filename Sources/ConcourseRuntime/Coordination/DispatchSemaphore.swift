@@ -14,6 +14,7 @@ public class DispatchSemaphore: DispatchObject {
 
   /// Creates a semaphore with `value` places. Traps on a negative value. Matching C function:
   /// `dispatch_semaphore_create`.
+  /// - Parameter value: the places that are free at first.
   public init(value: Int) {
     guard value >= 0 else {
       Trap.clientBug(303, "DispatchSemaphore(value: \(value)): the value must not be negative")
@@ -59,6 +60,7 @@ public class DispatchSemaphore: DispatchObject {
 
   /// Takes a place, and waits for one until `timeout` if necessary. A timeout in the past only tests the semaphore. A
   /// wait that times out leaves the semaphore unchanged. Matching C function: `dispatch_semaphore_wait`.
+  /// - Parameter timeout: the time after which the caller returns; a past one only looks.
   @available(*, noasync, message: "blocks the thread; await a task instead")
   public final func wait(timeout: DispatchTime) -> DispatchTimeoutResult { wait(until: Deadline(timeout)) }
 

@@ -68,6 +68,7 @@ extension DispatchQueue {
   ///
   /// Global queues are concurrent; barriers on them are ordinary items, and suspending them has no
   /// effect. `.unspecified` gives the default queue. Matching C function: `dispatch_get_global_queue`.
+  /// - Parameter qos: the class; `.unspecified` means the default class.
   public class func global(qos: DispatchQoS.QoSClass = .default) -> DispatchQueue {
     Runtime.globalQueue(QoSLevel(qos))
   }
@@ -85,6 +86,7 @@ extension DispatchQueue {
   }
 
   /// The global queue of a legacy priority. Matching C function: `dispatch_get_global_queue`.
+  /// - Parameter priority: the legacy priority.
   @available(macOS, deprecated: 10.10, renamed: "global(qos:)")
   public class func global(priority: GlobalQueuePriority) -> DispatchQueue {
     switch priority {

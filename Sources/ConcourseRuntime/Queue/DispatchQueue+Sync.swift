@@ -66,6 +66,7 @@ extension DispatchQueue {
 
   /// Runs a work item in its turn on this queue, and returns when it has run or been skipped because of
   /// its cancellation. Matching C function: `dispatch_sync`.
+  /// - Parameter workItem: the item; it runs on the caller.
   public final func sync(execute workItem: DispatchWorkItem) {
     sync(flags: workItem.flags) { workItem.execute() }
   }
@@ -295,6 +296,7 @@ extension DispatchQueue {
 
   /// Submits a work item and waits until it has run or been skipped because of its cancellation.
   /// Matching C function: `dispatch_async_and_wait`.
+  /// - Parameter workItem: the item.
   public final func asyncAndWait(execute workItem: DispatchWorkItem) {
     wait(barrier: workItem.flags.contains(.barrier)) { workItem.execute() }
   }

@@ -12,6 +12,7 @@ extension DispatchQueue {
   ///
   /// Queues of synchronous submitters are not searched. Outside items the result is nil, except that on the main
   /// thread the main queue is searched. Matching C function: `dispatch_get_specific`.
+  /// - Parameter key: the key, by its identity.
   public class func getSpecific<T>(key: DispatchSpecificKey<T>) -> T? {
     var link = current
     while let queue = link {
@@ -23,6 +24,7 @@ extension DispatchQueue {
 
   /// The value for `key` of this queue; its targets are not searched.
   /// Matching C function: `dispatch_queue_get_specific`.
+  /// - Parameter key: the key, by its identity.
   public final func getSpecific<T>(key: DispatchSpecificKey<T>) -> T? {
     guard let extras = extrasIfAny else { return nil }
     return extras.lock.withLock { extras.specifics[ObjectIdentifier(key)]?.value as? T }

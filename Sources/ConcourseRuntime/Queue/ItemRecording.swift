@@ -8,20 +8,17 @@ package enum ItemRecording {
   /// Records that `node` is submitted to `queue`, if it is a client's item. Call before other threads know the node.
   @inline(never)
   static func submitted(_ node: NodePointer, to queue: DispatchQueue) {
-    let function: UInt
-    switch node.workPointer.pointee {
-    case .closure(let body): function = code(of: body)
-    case .function(let body, let context): function = itemCode(of: body, context)
-    case .item(let item): function = item.codeAddress
-    case .engine: return
-    case .drain: return
-    case .waiter: return
-    case .retarget: return
-    case .redirected: return
-    case .boosted: return
-    }
+    guard let function = code(of: node) else { return }
     name(queue)
     Recording.submitted(queue.address, node: UInt(bitPattern: node), function: function)
+  }
+
+  /// Records that `node`, a client's item, is to be submitted to `queue` later.
+  @inline(never)
+  package static func scheduled(_ node: NodePointer, to queue: DispatchQueue) {
+    guard let function = code(of: node) else { return }
+    name(queue)
+    Recording.scheduled(queue.address, node: UInt(bitPattern: node), function: function)
   }
 
   /// Runs an item of the innermost frame's queue, between a record of its start and one of its end.
@@ -57,6 +54,22 @@ package enum ItemRecording {
   }
 
   // MARK: Code
+
+  /// The code of a client's item; nil if the node is the engine's.
+  @inline(__always)
+  private static func code(of node: NodePointer) -> UInt? {
+    switch node.workPointer.pointee {
+    case .closure(let body): code(of: body)
+    case .function(let body, let context): itemCode(of: body, context)
+    case .item(let item): item.codeAddress
+    case .engine: nil
+    case .drain: nil
+    case .waiter: nil
+    case .retarget: nil
+    case .redirected: nil
+    case .boosted: nil
+    }
+  }
 
   /// Passed as itself, a closure would be wrapped in another one.
   private struct Closure {

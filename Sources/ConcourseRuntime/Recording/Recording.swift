@@ -24,6 +24,8 @@ package enum Recording {
     /// A part of the name of the task that the thread runs, of Swift Concurrency: object and function are 16 bytes of the
     /// text. Node: the task's number, and in the lowest byte that of the part.
     case taskName
+    /// A delayed submission is asked for; `submitted` follows when its time has come. Operands as of `submitted`.
+    case scheduled
   }
 
   /// What a thread waits for. The numbers are part of the layout.
@@ -111,6 +113,11 @@ package enum Recording {
     concourse_probe_submitted(UInt64(queue), UInt64(node), UInt64(function))
     RecordingMemory.nameTask()
     write(.submitted, node, queue, function)
+  }
+
+  static func scheduled(_ queue: UInt, node: UInt, function: UInt) {
+    RecordingMemory.nameTask()
+    write(.scheduled, node, queue, function)
   }
 
   @inline(__always)

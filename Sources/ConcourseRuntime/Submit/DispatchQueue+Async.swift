@@ -30,12 +30,16 @@ extension DispatchQueue {
   /// Submits a work item and returns at once.
   ///
   /// The item may be submitted again, and counts each time. Matching C function: `dispatch_async`.
+  /// - Parameter workItem: the item.
   public final func async(execute workItem: DispatchWorkItem) {
     submit(workItem.makeNode(for: self, group: nil))
   }
 
   /// Submits a work item that belongs to `group` until it has run or been skipped because of its
   /// cancellation. Matching C function: `dispatch_group_async`.
+  /// - Parameters:
+  ///   - group: the group that the item joins now and leaves when it has run.
+  ///   - workItem: the item.
   public final func async(group: DispatchGroup, execute workItem: DispatchWorkItem) {
     submit(workItem.makeNode(for: self, group: group))
   }

@@ -159,6 +159,7 @@ public class DispatchWorkItem {
   ///
   /// Blocks even if the item has not been submitted yet. Traps after an earlier wait that succeeded, and
   /// when the item has run more than once. Matching C function: `dispatch_block_wait`.
+  /// - Parameter timeout: the time after which the caller returns; a past one only looks.
   @available(*, noasync, message: "blocks the thread; use notify or await the work")
   public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { wait(until: Deadline(timeout)) }
 

@@ -64,6 +64,7 @@ enum RecordingText {
     let hex = "0x" + String(event.object, radix: 16)
     switch event.kind {
     case .submitted: return "submitted  \(name(event.function)) to \(queue())"
+    case .scheduled: return "scheduled  \(name(event.function)) for \(queue())"
     case .started: return "started    \(name(event.function)) on \(queue())"
     case .ended: return "ended      \(name(event.function)) on \(queue())"
     case .waitBegan, .waitEnded:

@@ -16,10 +16,13 @@ struct Timeline {
 
   struct Submission {
     var time: UInt64
+    /// When `thread` called: of a delayed submission, before its time had come.
+    var call: UInt64
+    /// The caller.
     var thread: UInt32
     var queue: UInt64
     var function: UInt64
-    /// The item that submitted it, in `items`.
+    /// The item of the caller, in `items`.
     var submitter: Int?
     /// What it started as, in `items`.
     var item: Int?
@@ -82,6 +85,8 @@ struct Timeline {
     var isKnown: Set<UInt64> = []
     /// The submissions that have not started, by node.
     var pending: [UInt64: Int] = [:]
+    /// The calls for delayed submissions whose time has not come, by node.
+    var delayed: [UInt64: Submission] = [:]
     var runningNow = 0
     // Submissions before a gap are not counted as waiting: their starts may be missing.
     var counted = 0
@@ -90,6 +95,7 @@ struct Timeline {
       if let gap = gaps.first, gap <= event.time {
         gaps = gaps.drop { $0 <= event.time }
         counted = submissions.count
+        delayed = [:]
         for (queue, levels) in depths where levels.last!.value > 0 {
           depths[queue]!.append(Level(time: event.time, value: 0))
         }
@@ -107,15 +113,18 @@ struct Timeline {
       switch event.kind {
       case .submitted:
         if isKnown.insert(event.object).inserted { queues.append(event.object) }
-        submissions.append(
-          Submission(
-            time: event.time, thread: event.thread, queue: event.object, function: event.function,
-            submitter: states[event.thread]!.items.last))
+        var submission = submission(event)
+        if let call = delayed.removeValue(forKey: event.node), call.function == event.function {
+          (submission.call, submission.thread) = (call.call, call.thread)
+          submission.submitter = call.submitter
+        }
+        submissions.append(submission)
         // The start of an older item with that node was lost.
         if let older = pending.updateValue(submissions.count - 1, forKey: event.node), older >= counted {
           change(submissions[older].queue, by: -1, at: event.time)
         }
         change(event.object, by: 1, at: event.time)
+      case .scheduled: delayed[event.node] = submission(event)
       case .started:
         if isKnown.insert(event.object).inserted { queues.append(event.object) }
         let submission = event.node == 0 ? nil : pending.removeValue(forKey: event.node)
@@ -163,6 +172,12 @@ struct Timeline {
         running.append(Level(time: event.time, value: runningNow))
       }
     }
+  }
+
+  private func submission(_ event: RecordedEvent) -> Submission {
+    Submission(
+      time: event.time, call: event.time, thread: event.thread, queue: event.object, function: event.function,
+      submitter: states[event.thread]!.items.last)
   }
 
   private mutating func endItems(of thread: UInt32, from first: Int, at time: UInt64) {

@@ -46,6 +46,9 @@ struct TraceJSON {
       if let submission = item.submission {
         let submitted = timeline.submissions[submission]
         number(",\"waited (us)\":", micros: item.start - min(submitted.time, item.start))
+        if submitted.call < submitted.time {
+          number(",\"delayed (us)\":", micros: submitted.time - submitted.call)
+        }
         text(",\"submitted by\":")
         string(submitter(of: submitted))
       }
@@ -56,10 +59,10 @@ struct TraceJSON {
       guard let item = submission.item.map({ timeline.items[$0] }) else { continue }
       if submission.submitter == nil {
         // An arrow begins in a slice.
-        event("X", process, Int(submission.thread), submission.time - base, "submit", "submission")
+        event("X", process, Int(submission.thread), submission.call - base, "submit", "submission")
         text(",\"dur\":0.001}")
       }
-      event("s", process, Int(submission.thread), submission.time - base, "submission", "flow")
+      event("s", process, Int(submission.thread), submission.call - base, "submission", "flow")
       text(",\"id\":\(number)}")
       event("f", process, Int(item.thread), max(item.start, submission.time) - base, "submission", "flow")
       text(",\"bp\":\"e\",\"id\":\(number)}")

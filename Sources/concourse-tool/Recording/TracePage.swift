@@ -56,6 +56,7 @@ enum TracePage {
       append(items.map { $0.end - base })
       // One more than the time, or the place of the submitter; 0 for none.
       append(submissions.map { $0.map { $0.time - base + 1 } ?? 0 })
+      append(submissions.map { $0.map { $0.time - $0.call } ?? 0 })
       append(submissions.map { UInt64(($0?.submitter ?? -1) + 1) })
       append(items.map { names.number(of: functions($0.function)) })
       append(items.map { threadPlaces[$0.thread] ?? 0 })

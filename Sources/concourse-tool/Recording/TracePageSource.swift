@@ -71,7 +71,7 @@ enum TracePageSource {
     }
     const n = meta.items, w = meta.waits;
     // 0: no submission, no submitter; otherwise one more than the time or place.
-    const start = column(n), end = column(n), submission = column(n), submitting = column(n);
+    const start = column(n), end = column(n), submission = column(n), delay = column(n), submitting = column(n);
     const fn = column(n), thread = column(n), submitThread = column(n), queue = column(n), lane = column(n), depth = column(n);
     const waitStart = column(w), waitEnd = column(w), waitThread = column(w), waitName = column(w), waitDepth = column(w);
 
@@ -223,7 +223,7 @@ enum TracePageSource {
       }
       // From the submission to the start of the chosen item.
       if (chosen >= 0 && submission[chosen]) {
-        const source = submitting[chosen] - 1, submitted = submission[chosen] - 1;
+        const source = submitting[chosen] - 1, submitted = submission[chosen] - 1 - delay[chosen];
         const track = tracks[submitThread[chosen]];
         const y1 = (source >= 0 ? track.y + depth[source] * rowHeight : track.y) + rowHeight / 2 - scroll;
         const y2 = tracks[thread[chosen]].y + depth[chosen] * rowHeight + rowHeight / 2 - scroll;
@@ -332,6 +332,7 @@ enum TracePageSource {
       row("took", unit(end[i] - start[i]));
       if (submission[i]) {
         row("waited", unit(start[i] - submission[i] + 1));
+        if (delay[i]) row("delayed", unit(delay[i]));
         const source = submitting[i] - 1;
         if (source >= 0) {
           const link = element("a", `${meta.functions[fn[source]]} on ${meta.queues[queue[source]]}`);

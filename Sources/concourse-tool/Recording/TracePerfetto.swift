@@ -109,8 +109,8 @@ struct TracePerfetto {
     for (number, submission) in timeline.submissions.enumerated() where submission.item != nil {
       // An arrow begins in a slice or an instant.
       entries.append(
-        Entry(time: submission.time, order: 1 << 20) {
-          $0.event(.instant, $0.track(ofThread: submission.thread), submission.time, "submit", "submission") {
+        Entry(time: submission.call, order: 1 << 20) {
+          $0.event(.instant, $0.track(ofThread: submission.thread), submission.call, "submit", "submission") {
             $0.fixed(47, UInt64(number) + 1)
           }
         })

@@ -81,6 +81,30 @@ extension Crash {
       }
     }
 
+    @Test("a delayed item is scheduled by its caller, and submitted later on the same node")
+    func delayed() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "test.recorded.delayed")
+        let group = DispatchGroup()
+        let memory = try RecordingTests.record {
+          group.enter()
+          group.enter()
+          queue.asyncAfter(.milliseconds(20)) { group.leave() }
+          queue.asyncAfter(deadline: .now() + .milliseconds(20), execute: DispatchWorkItem { group.leave() })
+          #expect(group.wait(timeout: .now() + .seconds(20)) == .success)
+          queue.sync {}
+        }
+        let events = memory.events.filter { $0.object == memory.names.first { $0.value == queue.label }?.key }
+        let byNode = Dictionary(grouping: events.sorted { $0.ticks < $1.ticks }, by: \.node).values
+        let items = byNode.filter { $0.contains { $0.event == .scheduled } }
+        #expect(items.count == 2)
+        for item in items {
+          #expect(item.map(\.event) == [.scheduled, .submitted, .started, .ended])
+          #expect(Set(item.map(\.function)).count == 1 && item[0].ring != item[1].ring)
+        }
+      }
+    }
+
     @Test("a wait that sleeps is recorded with its kind and object")
     func waits() async {
       await #expect(processExitsWith: .success) {
