@@ -147,7 +147,7 @@ enum TracePageSource {
         context.moveTo(x(t), 0);
         context.lineTo(x(t), height);
         context.stroke();
-        context.fillText(unit(t), x(t) + 4, 11);
+        context.fillText(t ? unit(t) : "0", x(t) + 4, 11);
       }
       context.save();
       context.beginPath();

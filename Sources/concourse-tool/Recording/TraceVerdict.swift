@@ -43,7 +43,10 @@ struct TraceVerdict {
     if let (queue, time) = contended.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
       let count = syncs.filter { $0.object == queue }.count
       lines.append(
-        ("Contended sync", "\(label(queue)): \(count) threads slept \(RecordingText.duration(time)) in all"))
+        (
+          "Contended sync",
+          "\(label(queue)): \(count) wait\(count == 1 ? "" : "s"), \(RecordingText.duration(time)) in all"
+        ))
     }
     if let wait = timeline.waits.max(by: { $0.end - $0.start < $1.end - $1.start }) {
       lines.append(
