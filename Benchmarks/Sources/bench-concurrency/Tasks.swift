@@ -3,6 +3,7 @@ import Dispatch
 extension Row {
   static let tasks = [
     taskGroupFanOut,
+    twentyMicrosecondTasks,
     asyncLet,
     detachedTask,
     taskYield,
@@ -19,6 +20,27 @@ extension Row {
       return await group.reduce(0, +)
     }
     verify(sum, equals: sumOfIndices(below: count), "the sum of the results")
+  }
+
+  /// Each group begins on one worker. The time beyond 20 µs, divided by the processors, is that of the spreading.
+  private static let twentyMicrosecondTasks = Row(
+    "twenty-microsecond-tasks", count: 16_000,
+    "groups of 16 child tasks that compute for 20 µs, one group after the other: time for a task"
+  ) { count in
+    var done = 0
+    for _ in 0..<max(count / 16, 1) {
+      done += await withTaskGroup(of: Int.self) { group in
+        for _ in 0..<16 {
+          group.addTask {
+            let end = now() + 20_000
+            while now() < end {}
+            return 1
+          }
+        }
+        return await group.reduce(0, +)
+      }
+    }
+    verify(done, equals: max(count / 16, 1) * 16, "tasks")
   }
 
   private static let asyncLet = Row(
