@@ -121,16 +121,37 @@
       }
       guard child > 0 else { return false }
       var status: Int32 = 0
-      for _ in 0..<2000 {
+      // Of 10 ms. A child that waits for a processor, on a loaded machine, does not hang.
+      var looksAsleep = 0
+      var ticks = 0
+      while looksAsleep < 2000 && ticks < 2000 {
         if waitpid(child, &status, WNOHANG) == child {
           soak.expect(status == 42 << 8, "a forked child ended with status \(status)")
           return true
         }
         usleep(10_000)
+        let state = Self.state(of: child)
+        if state.isAsleep { looksAsleep += 1 }
+        ticks = state.ticks
       }
-      soak.expect(false, "a forked child hangs")
+      soak.expect(false, "a forked child hangs: asleep at \(looksAsleep) looks, has run \(ticks) ticks")
       kill(child, SIGKILL)
       return waitpid(child, &status, 0) == child
+    }
+
+    /// Of a process: whether it sleeps, and its processor time in ticks of 10 ms.
+    private static func state(of process: pid_t) -> (isAsleep: Bool, ticks: Int) {
+      guard let file = fopen("/proc/\(process)/stat", "re") else { return (true, 0) }
+      defer { fclose(file) }
+      var line = [CChar](repeating: 0, count: 1024)
+      guard fgets(&line, Int32(line.count), file) != nil else { return (true, 0) }
+      // The name, which ends with the last parenthesis, may have spaces.
+      let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+      guard fields.count > 13, let user = Int(fields[12]), let system = Int(fields[13]) else {
+        return (true, 0)
+      }
+      return (fields[1] != "R", user + system)
     }
 
     // MARK: - Threads
