@@ -49,9 +49,13 @@ struct ProbeNoteTests {
     #expect(Set(probes.map(\.semaphore)).count == 1 && probes[0].semaphore != 0)
 
     #if arch(x86_64)
-      // The first mapping is the beginning of the program, whose own addresses count from there.
+      // The first mapping of the program's file: its own addresses count from there.
       let mappings = String(decoding: try #require(FileContents.read("/proc/self/maps")), as: UTF8.self)
-      let base = try #require(UInt(mappings.prefix { $0 != "-" }, radix: 16))
+      let file = try #require(realpath("/proc/self/exe", nil))
+      defer { free(file) }
+      let name = String(cString: file)
+      let first = try #require(mappings.split(separator: "\n").first { $0.hasSuffix(name) })
+      let base = try #require(UInt(first.prefix { $0 != "-" }, radix: 16))
       for probe in probes {
         // SAFETY: the program's code, which can be read.
         let code = UnsafePointer<UInt8>(bitPattern: base + probe.address)!.pointee
