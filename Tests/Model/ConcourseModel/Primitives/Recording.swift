@@ -10,6 +10,7 @@ package enum Recording {
   static func beginIfAsked() {}
   static func name(_ queue: UInt, _ text: String, kind: UInt8, target: UInt, isMade: Bool) -> Bool { false }
   static func submitted(_ queue: UInt, node: UInt, function: UInt) {}
+  static func scheduled(_ queue: UInt, node: UInt, function: UInt) {}
   static func started(_ queue: UInt, node: UInt, function: UInt) {}
   static func ended(_ queue: UInt, node: UInt, function: UInt) {}
   static func wait<Result>(_ wait: Wait, _ object: UnsafeRawPointer?, _ sleep: () -> Result) -> Result {
