@@ -79,8 +79,10 @@ final class DescriptorEntry {
 
   private func run(_ barrier: DescriptorState.Barrier) {
     lock.withLock { state.barrierDidBegin(on: CurrentThread.id) }
-    barrier.body()
+    let (body, object) = barrier.take()
+    body()
     change { $0.barrierDidEnd() }
+    withExtendedLifetime((body, object)) {}
   }
 
   // MARK: Steps

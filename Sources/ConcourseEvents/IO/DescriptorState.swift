@@ -15,11 +15,23 @@ struct DescriptorState {
   }
 
   /// A closure that runs while no operation does.
-  struct Barrier {
+  // SAFETY: `body` and `object` are OWNED BY the submitter, then by the item that runs the barrier.
+  final class Barrier: @unchecked Sendable {
     let queue: DispatchQueue
-    let body: () -> Void
+    private var body: (() -> Void)?
     /// Retained for the body: a C program may have released the channel that its barrier uses.
-    let object: DispatchIO
+    private var object: DispatchIO?
+
+    init(queue: DispatchQueue, body: @escaping () -> Void, object: DispatchIO) {
+      (self.queue, self.body, self.object) = (queue, body, object)
+    }
+
+    /// Takes out what the item releases. The thread that has submitted the item may still refer to the barrier, and
+    /// must not run the client's code when it drops it.
+    func take() -> (body: () -> Void, object: DispatchIO) {
+      defer { (body, object) = (nil, nil) }
+      return (body!, object!)
+    }
   }
 
   /// What the entry must do after unlocking.

@@ -54,6 +54,26 @@ extension Engine {
       #expect(writer.cleanup() == 0)
     }
 
+    @Test("S128 a barrier's captures are released by its item, though the thread that submitted it goes on")
+    func capturesOfBarriers() {
+      final class Probe: Sendable {
+        let released: DispatchSemaphore
+        init(_ released: DispatchSemaphore) { self.released = released }
+        deinit { released.signal() }
+      }
+      let pipe = Ends.pipe()
+      let channel = TestChannel(.stream, pipe.reader)
+      let (queue, released) = (DispatchQueue(label: "barriers"), DispatchSemaphore(value: 0))
+      func make() -> DescriptorState.Barrier {
+        let probe = Probe(released)
+        return .init(queue: queue, body: { withExtendedLifetime(probe) {} }, object: channel.io)
+      }
+      let barrier = make()
+      channel.io.entry.submit(barrier)
+      #expect(released.wait(timeout: .now() + 5) == .success)
+      withExtendedLifetime(barrier) {}
+    }
+
     /// Whether nothing waits to be read.
     private func isEmpty(_ descriptor: Int32) -> Bool {
       var look = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
