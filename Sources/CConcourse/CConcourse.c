@@ -80,10 +80,22 @@ int concourse_set_nice(int nice) {
   return setpriority(PRIO_PROCESS, 0, nice) == 0 ? 0 : errno;
 }
 
+int concourse_nice(void) { return getpriority(PRIO_PROCESS, 0); }
+
 int concourse_process_nice(void) { return getpriority(PRIO_PROCESS, (id_t)getpid()); }
 
 // A seccomp filter may kill the process for a system call that sets priorities.
 static bool has_filter(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
+
+void concourse_adopt_policy(void) {
+  if (has_filter()) return;
+  int own = sched_getscheduler(0), first = sched_getscheduler(getpid());
+  if (own < 0 || first < 0) return;
+  first &= ~SCHED_RESET_ON_FORK;
+  if (own == first || (first != SCHED_OTHER && first != SCHED_BATCH && first != SCHED_IDLE)) return;
+  struct sched_param none = {0};
+  (void)sched_setscheduler(0, first, &none);
+}
 
 bool concourse_may_take_nice(int nice) {
   if (has_filter()) return false;

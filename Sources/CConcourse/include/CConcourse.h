@@ -20,7 +20,7 @@ struct concourse_thread {
   void *_Nullable frame;
   /// The queue of `frame`, still valid when the frame's stack is gone; stale while `frame` is NULL.
   void *_Nullable queue;
-  /// This thread's `WorkerRecord` when it is a pool worker, else NULL.
+  /// This thread's `WorkerRecord` when it is a pool worker, else NULL; also NULL while the worker delivers events.
   void *_Nullable worker;
   /// Free `WorkNode`s cached by this thread, linked through their first word.
   void *_Nullable free_nodes;
@@ -150,6 +150,11 @@ int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 
 /// Sets the calling thread's nice value. Returns 0 or the errno.
 int concourse_set_nice(int nice);
+/// The calling thread's nice value.
+int concourse_nice(void);
+/// Gives the calling thread the scheduling policy of the process's first thread, if that is not a real-time one and the
+/// system allows it. Does nothing under a seccomp filter.
+void concourse_adopt_policy(void);
 /// The nice value of the process's first thread.
 int concourse_process_nice(void);
 /// Whether the calling thread may take this nice value and every higher one. False under a seccomp filter.

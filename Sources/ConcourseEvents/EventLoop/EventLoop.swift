@@ -10,8 +10,10 @@ final class EventLoop: EventDriver {
   private let lock = Lock(.eventLoop)
   /// The kernel's event queue, once made; never released. Written under `lock`.
   private let pollerReference = Atomic<UnsafePointer<Poller>?>(nil)
-  /// Whether the loop's thread has been requested.
+  /// Whether a thread is making the loop's thread, or has made it.
   private let started = Atomic<Bool>(false)
+  /// Whether the loop's thread has been made.
+  private let made = Atomic<Bool>(false)
   private let refusalReported = Atomic<Bool>(false)
   /// 1 while a worker waits here, or is on its way in or out.
   private let seat = Atomic<UInt32>(0)
@@ -65,19 +67,16 @@ final class EventLoop: EventDriver {
 
   // MARK: The loop's own thread
 
-  /// Makes the thread. A lowered thread leaves that to the monitor: the new thread would be lowered for good.
+  /// Makes the thread, or leaves that to the monitor.
   @inline(never)
   private func start() {
-    // ORDERING: relaxed; only decides which caller makes the thread.
-    guard !started.exchange(true, ordering: .relaxed) else { return }
-    if CurrentThread.state.pointee.nice > 0 {
-      Runtime.shared.monitor.startEventLoop()
-    } else {
-      startThread()
-    }
+    let monitor = Runtime.shared.monitor
+    if monitor.makesThreads() || !startThread() { monitor.startEventLoop() }
   }
 
-  func startThread() {
+  func startThread() -> Bool {
+    // ORDERING: relaxed; only decides which caller makes the thread.
+    guard !started.exchange(true, ordering: .relaxed) else { return true }
     let failure = Runtime.startThread(
       { argument in
         SystemThread.setName("concourse-event")
@@ -85,15 +84,20 @@ final class EventLoop: EventDriver {
         // SAFETY: the shared loop is never destroyed.
         Unmanaged<EventLoop>.fromOpaque(argument!).takeUnretainedValue().run()
       }, Unmanaged.passUnretained(self).toOpaque())
-    guard failure != 0 else { return }
-    // ORDERING: relaxed; as in `start`.
+    // ORDERING: relaxed; see `hasThread`.
+    made.store(failure == 0, ordering: .relaxed)
+    guard failure != 0 else { return true }
+    // ORDERING: relaxed; as above.
     started.store(false, ordering: .relaxed)
+    // ORDERING: relaxed; a worker that leaves the seat asks the monitor, whose exchange comes before this load.
+    let isTaken = seat.load(ordering: .relaxed) == 1
     // A worker that sleeps on its own event must wait here instead.
-    Runtime.shared.bands[0].wakeOne()
+    if !isTaken { Runtime.shared.bands[0].wakeOne() }
     // ORDERING: relaxed; only decides which caller prints.
-    guard !refusalReported.exchange(true, ordering: .relaxed) else { return }
-    Trap.warn(
-      "the system refused the thread for events (errno \(failure)); the next source or timer tries again")
+    if !refusalReported.exchange(true, ordering: .relaxed) {
+      Trap.warn("the system refused the thread for events (errno \(failure)); it is asked again")
+    }
+    return isTaken
   }
 
   private func run() -> Never {
@@ -109,9 +113,12 @@ final class EventLoop: EventDriver {
         continue
       }
       Self.timers.reportDue(poller)
-      poll(poller, milliseconds: -1, asWorker: false) { _ in }
+      switch poll(poller, milliseconds: -1, asWorker: false, afterWait: { _ in }) {
+      case .timersAreLeft: break
+      case .interruptionIsPassedOn: takeNap()
       // Active workers wait here when they run out of work, and then collect events without a wake-up.
-      if Runtime.shared.hasActiveWorkers { takeNap() }
+      case .nothing: if Runtime.shared.hasActiveWorkers { takeNap() }
+      }
     }
   }
 
@@ -125,8 +132,8 @@ final class EventLoop: EventDriver {
 
   /// Whether the loop has its own thread, so that a worker may retire.
   var hasThread: Bool {
-    // ORDERING: relaxed; a worker that stays needlessly asks again.
-    started.load(ordering: .relaxed)
+    // ORDERING: relaxed; it never becomes false again, and a worker that stays needlessly asks again.
+    made.load(ordering: .relaxed)
   }
 
   /// Takes the workers' seat.
@@ -137,17 +144,18 @@ final class EventLoop: EventDriver {
     return seat.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
   }
 
-  /// Gives up the seat.
+  /// Gives up the seat. Without the loop's thread, another worker must take it, even if all are busy for long.
   func leaveSeat() {
     // ORDERING: releasing; pairs with `takeSeat`.
     seat.store(0, ordering: .releasing)
+    if !hasThread { Runtime.shared.monitor.startEventLoop() }
   }
 
   /// Waits for events on the calling worker, which has the seat, and delivers them.
   /// - Parameter beforeEvents: called after the wait, with the seat free and no event delivered yet; its argument says
   ///   whether there are events.
   func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void) {
-    poll(pollerIfAny!, milliseconds: milliseconds, asWorker: true) { count in
+    _ = poll(pollerIfAny!, milliseconds: milliseconds, asWorker: true) { count in
       leaveSeat()
       beforeEvents(count > 0)
     }
@@ -158,35 +166,46 @@ final class EventLoop: EventDriver {
 
   // MARK: Waiting and delivering
 
-  private func poll(_ poller: Poller, milliseconds: Int32, asWorker: Bool, afterWait: (Int) -> Void) {
+  /// What a thread leaves to others after it has delivered events.
+  private enum Remainder {
+    case nothing
+    /// Due timers, for which the kernel's timer has been set. Workers may be busy with what earlier timers submitted.
+    case timersAreLeft
+    /// An interruption, which this thread would collect again if it waited at once.
+    case interruptionIsPassedOn
+  }
+
+  private func poll(
+    _ poller: Poller, milliseconds: Int32, asWorker: Bool, afterWait: (Int) -> Void
+  ) -> Remainder {
     withUnsafeTemporaryAllocation(of: concourse_event.self, capacity: Poller.batch) { events in
       let count = poller.wait(events.baseAddress!, milliseconds: milliseconds)
       afterWait(count)
+      let events = events.prefix(count)
+      // First: until the worker has it, the pool counts a searcher that sleeps, and wakes no other.
+      let passesOn = !asWorker && events.contains(where: Poller.isInterruption) && passOnInterruption(poller)
       var timersAreDue = false
-      var isInterrupted = false
-      for event in events.prefix(count) {
+      for event in events {
         switch Poller.decode(event) {
         case .timersAreDue: timersAreDue = true
-        case .interrupted: isInterrupted = true
+        case .interrupted: break
         case .file(let index, let generation, let ready):
           Self.files.deliver(index: index, generation: generation, ready, from: poller)
         }
       }
-      if timersAreDue { Self.timers.reportDue(poller) }
-      // Last, since it may take a nap.
-      if isInterrupted && !asWorker { passOnInterruption(poller) }
+      let areLeft = timersAreDue && Self.timers.reportDue(poller)
+      return passesOn ? .interruptionIsPassedOn : areLeft ? .timersAreLeft : .nothing
     }
   }
 
   /// The loop's thread has collected an interruption meant for a worker, and sends it again. The thread does not wait
   /// now, so the worker gets it. If the worker has left, the next wait returns once for nothing.
-  private func passOnInterruption(_ poller: Poller) {
+  /// - Returns: false if no worker has the seat.
+  private func passOnInterruption(_ poller: Poller) -> Bool {
     // ORDERING: acquiring; as in `takeSeat`.
-    if seat.load(ordering: .acquiring) == 1 {
-      poller.interrupt()
-      // Otherwise this thread would collect it again.
-      takeNap()
-    }
+    guard seat.load(ordering: .acquiring) == 1 else { return false }
+    poller.interrupt()
+    return true
   }
 }
 

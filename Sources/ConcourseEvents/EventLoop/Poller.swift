@@ -93,6 +93,8 @@ struct Poller {
     Int(concourse_epoll_wait(epoll, events, Int32(Self.batch), milliseconds))
   }
 
+  static func isInterruption(_ event: concourse_event) -> Bool { event.token == Index.interrupter }
+
   /// Decodes an event from the kernel.
   static func decode(_ event: concourse_event) -> Event {
     switch event.token {

@@ -24,16 +24,20 @@ final class TimerTable {
     /// Makes the kernel's timer fire now.
     mutating func armAtOnce(_ poller: Poller) { armed = poller.arm(isWall: isWall, at: 1) ? 1 : 0 }
 
-    /// Moves due entries into `due`, and sets the kernel's timer for the next.
-    mutating func collect(into due: inout [TimerHeap.Entry], _ poller: Poller?) {
+    /// Moves the earliest due entries into `due`, and sets the kernel's timer for the next unless that is due, too.
+    /// - Returns: whether due entries are left.
+    mutating func collect(into due: inout [TimerHeap.Entry], _ poller: Poller?) -> Bool {
       // The kernel's timer has fired, or the wall clock was set: either way it must be set again.
       armed = 0
-      guard queue.first != nil else { return }
+      guard queue.first != nil else { return false }
       let now = self.now
-      while let entry = queue.popDue(now) { due.append(entry) }
-      guard let poller, queue.first != nil else { return }
+      let limit = due.count + TimerTable.mostReported
+      while due.count < limit, let entry = queue.popDue(now) { due.append(entry) }
+      guard let next = queue.first else { return false }
+      if next <= now { return true }
       // A dense stream of timers would otherwise wake a thread for each of them.
-      arm(poller, notBefore: due.isEmpty ? 1 : now &+ Self.slack)
+      if let poller { arm(poller, notBefore: due.isEmpty ? 1 : now &+ Self.slack) }
+      return false
     }
   }
 
@@ -113,38 +117,45 @@ final class TimerTable {
     if isEarliest && poller == nil { EventLoop.shared.nudge() }
   }
 
-  /// Reports all due timers in the order of their times, and sets the kernel's timers for the next.
-  func reportDue(_ poller: Poller?) {
+  /// Reports due timers in the order of their times, and sets the kernel's timers for the next.
+  /// - Returns: whether a thread that waits for events must go on, since due timers may be left.
+  @discardableResult
+  func reportDue(_ poller: Poller?) -> Bool {
     // ORDERING: acquiring and releasing; the reporting thread sees what came before each request, and what the last
     // reporting thread did.
     var requests = reportRequests.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-    guard requests == 1 else { return }
+    guard requests == 1 else { return false }
     var reported = 0
     while true {
-      reported += reportDueOnce(poller)
+      let (count, areLeft) = reportSome(poller)
+      reported += count
+      if !areLeft {
+        // ORDERING: as above; fails if there was another request.
+        let (done, now) = reportRequests.compareExchange(
+          expected: requests, desired: 0, ordering: .acquiringAndReleasing)
+        if done { return false }
+        requests = now
+      }
       if reported >= Self.mostReported, let poller {
-        // Another thread goes on, so that this worker gets to run what it has submitted.
         // ORDERING: as above.
         _ = reportRequests.exchange(0, ordering: .acquiringAndReleasing)
-        return lock.withLock { uptime.armAtOnce(poller) }
+        lock.withLock { uptime.armAtOnce(poller) }
+        return true
       }
-      // ORDERING: as above; fails if there was another request.
-      let (done, now) = reportRequests.compareExchange(
-        expected: requests, desired: 0, ordering: .acquiringAndReleasing)
-      if done { return }
-      requests = now
     }
   }
 
-  /// The most timers that a thread reports before another goes on, while more and more become due.
-  private static let mostReported = 4096
+  /// The most timers of a clock that a thread reports before it, or another, looks for other events. A worker that
+  /// reports counts as searching, so until then no other is woken, and the worker does not run what it has submitted.
+  fileprivate static var mostReported: Int { Int(Processor.number(256, inModel: 1)) }
 
-  /// - Returns: how many were due.
-  private func reportDueOnce(_ poller: Poller?) -> Int {
+  /// Reports the earliest due timers.
+  /// - Returns: how many, and whether due timers are left.
+  private func reportSome(_ poller: Poller?) -> (count: Int, areLeft: Bool) {
     var due: [TimerHeap.Entry] = []
-    lock.withLock {
-      uptime.collect(into: &due, poller)
-      wall.collect(into: &due, poller)
+    let areLeft = lock.withLock { () -> Bool in
+      let areLeft = uptime.collect(into: &due, poller)
+      return wall.collect(into: &due, poller) || areLeft
     }
     for entry in due {
       switch entry.payload {
@@ -158,7 +169,7 @@ final class TimerTable {
         timer.release()
       }
     }
-    return due.count
+    return (due.count, areLeft)
   }
 
   /// When to look next, for a thread that sleeps without the kernel's timers.

@@ -142,7 +142,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
     let before = changes.wrappingAdd(1, ordering: .releasing).oldValue
     guard before == 0 else { return Futex.wake(changes, count: 1) }
     // A thread that a lowered worker makes is lowered for good. The threads that poll are not lowered.
-    if CurrentThread.state.pointee.nice > 0 { startThreadLater() } else { startThread() }
+    if Runtime.shared.monitor.makesThreads() { startThreadLater() } else { startThread() }
   }
 
   private func startThreadLater() {
@@ -156,7 +156,8 @@ final class SignalHub: FileWatchOwner, TimerOwner {
   private func startThread() {
     let failure = Runtime.startThread(
       { argument in
-        // The worker that makes the thread may have been raised.
+        // The thread that makes it may have been raised, or have another policy.
+        SystemThread.adoptPolicy()
         let priority = Runtime.shared.bands[0].priority
         if priority.mayRaise { SystemThread.setNice(priority.base) }
         SystemThread.setName("concourse-sig")

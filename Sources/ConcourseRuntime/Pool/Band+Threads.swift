@@ -1,10 +1,10 @@
 extension Band {
   /// Starts a worker that has been counted as active and searching.
   ///
-  /// A new thread inherits the nice value of the thread that makes it, and can never raise itself. So a worker of
-  /// a lower band asks the monitor to make the thread.
+  /// A new thread inherits the nice value of the thread that makes it, and can never raise itself. So a lowered thread
+  /// asks the monitor to make the thread.
   func spawn() {
-    if CurrentThread.state.pointee.nice > difference {
+    if Runtime.shared.monitor.makesThreads(at: difference) {
       // ORDERING: sequentially consistent; comes before the look at whether the monitor is awake, whose last
       // look before it sleeps comes after its announcement (Pool/MONITOR.md).
       wantedThreads.wrappingAdd(1, ordering: .sequentiallyConsistent)
@@ -47,8 +47,9 @@ extension Band {
         .init(active: before == WorkerRecord.Status.active ? -1 : 0, searching: -1, threads: -1))
       retireRecord(worker)
     }
-    Self.reportFailure(failure)
     Runtime.shared.monitor.watch()
+    // Last: a full pipe on standard error blocks the thread that writes the line.
+    Self.reportFailure(failure)
   }
 
   private static let failureReported = Atomic<Bool>(false)
@@ -75,8 +76,9 @@ extension Band {
         newestRecord.store(worker, ordering: .sequentiallyConsistent)
       }
       worker.pointee.event.reset()
-      // ORDERING: relaxed; the thread made next is the only reader.
+      // ORDERING: relaxed, both; the thread made next is the only reader.
       worker.pointee.cameBack.store(false, ordering: .relaxed)
+      worker.pointee.servesEvents.store(false, ordering: .relaxed)
       // The kernel may have given an earlier thread's id to another thread.
       worker.pointee.thread.store(0, ordering: .relaxed)
       worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)

@@ -131,6 +131,7 @@ extension Band {
     // ORDERING: relaxed; the worker's own.
     if worker.pointee.servesEvents.load(ordering: .relaxed)
       && worker.pointee.eventCost.isBelow(Self.shortEvent)
+      && monitor._withUnsafeGuaranteedRef({ $0.hasThread })
     {
       monitor._withUnsafeGuaranteedRef { $0.watch() }
     } else {

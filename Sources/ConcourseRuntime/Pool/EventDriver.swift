@@ -16,9 +16,10 @@ package protocol EventDriver: AnyObject, Sendable {
   /// Wakes the worker that waits in `pollAsWorker`.
   func interrupt()
 
-  /// Starts the driver's own thread, which waits for events while no worker does. The monitor calls it for a lowered
-  /// thread.
-  func startThread()
+  /// Starts the driver's own thread, which waits for events while no worker does. The monitor calls it, see
+  /// `Monitor.startEventLoop`.
+  /// - Returns: false if the system refuses the thread and no worker has the seat.
+  func startThread() -> Bool
 
   /// Whether that thread has been asked for. If so, a worker that waits may retire.
   var hasThread: Bool { get }

@@ -16,7 +16,8 @@ extension Monitor {
   /// that computing items do not share the processors for long.
   /// - Returns: whether anything waited.
   func look(at band: Band) -> Bool {
-    var waiting = band.hasWork
+    // ORDERING: relaxed; the monitor has just set it, or another thread asks for the next look.
+    var waiting = band.hasWork || !band.isLowered && wantsEventLoop.load(ordering: .relaxed)
     var newlyStuck = 0
     var progress = false
     var computing: WorkerPointer?

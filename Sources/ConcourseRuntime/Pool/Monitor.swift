@@ -22,8 +22,8 @@ package final class Monitor {
 
   private let state = Atomic<UInt32>(State.absent)
   private let tickWord = Atomic<UInt32>(0)
-  /// Whether a lowered thread has asked for the event loop's thread.
-  private let wantsEventLoop = Atomic<Bool>(false)
+  /// Whether the event loop's thread is asked for, or no thread waits for events because the system refuses it.
+  let wantsEventLoop = Atomic<Bool>(false)
   /// When the system last refused the thread; 0 if it never has. After a refusal even a lowered thread may make it:
   /// a lowered monitor is better than none.
   private let refusal = Atomic<UInt64>(0)
@@ -43,6 +43,15 @@ package final class Monitor {
     runs.load(ordering: .relaxed)
   }
 
+  /// Whether the calling thread leaves to the monitor the making of threads that are `difference` below the process's
+  /// nice value: they would inherit a higher one, for good. A thread that the program has lowered makes them all the
+  /// same while there is no monitor, which would be lowered, too.
+  package func makesThreads(at difference: Int32 = 0) -> Bool {
+    if CurrentThread.state.pointee.nice > difference { return true }
+    let priority = Runtime.shared.bands[0].priority
+    return hasThread && !priority.mayRaise && SystemThread.nice > priority.base + difference
+  }
+
   /// Asks for a look soon. Costs one load if the monitor is already awake.
   @inline(__always)
   func watch() {
@@ -52,7 +61,8 @@ package final class Monitor {
     if state.load(ordering: .sequentiallyConsistent) != State.awake { wake() }
   }
 
-  /// Starts the event loop's thread on behalf of a lowered thread.
+  /// Starts the event loop's thread on behalf of a lowered thread, or because the system has refused it. While it
+  /// refuses, the monitor asks again at each look, until a worker waits for events.
   package func startEventLoop() {
     // ORDERING: sequentially consistent; as for `Band.wantedThreads`.
     wantsEventLoop.store(true, ordering: .sequentiallyConsistent)
@@ -100,7 +110,7 @@ package final class Monitor {
     // ORDERING: relaxed; a time to compare with.
     let refused = refusal.load(ordering: .relaxed)
     guard refused == 0 || Clock.uptime() &- refused >= Self.tick else {
-      serveRequests()
+      goOnWithout()
       return true
     }
     // ORDERING: acquiring and releasing; one caller makes the thread.
@@ -120,16 +130,29 @@ package final class Monitor {
     if failure != 0 {
       refusal.store(Clock.uptime(), ordering: .relaxed)
       state.store(State.absent, ordering: .releasing)
-      serveRequests()
+      goOnWithout()
+      // A worker that has found the state `wanted` has left its queue to the monitor.
+      for band in Runtime.shared.bands { for worker in band.workers { band.release(kept: worker) } }
     }
     return true
   }
 
-  /// Makes the threads that lowered threads have asked for. If the monitor has no thread, the calling thread makes
-  /// them: a lowered thread is better than none.
+  /// Does at once what must not wait for the monitor, whose thread the system refuses: makes the threads that lowered
+  /// threads have asked for, since a lowered thread is better than none, and posts the queue that the calling worker
+  /// keeps, since its entry may block until that queue has run.
+  private func goOnWithout() {
+    serveRequests()
+    guard let worker = WorkerThread.current else { return }
+    worker.pointee.band._withUnsafeGuaranteedRef { _ = $0.release(kept: worker) }
+  }
+
+  /// Makes the threads that were asked for.
   private func serveRequests() {
     // ORDERING: acquiring; pairs with the store in `startEventLoop`.
-    if wantsEventLoop.exchange(false, ordering: .acquiring) { Runtime.eventDriver?.startThread() }
+    if wantsEventLoop.exchange(false, ordering: .acquiring), Runtime.eventDriver?.startThread() == false {
+      // ORDERING: relaxed; read by the monitor alone, or by the next caller of `startEventLoop`.
+      wantsEventLoop.store(true, ordering: .relaxed)
+    }
     for band in Runtime.shared.bands { band.startWantedThreads() }
   }
 

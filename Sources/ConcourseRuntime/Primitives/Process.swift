@@ -72,7 +72,7 @@ extension Processor {
 extension Processor {
   /// A tuning constant. The model uses a smaller one, so that it reaches rare paths.
   @inline(__always)
-  static func number(_ value: UInt32, inModel: UInt32) -> UInt32 { value }
+  package static func number(_ value: UInt32, inModel: UInt32) -> UInt32 { value }
 
   /// A setting from the environment, or nil.
   package static func environment(_ name: String) -> String? {

@@ -45,6 +45,13 @@ package enum SystemThread {
   /// Sleeps for about this time, at most a second. The pool is not told: for threads that are not its workers.
   package static func sleep(microseconds: UInt32) { usleep(min(microseconds, 999_999)) }
 
+  /// The calling thread's nice value.
+  static var nice: Int32 { concourse_nice() }
+
+  /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one. If
+  /// the system refuses, the thread keeps the one that it has inherited.
+  package static func adoptPolicy() { concourse_adopt_policy() }
+
   /// The nice value of the process's first thread.
   static var processNice: Int32 { concourse_process_nice() }
 

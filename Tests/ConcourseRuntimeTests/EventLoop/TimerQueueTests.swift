@@ -1,3 +1,4 @@
+import CConcourse
 import Testing
 
 @testable import ConcourseEvents
@@ -56,6 +57,48 @@ struct TimerQueueTests {
       #expect(heap.first == sorted.first)
       #expect(heap.count == sorted.count)
     }
+  }
+}
+
+@Suite("TimerTable")
+struct TimerTableTests {
+  private final class Owner: TimerOwner {
+    let fired = Shared<[Int]>([])
+    let timers = Shared<[ObjectIdentifier: Int]>([:])
+    func timerIsDue(_ timer: LoopTimer) {
+      fired.change { $0.append(timers.value[ObjectIdentifier(timer)]!) }
+    }
+  }
+
+  @Test("a thousand due timers: a thread reports some, and the event queue calls for the next, in order")
+  func manyDue() throws {
+    let table = TimerTable()
+    let poller = try #require(Poller())
+    let owner = Owner()
+    let timers = (0..<1000).map { _ in LoopTimer(owner: owner) }
+    for (index, timer) in timers.enumerated() { owner.timers.change { $0[ObjectIdentifier(timer)] = index } }
+    for index in timers.indices.reversed() {
+      // Half of them on the other clock, due long ago.
+      table.set(
+        timers[index],
+        to: TimerWindow(clock: index < 500 ? .uptime : .wall, earliest: UInt64(index % 500 + 1), latest: 0))
+    }
+    var before = 0
+    var passes = 0
+    repeat {
+      passes += 1
+      let areLeft = table.reportDue(poller)
+      let now = owner.fired.value.count
+      #expect(now - before <= 512 && areLeft == (now < 1000))
+      before = now
+      let count = withUnsafeTemporaryAllocation(of: concourse_event.self, capacity: Poller.batch) {
+        poller.wait($0.baseAddress!, milliseconds: areLeft ? 40_000 : 0)
+      }
+      #expect(count == (areLeft ? 1 : 0))
+    } while before < 1000 && passes < 1000
+    #expect(owner.fired.value.filter { $0 < 500 } == Array(0..<500))
+    #expect(owner.fired.value.filter { $0 >= 500 } == Array(500..<1000))
+    #expect(table.count == 0)
   }
 }
 

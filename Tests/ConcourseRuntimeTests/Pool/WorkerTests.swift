@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import ConcourseEvents
 @testable import ConcourseRuntime
 
 extension Engine {
@@ -51,6 +52,68 @@ extension Engine {
       }
     }
 
+    @Test("S50 a thread that the program has lowered lowers no worker, and not the loop's thread")
+    func loweredClient() async {
+      await #expect(processExitsWith: .success) {
+        // No thread of this process may be raised now.
+        if getuid() == 0 { #expect(setuid(65534) == 0) }
+        let base = threadNice()
+        guard !Runtime.shared.bands[0].priority.mayRaise, base < 19 else { return }
+        let begun = Tally()
+        let rest = DispatchSemaphore(value: 0)
+        for _ in 0..<2 {
+          DispatchQueue.global().async {
+            begun.add()
+            rest.wait()
+          }
+        }
+        #expect(awaitValue { begun.value == 2 && Runtime.shared.monitor.hasThread })
+        let done = DispatchSemaphore(value: 0)
+        startThread {
+          #expect(setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19) == 0)
+          DispatchQueue.global().async {
+            #expect(threadNice() == base)
+            done.signal()
+          }
+          DispatchQueue(label: "later").asyncAfter(.milliseconds(1)) { done.signal() }
+        }
+        for _ in 0..<2 { #expect(comes(done)) }
+        #expect(awaitValue { niceValues(ofThreads: "concourse-event").count == 1 })
+        #expect(niceValues(ofThreads: "concourse-event") == [Int(base)])
+      }
+    }
+
+    @Test("S50 threads of the engine have the process's scheduling policy, whichever thread needs them")
+    func policy() async {
+      await #expect(processExitsWith: .success) {
+        let done = DispatchSemaphore(value: 0)
+        startThread {
+          var parameters = sched_param()
+          // SCHED_BATCH
+          #expect(sched_setscheduler(0, 3, &parameters) == 0)
+          DispatchQueue.global().async {
+            #expect(sched_getscheduler(0) == sched_getscheduler(getpid()))
+            done.signal()
+          }
+        }
+        #expect(comes(done))
+      }
+    }
+
+    @Test("S143 a new thread does not take over from an ended one that its items come from events")
+    func reusedRecord() {
+      let shared = Runtime.shared
+      let band = Band(name: "test", level: .background, shared.bands[2].priority, shared.monitor)
+      let worker = band.takeRecord()
+      // ORDERING: relaxed, here and below; this test's own.
+      worker.pointee.servesEvents.store(true, ordering: .relaxed)
+      #expect(PoolSize.mayGrow(band: 0, starvationLimit: 0))
+      band.idleLock.withLock { band.retireRecord(worker) }
+      #expect(band.takeRecord() == worker)
+      let servesEvents = worker.pointee.servesEvents.load(ordering: .relaxed)
+      #expect(!servesEvents)
+    }
+
     @Test("S146 workers block all signals but faults and what a thread raises itself")
     func signals() {
       let open = Shared<Set<Int32>>([])
@@ -96,6 +159,23 @@ private let signalsSeen = Tally()
 
 /// The calling thread's nice value.
 func threadNice() -> Int32 { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+
+/// The nice values of the process's threads of a name.
+private func niceValues(ofThreads name: String) -> [Int] {
+  guard let directory = opendir("/proc/self/task") else { return [] }
+  defer { closedir(directory) }
+  var found: [Int] = []
+  while let entry = readdir(directory) {
+    let id = withUnsafePointer(to: &entry.pointee.d_name) { name in
+      name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+    let line = text(of: "/proc/self/task/\(id)/stat")
+    guard line.contains("(\(name))"), let end = line.lastIndex(of: ")") else { continue }
+    // The 19th field; the third follows the name.
+    found.append(Int(line[end...].split(separator: " ")[17])!)
+  }
+  return found
+}
 
 /// The calling thread's name.
 func threadName() -> String {

@@ -85,6 +85,88 @@ extension ModelSuite {
         Model.random("a delivery sleeps for two items", runs: 2_000) { Self.delivery(sleepsUntil: 2) })
     }
 
+    /// The same, but the item is posted before: the loop's thread may collect the interruption and the event together.
+    private static func deliveryOfAnInterruption() {
+      Model.setProcessors(1)
+      EventLoop.use()
+      let (posted, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let pipe = ModelKernel.make(.pipe)
+      let owner = Owner {
+        posted.wait()
+        ended.signal()
+      }
+      FileWatch(descriptor: pipe, interest: .read, owner: owner).install()
+      // A worker then waits for events.
+      DispatchQueue.global().async {}
+      Model.run()
+      Model.thread("client") {
+        DispatchQueue.global().async { posted.signal() }
+        ModelKernel.write(pipe)
+        ended.wait()
+      }
+      Model.run()
+    }
+
+    @Test func interruptionsBeforeDeliveries() {
+      expectComplete(
+        Model.explore("an interruption comes with an event", bound: 2, stale: 0) {
+          Self.deliveryOfAnInterruption()
+        })
+    }
+
+    /// The system refuses the loop's thread. The item of one event sleeps until that of another has run: a second
+    /// worker waits for events meanwhile.
+    /// - Parameter workersRest: false if they are on their way to sleep when the event queue is made.
+    private static func refusedLoop(workersRest: Bool) {
+      Model.setProcessors(2)
+      EventLoop.use(begins: false)
+      Runtime.shared.monitor.ensureStarted()
+      let (begun, goOn, ended) = (
+        DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+      )
+      let (first, second) = (ModelKernel.make(.pipe), ModelKernel.make(.pipe))
+      for _ in 0..<2 {
+        DispatchQueue.global().async {
+          begun.signal()
+          goOn.wait()
+        }
+      }
+      Model.run()
+      ModelFaults.refusesThreads = true
+      for _ in 0..<2 {
+        begun.wait()
+        goOn.signal()
+      }
+      if workersRest { Model.run() }
+      Model.thread("client") {
+        FileWatch(
+          descriptor: first, interest: .read,
+          owner: Owner {
+            DispatchQueue.global().async {
+              begun.signal()
+              goOn.wait()
+              ended.signal()
+            }
+          }
+        ).install()
+        FileWatch(
+          descriptor: second, interest: .read, owner: Owner { DispatchQueue.global().async { goOn.signal() } }
+        ).install()
+        ModelKernel.write(first)
+        begun.wait()
+        ModelKernel.write(second)
+        ended.wait()
+      }
+      Model.run()
+    }
+
+    @Test(arguments: [false, true]) func refusedLoops(workersRest: Bool) {
+      expectNoFailure(
+        Model.random("the loop's thread is refused", runs: 2_000, allowTime: true) {
+          Self.refusedLoop(workersRest: workersRest)
+        })
+    }
+
     /// An event of a descriptor whose watch is removed meanwhile does not reach the next user of its registration.
     private static func lateEvent() {
       Model.setProcessors(1)
@@ -178,6 +260,27 @@ extension ModelSuite {
     @Test func delayedItems() {
       expectComplete(Model.explore("delayed items", bound: 1, stale: 0) { Self.delays() })
       expectFound(PlantedFault(.noWrite, "ModelKernel", "set(timer:isWall:to:)"), stale: 0) { Self.delays() }
+    }
+
+    /// More timers are due than a thread reports at once.
+    private static func manyDelays() {
+      Model.moveClock()
+      Model.setProcessors(1)
+      EventLoop.use()
+      let queue = DispatchQueue(label: "delayed")
+      let log = Model.Log<UInt64>()
+      for index: UInt64 in 1...3 {
+        queue.schedule(
+          NodeMagazine.make(.closure({ log.append(index) }), level: .default), time(1_000_000 + index))
+      }
+      Model.thread("clock") { Model.advance(nanoseconds: 2_000_000) }
+      Model.run()
+      Model.check(log.entries == [1, 2, 3], "\(log.entries) ran")
+    }
+
+    @Test func manyDelayedItems() {
+      expectComplete(Model.explore("many delayed items", bound: 1, stale: 0) { Self.manyDelays() })
+      expectFound(PlantedFault(.noWrite, "TimerTable", "reportDue(_:)"), stale: 0) { Self.manyDelays() }
     }
 
     /// Two threads may report, each one of two delayed items: the later one does not overtake.

@@ -48,6 +48,8 @@ enum SystemThread {
   }
 
   /// The model has no priorities.
+  static var nice: Int32 { 0 }
+  static func adoptPolicy() {}
   static var processNice: Int32 { 0 }
   static func mayTake(nice: Int32) -> Bool { false }
   static func setNice(_ nice: Int32) {}
