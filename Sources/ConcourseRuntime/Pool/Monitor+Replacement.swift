@@ -16,8 +16,9 @@ extension Monitor {
   /// that computing items do not share the processors for long.
   /// - Returns: whether anything waited.
   func look(at band: Band) -> Bool {
-    // ORDERING: relaxed; the monitor has just set it, or another thread asks for the next look.
-    var waiting = band.hasWork || !band.isLowered && wantsEventLoop.load(ordering: .relaxed)
+    // ORDERING: acquiring; pairs with the store in `startEventLoop`: the worker that is woken to wait for events must
+    // see the event queue.
+    var waiting = band.hasWork || !band.isLowered && wantsEventLoop.load(ordering: .acquiring)
     var newlyStuck = 0
     var progress = false
     var computing: WorkerPointer?
