@@ -87,8 +87,35 @@ int concourse_process_nice(void) { return getpriority(PRIO_PROCESS, (id_t)getpid
 // A seccomp filter may kill the process for a system call that sets priorities.
 static bool has_filter(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
 
-void concourse_adopt_policy(void) {
+// The processors that the calling thread or the process's first thread may use, or NULL; to be freed. A thread that the
+// program has pinned must not pin the pool.
+static cpu_set_t *widened_mask(size_t *size, bool *is_wider) {
+  // The mask is larger than `cpu_set_t` on machines with more than 1,024 processors.
+  for (int processors = 1024; processors <= 1 << 20; processors *= 2) {
+    *size = CPU_ALLOC_SIZE(processors);
+    cpu_set_t *own = CPU_ALLOC(processors), *both = CPU_ALLOC(processors);
+    errno = ENOMEM;
+    if (own && both && sched_getaffinity(0, *size, own) == 0 && sched_getaffinity(getpid(), *size, both) == 0) {
+      CPU_OR_S(*size, both, both, own);
+      *is_wider = !CPU_EQUAL_S(*size, both, own);
+      CPU_FREE(own);
+      return both;
+    }
+    int failure = errno;
+    CPU_FREE(own);
+    CPU_FREE(both);
+    if (failure != EINVAL) break;
+  }
+  return NULL;
+}
+
+void concourse_adopt_scheduling(void) {
   if (has_filter()) return;
+  size_t size;
+  bool is_wider;
+  cpu_set_t *mask = widened_mask(&size, &is_wider);
+  if (mask && is_wider) (void)sched_setaffinity(0, size, mask);
+  if (mask) CPU_FREE(mask);
   int own = sched_getscheduler(0), first = sched_getscheduler(getpid());
   if (own < 0 || first < 0) return;
   first &= ~SCHED_RESET_ON_FORK;
@@ -123,19 +150,12 @@ int concourse_set_slice(uint64_t nanoseconds) {
 }
 
 int concourse_affinity_count(void) {
-  // The mask is larger than `cpu_set_t` on machines with more than 1,024 processors.
-  for (int processors = 1024; processors <= 1 << 20; processors *= 2) {
-    cpu_set_t *mask = CPU_ALLOC(processors);
-    if (mask == NULL) break;
-    size_t size = CPU_ALLOC_SIZE(processors);
-    int failed = sched_getaffinity(0, size, mask);
-    int count = failed ? 0 : CPU_COUNT_S(size, mask);
-    CPU_FREE(mask);
-    if (!failed) return count > 0 ? count : 1;
-    if (errno != EINVAL) break;
-  }
-  long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return online > 0 ? (int)online : 1;
+  size_t size;
+  bool is_wider;
+  cpu_set_t *mask = widened_mask(&size, &is_wider);
+  long count = mask ? CPU_COUNT_S(size, mask) : sysconf(_SC_NPROCESSORS_ONLN);
+  if (mask) CPU_FREE(mask);
+  return count > 0 ? (int)count : 1;
 }
 
 int concourse_spawn(void *(*entry)(void *), void *argument) {

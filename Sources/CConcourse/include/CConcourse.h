@@ -152,9 +152,9 @@ int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 int concourse_set_nice(int nice);
 /// The calling thread's nice value.
 int concourse_nice(void);
-/// Gives the calling thread the scheduling policy of the process's first thread, if that is not a real-time one and the
-/// system allows it. Does nothing under a seccomp filter.
-void concourse_adopt_policy(void);
+/// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, and lets
+/// it use that thread's processors, too, if the system allows it. Does nothing under a seccomp filter.
+void concourse_adopt_scheduling(void);
 /// The nice value of the process's first thread.
 int concourse_process_nice(void);
 /// Whether the calling thread may take this nice value and every higher one. False under a seccomp filter.
@@ -163,7 +163,7 @@ bool concourse_may_take_nice(int nice);
 /// filter. Kernels before 6.12 ignore it.
 int concourse_set_slice(uint64_t nanoseconds);
 
-/// Processors in the calling thread's affinity mask; at least 1.
+/// Processors that the calling thread or the process's first thread may use; at least 1.
 int concourse_affinity_count(void);
 
 /// Starts a detached thread. Returns 0 or the errno. The thread blocks all signals except those of

@@ -157,7 +157,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
     let failure = Runtime.startThread(
       { argument in
         // The thread that makes it may have been raised, or have another policy.
-        SystemThread.adoptPolicy()
+        SystemThread.adoptScheduling()
         let priority = Runtime.shared.bands[0].priority
         if priority.mayRaise { SystemThread.setNice(priority.base) }
         SystemThread.setName("concourse-sig")

@@ -86,7 +86,7 @@ extension Runtime {
   /// Gives the calling thread, one of the engine's that never computes, the highest priority allowed.
   package static func adoptHighestPriority() {
     let priority = shared.bands[0].priority
-    SystemThread.adoptPolicy()
+    SystemThread.adoptScheduling()
     if priority.mayRaise { SystemThread.setNice(priority.nice(at: .userInteractive)) }
     if let slice = Priority.slice(at: .userInteractive) { SystemThread.setSlice(slice) }
   }
@@ -97,7 +97,7 @@ extension Band {
   func adoptPriority(_ worker: WorkerPointer) {
     let nice = priority.nice(at: level)
     CurrentThread.state.pointee.nice = difference
-    SystemThread.adoptPolicy()
+    SystemThread.adoptScheduling()
     // Otherwise the thread has inherited the right value.
     if isLowered || priority.mayRaise { SystemThread.setNice(nice) }
     // ORDERING: relaxed; see `follow`.

@@ -48,9 +48,9 @@ package enum SystemThread {
   /// The calling thread's nice value.
   static var nice: Int32 { concourse_nice() }
 
-  /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one. If
-  /// the system refuses, the thread keeps the one that it has inherited.
-  package static func adoptPolicy() { concourse_adopt_policy() }
+  /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, and
+  /// lets it use that thread's processors, too. If the system refuses, the thread keeps what it has inherited.
+  package static func adoptScheduling() { concourse_adopt_scheduling() }
 
   /// The nice value of the process's first thread.
   static var processNice: Int32 { concourse_process_nice() }

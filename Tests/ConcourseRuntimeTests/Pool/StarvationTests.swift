@@ -145,17 +145,9 @@ private func everyClassRuns() {
   }
 }
 
-/// Pins this thread, and threads that the pool makes later, to the first processor that it may use.
+/// Pins the process's first thread and this one, and threads that the pool makes later.
 private func useOneProcessor() {
-  typealias Call = @convention(c) (pid_t, Int, UnsafeMutableRawPointer) -> Int32
-  // SAFETY: both take a thread, a size in bytes and a set of processors; the headers show them to GNU C only.
-  func call(_ name: String) -> Call { unsafeBitCast(dlsym(nil, name), to: Call.self) }
-  var set = [UInt8](repeating: 0, count: 128)
-  precondition(call("sched_getaffinity")(0, set.count, &set) >= 0)
-  let first = set.firstIndex { $0 != 0 }!
-  let lowest = set[first] & (~set[first] &+ 1)
-  for index in set.indices { set[index] = index == first ? lowest : 0 }
-  precondition(call("sched_setaffinity")(0, set.count, &set) == 0)
+  for thread in [getpid(), 0] { pin(thread, to: processors(of: thread).first!) }
   _ = PoolSize.refreshWidth()
   precondition(PoolSize.width == 1)
 }

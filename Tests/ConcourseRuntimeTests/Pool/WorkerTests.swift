@@ -100,6 +100,24 @@ extension Engine {
       }
     }
 
+    @Test("a thread that the program has pinned pins no worker, and does not make the pool small")
+    func affinity() async {
+      await #expect(processExitsWith: .success) {
+        let width = processors(of: 0).count
+        let done = DispatchSemaphore(value: 0)
+        startThread {
+          pin(0, to: processors(of: 0).last!)
+          DispatchQueue.global().async {
+            #expect(processors(of: 0).count == width)
+            #expect(Processor.affinityCount == width)
+            #expect(PoolSize.width == width)
+            done.signal()
+          }
+        }
+        #expect(comes(done))
+      }
+    }
+
     @Test("S143 a new thread does not take over from an ended one that its items come from events")
     func reusedRecord() {
       let shared = Runtime.shared
@@ -186,4 +204,24 @@ func threadName() -> String {
     close(file)
   }
   return String(decoding: name.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+// SAFETY: the functions take a thread, a size in bytes and a set of processors; the headers show them to GNU C only.
+private typealias AffinityCall = @convention(c) (pid_t, Int, UnsafeMutableRawPointer) -> Int32
+private func affinityCall(_ name: String) -> AffinityCall {
+  unsafeBitCast(dlsym(nil, name), to: AffinityCall.self)
+}
+
+/// The processors that a thread may use; 0 stands for the calling thread.
+func processors(of thread: pid_t) -> [Int] {
+  var set = [UInt8](repeating: 0, count: 128)
+  precondition(affinityCall("sched_getaffinity")(thread, set.count, &set) >= 0)
+  return (0..<set.count * 8).filter { set[$0 / 8] >> ($0 % 8) & 1 != 0 }
+}
+
+/// Lets a thread use one processor only.
+func pin(_ thread: pid_t, to processor: Int) {
+  var set = [UInt8](repeating: 0, count: 128)
+  set[processor / 8] = 1 << (processor % 8)
+  precondition(affinityCall("sched_setaffinity")(thread, set.count, &set) == 0)
 }
