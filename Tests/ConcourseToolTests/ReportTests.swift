@@ -190,6 +190,21 @@ struct ReportTests {
     #expect(result.complaint.split(separator: "\n").count == 1)
   }
 
+  @Test("memory that changes while it is read is survived")
+  func tornMemory() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, []))
+    program.program.waitForOutput("ready")
+    let process = try TargetProcess.live(program.program.identifier)
+    for seed in 0..<24 as Range<UInt64> {
+      let torn = TargetProcess(
+        id: process.id, name: process.name, memory: TornMemory(process, seed: seed), regions: process.regions,
+        threads: process.threads, now: process.now)
+      guard let report = try? Report.make(of: torn) else { continue }
+      #expect(!ReportText.text(report, showsAll: true, isColoured: false).isEmpty)
+      #expect(!ReportJSON.text(report).isEmpty)
+    }
+  }
+
   @Test("each kind of wait and of event")
   func waits() throws {
     let program = Examined(try fixture.spawn(fixture.waits, []))
@@ -236,5 +251,37 @@ struct ReportTests {
     #expect(timers["set"] as? Int == 2)
     let channels = try #require(report["channels"] as? [[String: Any]])
     #expect(channels.contains { $0["open"] as? Int == 1 && $0["unfinishedOperations"] as? Int == 1 })
+  }
+}
+
+/// The memory of a process of which some words of the heap and of the stacks are replaced.
+private final class TornMemory: TargetMemory {
+  private let process: TargetProcess
+  private let seed: UInt64
+  /// One word of so many is replaced.
+  private let rarity: UInt64
+
+  init(_ process: TargetProcess, seed: UInt64) {
+    (self.process, self.seed) = (process, seed)
+    rarity = [5, 50, 500][Int(seed % 3)]
+  }
+
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { process.memory.populated(region) }
+
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    guard process.memory.read(address, into: bytes) else { return false }
+    // The files' own memory says where everything is.
+    guard let region = process.region(of: address), region.isWritable, !region.path.hasPrefix("/") else {
+      return true
+    }
+    for offset in stride(from: 0, to: bytes.count - 7, by: 8) {
+      // The same word is torn at each read.
+      var hash = (address &+ UInt64(offset)) &* 0x9E37_79B9_7F4A_7C15 ^ seed &* 0xBF58_476D_1CE4_E5B9
+      hash = (hash ^ hash >> 31) &* 0x94D0_49BB_1331_11EB
+      guard (hash >> 8) % rarity == 0 else { continue }
+      let replacements: [UInt64] = [0, 1, .max, .max - 3, 1 << 63, hash, hash >> 32, address &+ 64]
+      bytes.storeBytes(of: replacements[Int(hash & 7)], toByteOffset: offset, as: UInt64.self)
+    }
+    return true
   }
 }

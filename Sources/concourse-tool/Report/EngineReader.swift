@@ -46,9 +46,9 @@ struct EngineReader {
       for index in snapshot.threads.indices { classifyForeign(&snapshot.threads[index]) }
       return
     }
-    snapshot.width = Int(memory.word(record.width) ?? 0)
-    snapshot.cap = Int(memory.word(record.cap) ?? 0)
-    snapshot.poolThreads = Int(memory.word(record.threads) ?? 0)
+    snapshot.width = memory.count(at: record.width)
+    snapshot.cap = memory.count(at: record.cap)
+    snapshot.poolThreads = memory.count(at: record.threads)
     let scan = MemoryScan(of: process, classes: Array(types.byMetadata.keys))
     for (address, metadata) in scan.objects where isAlive(address) {
       if let type = types.byMetadata[metadata] { objects[type.name, default: []].append(address) }
@@ -65,7 +65,7 @@ struct EngineReader {
 
   /// Whether an object's reference count says that it is in use.
   private func isAlive(_ address: UInt64) -> Bool {
-    guard let counts = memory.word(address + 8) else { return false }
+    guard let counts = memory.word(address &+ 8) else { return false }
     // The highest bit: the count is elsewhere. Bit 32: the object is being destroyed.
     return counts >> 63 != 0 || (counts >> 32 & 1 == 0 && counts & 1 != 0)
   }
@@ -93,33 +93,33 @@ struct EngineReader {
   }
 
   private func readQueue(at address: UInt64) throws(EngineTypes.Missing) -> QueueInfo? {
-    guard let number: UInt8 = memory.number(at: address + (try types.offset("DispatchObject", "kind"))),
+    guard let number: UInt8 = memory.number(at: address &+ (try types.offset("DispatchObject", "kind"))),
       let kind = QueueKind(rawValue: number),
-      let word = memory.word(address + (try types.offset("DispatchQueue", "state"))),
-      let target = memory.word(address + (try types.offset("DispatchQueue", "targetReference"))),
-      let level: UInt8 = memory.number(at: address + (try types.offset("DispatchQueue", "servedLevel"))),
+      let word = memory.word(address &+ (try types.offset("DispatchQueue", "state"))),
+      let target = memory.word(address &+ (try types.offset("DispatchQueue", "targetReference"))),
+      let level: UInt8 = memory.number(at: address &+ (try types.offset("DispatchQueue", "servedLevel"))),
       level < 6,
-      let width: UInt16 = memory.number(at: address + (try types.offset("DispatchQueue", "width"))),
-      let extras = memory.word(address + (try types.offset("DispatchObject", "extrasReference"))),
+      let width: UInt16 = memory.number(at: address &+ (try types.offset("DispatchQueue", "width"))),
+      let extras = memory.word(address &+ (try types.offset("DispatchObject", "extrasReference"))),
       target == 0 ? !kind.isLane : object(target, isA: "DispatchQueue")
     else { return nil }
     let state = QueueWord(bits: word)
     var queue = QueueInfo(
       address: address, kind: kind,
-      label: LabelWords.text(at: address + (try types.offset("DispatchQueue", "name")), in: memory) ?? "",
-      word: state, wordAddress: address + (try types.offset("DispatchQueue", "state")), target: target,
+      label: LabelWords.text(at: address &+ (try types.offset("DispatchQueue", "name")), in: memory) ?? "",
+      word: state, wordAddress: address &+ (try types.offset("DispatchQueue", "state")), target: target,
       level: Int(level), width: state.isNarrow ? Int(width) : nil)
     if extras != 0, object(extras, isA: "QueueExtras") {
-      queue.suspensions = Int(memory.word(extras + (try types.offset("QueueExtras", "suspensions"))) ?? 0)
-      if let owns: UInt8 = memory.number(at: extras + (try types.offset("QueueExtras", "ownsLabel"))),
+      queue.suspensions = memory.count(at: extras &+ (try types.offset("QueueExtras", "suspensions")))
+      if let owns: UInt8 = memory.number(at: extras &+ (try types.offset("QueueExtras", "ownsLabel"))),
         owns == 0,
-        let label = memory.word(extras + (try types.offset("QueueExtras", "cLabel"))), label != 0,
+        let label = memory.word(extras &+ (try types.offset("QueueExtras", "cLabel"))), label != 0,
         let text = memory.text(at: label)
       {
         queue.label = text
       }
       // The kept ones are the first of the two chains.
-      var node = memory.word(extras + (try types.offset("QueueExtras", "heldBack"))) ?? 0
+      var node = memory.word(extras &+ (try types.offset("QueueExtras", "heldBack"))) ?? 0
       while node != 0 && queue.heldBack < 1_000_000 {
         queue.heldBack += 1
         node = memory.word(node) ?? 0
@@ -130,14 +130,14 @@ struct EngineReader {
 
   /// The last nodes of the queue's lists: one, or one for each class of a workloop.
   private func lists(of queue: QueueInfo) throws(EngineTypes.Missing) -> [UInt64] {
-    var places = [queue.address + (try types.offset("DispatchQueue", "list"))]
+    var places = [queue.address &+ (try types.offset("DispatchQueue", "list"))]
     if queue.kind == .global {
-      guard let root = memory.word(queue.address + (try types.offset("GlobalQueue", "root"))) else {
+      guard let root = memory.word(queue.address &+ (try types.offset("GlobalQueue", "root"))) else {
         return []
       }
-      places = [root + (try types.offset("RootQueue", "list"))]
+      places = [root &+ (try types.offset("RootQueue", "list"))]
     } else if queue.kind == .workloop {
-      let first = queue.address + (try types.offset("DispatchWorkloop", "entries"))
+      let first = queue.address &+ (try types.offset("DispatchWorkloop", "entries"))
       places = (0..<6).map { first + $0 * 16 }
     }
     return places.compactMap { memory.word($0) }.filter { $0 != 0 && $0 % 16 == 0 }
@@ -154,11 +154,11 @@ struct EngineReader {
     for (index, node) in all.enumerated() {
       queue.items += 1
       // The details of the first thousands are enough.
-      guard index < 20_000, let traits: UInt8 = memory.number(at: node + traitsOffset),
-        let work = memory.word(node + workOffset)
+      guard index < 20_000, let traits: UInt8 = memory.number(at: node &+ traitsOffset),
+        let work = memory.word(node &+ workOffset)
       else { continue }
       if traits & 2 != 0 {
-        guard let thread: UInt32 = memory.number(at: work + waiterThread) else { continue }
+        guard let thread: UInt32 = memory.number(at: work &+ waiterThread) else { continue }
         queue.waiters.append(thread)
         waiterQueues[work] = address
       } else if object(work, isA: "DispatchWorkItem") {
@@ -167,7 +167,7 @@ struct EngineReader {
       if index == 0 && traits & 1 != 0 && queue.word.owner == 0 && queue.word.readers > 0 {
         queue.barrierIsNext = true
       }
-      if let group = memory.word(node + groupOffset), group != 0, object(group, isA: "DispatchGroup") {
+      if let group = memory.word(node &+ groupOffset), group != 0, object(group, isA: "DispatchGroup") {
         queue.groups.insert(group)
       }
     }
@@ -175,12 +175,12 @@ struct EngineReader {
 
   private mutating func readGroups() throws(EngineTypes.Missing) {
     for address in objects["DispatchGroup"] ?? [] {
-      let word = memory.word(address + (try types.offset("DispatchGroup", "state"))) ?? 0
+      let word = memory.word(address &+ (try types.offset("DispatchGroup", "state"))) ?? 0
       let queues = snapshot.queues.values.filter { $0.groups.contains(address) }.map(\.address).sorted()
       snapshot.groups[address] = GroupInfo(word: GroupWord(bits: word), queues: queues)
     }
     for address in objects["DispatchSemaphore"] ?? [] {
-      let value = memory.word(address + (try types.offset("DispatchSemaphore", "value"))) ?? 0
+      let value = memory.word(address &+ (try types.offset("DispatchSemaphore", "value"))) ?? 0
       snapshot.semaphores[address] = Int(truncatingIfNeeded: value)
     }
   }
@@ -188,11 +188,12 @@ struct EngineReader {
   // MARK: Threads
 
   /// Offsets in `concourse_thread`.
-  private enum ThreadState {
+  enum ThreadState {
     static let frame: UInt64 = 0
     static let worker: UInt64 = 16
     static let id: UInt64 = 40
     static let blockedSince: UInt64 = 72
+    static let delivering: UInt64 = 96
   }
   /// Where glibc has a thread's id, from its thread pointer on.
   private static let libraryThreadID: UInt64 = 0x2D0
@@ -202,9 +203,9 @@ struct EngineReader {
     var pointers: [UInt32: UInt64] = [:]
     for pointer in candidates {
       let state = pointer &+ UInt64(bitPattern: record.threadState)
-      if let id: UInt32 = memory.number(at: pointer + Self.libraryThreadID), known.contains(id) {
+      if let id: UInt32 = memory.number(at: pointer &+ Self.libraryThreadID), known.contains(id) {
         pointers[id] = pointer
-      } else if let id: UInt32 = memory.number(at: state + ThreadState.id), known.contains(id) {
+      } else if let id: UInt32 = memory.number(at: state &+ ThreadState.id), known.contains(id) {
         pointers[id] = pointer
       }
     }
@@ -228,32 +229,33 @@ struct EngineReader {
   }
 
   private func readEngineState(of info: inout ThreadInfo, at state: UInt64) throws(EngineTypes.Missing) {
-    let worker = memory.word(state + ThreadState.worker) ?? 0
-    if worker != 0, let band = memory.word(worker + (try types.offset("WorkerRecord", "band"))),
+    var worker = memory.word(state &+ ThreadState.worker) ?? 0
+    if worker == 0 { worker = memory.word(state &+ ThreadState.delivering) ?? 0 }
+    if worker != 0, let band = memory.word(worker &+ (try types.offset("WorkerRecord", "band"))),
       object(band, isA: "Band")
     {
       info.role = .worker(band: try bandName(band))
-      info.progress = memory.number(at: worker + (try types.offset("WorkerRecord", "progress")))
-      let status: UInt32? = memory.number(at: worker + (try types.offset("WorkerRecord", "status")))
+      info.progress = memory.number(at: worker &+ (try types.offset("WorkerRecord", "progress")))
+      let status: UInt32? = memory.number(at: worker &+ (try types.offset("WorkerRecord", "status")))
       if status == 4 { info.wait = .idle }
     }
-    info.blockedSinceAddress = state + ThreadState.blockedSince
+    info.blockedSinceAddress = state &+ ThreadState.blockedSince
     let since = memory.word(info.blockedSinceAddress) ?? 0
     info.blockedSince = since
     if since != 0, let now = process.now, since <= now { info.blockedFor = now - since }
-    var frame = memory.word(state + ThreadState.frame) ?? 0
+    var frame = memory.word(state &+ ThreadState.frame) ?? 0
     while frame != 0, info.frames.count < 64,
-      let queue = memory.word(frame + (try types.offset("Frame", "queue"))), snapshot.queues[queue] != nil,
-      let exclusive: UInt8 = memory.number(at: frame + (try types.offset("Frame", "exclusive")))
+      let queue = memory.word(frame &+ (try types.offset("Frame", "queue"))), snapshot.queues[queue] != nil,
+      let exclusive: UInt8 = memory.number(at: frame &+ (try types.offset("Frame", "exclusive")))
     {
       info.frames.append(FrameInfo(queue: queue, isExclusive: exclusive & 1 != 0))
-      frame = memory.word(frame + (try types.offset("Frame", "parent"))) ?? 0
+      frame = memory.word(frame &+ (try types.offset("Frame", "parent"))) ?? 0
     }
   }
 
   private func bandName(_ band: UInt64) throws(EngineTypes.Missing) -> String {
-    let name = band + (try types.offset("Band", "name"))
-    guard let start = memory.word(name), let count = memory.word(name + 8), count < 64,
+    let name = band &+ (try types.offset("Band", "name"))
+    guard let start = memory.word(name), let count = memory.word(name &+ 8), count < 64,
       let text = memory.bytes(at: start, count: Int(count))
     else { return "" }
     return String(decoding: text, as: UTF8.self)
@@ -317,16 +319,16 @@ struct EngineReader {
   }
 
   private func contains(_ object: UInt64, _ type: String, _ address: UInt64) -> Bool {
-    address > object && address < object + UInt64(types[type]?.size ?? 0)
+    address > object && address < object &+ UInt64(types[type]?.size ?? 0)
   }
 
   private func isThread(_ id: UInt32) -> Bool { process.threads.contains { $0.id == id } }
 
   /// The queue of a synchronous call, if a `SyncWaiter` of this thread is there.
   private func queue(ofWaiterAt address: UInt64, _ thread: UInt32) throws(EngineTypes.Missing) -> UInt64? {
-    guard let id: UInt32 = memory.number(at: address + (try types.offset("SyncWaiter", "thread"))),
+    guard let id: UInt32 = memory.number(at: address &+ (try types.offset("SyncWaiter", "thread"))),
       id == thread,
-      let queue = memory.word(address + (try types.offset("SyncWaiter", "queue"))),
+      let queue = memory.word(address &+ (try types.offset("SyncWaiter", "queue"))),
       snapshot.queues[queue] != nil
     else { return nil }
     return queue
@@ -408,24 +410,24 @@ struct EngineReader {
     var bands: [UInt64] = []
     var waiting: [UInt64: Int] = [:]
     for level in 1..<6 as Range<UInt64> {
-      guard let root = memory.word(record.roots + level * 8),
-        let band = memory.word(root + (try types.offset("RootQueue", "band"))),
-        let queue = memory.word(root + (try types.offset("RootQueue", "queue")))
+      guard let root = memory.word(record.roots &+ level * 8),
+        let band = memory.word(root &+ (try types.offset("RootQueue", "band"))),
+        let queue = memory.word(root &+ (try types.offset("RootQueue", "queue")))
       else { continue }
       if !bands.contains(band) { bands.append(band) }
       waiting[band, default: 0] += snapshot.queues[queue]?.items ?? 0
     }
     for band in bands.reversed() {
-      let limit = snapshot.width + Int(memory.word(band + (try types.offset("Band", "allowance"))) ?? 0)
-      let counts = BandWord(bits: memory.word(band + (try types.offset("Band", "counters"))) ?? 0)
+      let limit = snapshot.width + memory.count(at: band &+ (try types.offset("Band", "allowance")))
+      let counts = BandWord(bits: memory.word(band &+ (try types.offset("Band", "counters"))) ?? 0)
       var entries = waiting[band] ?? 0
-      var worker = memory.word(band + (try types.offset("Band", "newestRecord"))) ?? 0
+      var worker = memory.word(band &+ (try types.offset("Band", "newestRecord"))) ?? 0
       var seen = 0
       while worker != 0 && seen < 100_000 {
-        if let kept = memory.word(worker + (try types.offset("WorkerRecord", "kept"))), kept != 0 {
+        if let kept = memory.word(worker &+ (try types.offset("WorkerRecord", "kept"))), kept != 0 {
           entries += 1
         }
-        worker = memory.word(worker + (try types.offset("WorkerRecord", "older"))) ?? 0
+        worker = memory.word(worker &+ (try types.offset("WorkerRecord", "older"))) ?? 0
         seen += 1
       }
       snapshot.bands.append(
@@ -437,27 +439,30 @@ struct EngineReader {
 
   private mutating func readSources() throws(EngineTypes.Missing) {
     for core in objects["SourceCore"] ?? [] {
-      let state = core + (try types.offset("SourceCore", "state"))
-      let backend = memory.word(core + (try types.offset("SourceCore", "backend"))) ?? 0
-      let kind: UInt8 = memory.number(at: core + (try types.offset("SourceCore", "kind"))) ?? 0
+      let state = core &+ (try types.offset("SourceCore", "state"))
+      let backend = memory.word(core &+ (try types.offset("SourceCore", "backend"))) ?? 0
+      let kind: UInt8 = memory.number(at: core &+ (try types.offset("SourceCore", "kind"))) ?? 0
+      let queue = memory.word(core &+ (try types.offset("SourceCore", "target"))) ?? 0
       let kinds = types["SourceKind"]?.cases ?? []
+      // Otherwise the memory is in use for something else by now.
+      guard kinds.indices.contains(Int(kind)), object(queue, isA: "DispatchQueue") else { continue }
       func flag(_ name: String) throws(EngineTypes.Missing) -> Bool {
-        memory.number(at: state + (try types.offset("SourceState", name)), as: UInt8.self) ?? 0 & 1 != 0
+        memory.number(at: state &+ (try types.offset("SourceState", name)), as: UInt8.self) ?? 0 & 1 != 0
       }
       var source = SourceInfo(
         address: core, backend: backend,
-        kind: kinds.indices.contains(Int(kind)) ? kinds[Int(kind)] : "unknown",
-        handle: Int(truncatingIfNeeded: memory.word(core + (try types.offset("SourceCore", "handle"))) ?? 0),
+        kind: kinds[Int(kind)],
+        handle: Int(truncatingIfNeeded: memory.word(core &+ (try types.offset("SourceCore", "handle"))) ?? 0),
         isActive: try flag("isActive"), isCancelled: try flag("isCancelled"),
-        suspensions: Int(memory.word(state + (try types.offset("SourceState", "suspensions"))) ?? 0),
+        suspensions: memory.count(at: state &+ (try types.offset("SourceState", "suspensions"))),
         isVisiting: try flag("visitIsDue"),
-        pending: memory.word(core + (try types.offset("SourceCore", "pending"))) ?? 0,
-        queue: memory.word(core + (try types.offset("SourceCore", "target"))) ?? 0, dueIn: nil,
-        handlerThread: memory.number(at: core + (try types.offset("SourceCore", "handlerThread"))) ?? 0)
+        pending: memory.word(core &+ (try types.offset("SourceCore", "pending"))) ?? 0,
+        queue: queue, dueIn: nil,
+        handlerThread: memory.number(at: core &+ (try types.offset("SourceCore", "handlerThread"))) ?? 0)
       if object(backend, isA: "TimerBackend"), source.isActive && !source.isCancelled {
-        let schedule = backend + (try types.offset("TimerBackend", "schedule"))
-        let clock: UInt8 = memory.number(at: schedule + (try types.offset("TimerSchedule", "clock"))) ?? 2
-        let next = memory.word(schedule + (try types.offset("TimerSchedule", "next"))) ?? .max
+        let schedule = backend &+ (try types.offset("TimerBackend", "schedule"))
+        let clock: UInt8 = memory.number(at: schedule &+ (try types.offset("TimerSchedule", "clock"))) ?? 2
+        let next = memory.word(schedule &+ (try types.offset("TimerSchedule", "next"))) ?? .max
         source.dueIn = distance(to: next, isWall: clock == 1, isNever: clock > 1)
       }
       snapshot.sources.append(source)
@@ -471,9 +476,9 @@ struct EngineReader {
 
   private mutating func readChannels() throws(EngineTypes.Missing) {
     for entry in objects["DescriptorEntry"] ?? [] {
-      let state = entry + (try types.offset("DescriptorEntry", "state"))
-      let channels = memory.word(state + (try types.offset("DescriptorState", "openChannels"))) ?? 0
-      let unfinished = memory.word(state + (try types.offset("DescriptorState", "unfinished"))) ?? 0
+      let state = entry &+ (try types.offset("DescriptorEntry", "state"))
+      let channels = memory.word(state &+ (try types.offset("DescriptorState", "openChannels"))) ?? 0
+      let unfinished = memory.word(state &+ (try types.offset("DescriptorState", "unfinished"))) ?? 0
       snapshot.channels.append(
         ChannelInfo(
           channels: Int(truncatingIfNeeded: channels), unfinished: Int(truncatingIfNeeded: unfinished)))
@@ -487,17 +492,18 @@ struct EngineReader {
     for (name, isWall) in [("uptime", false), ("wall", true)] {
       guard let offset = type.fields[name] else { continue }
       // `TimerTable.Side`: whether it is for the wall clock; the heap's array; the line's array and its first index.
-      let side = table + offset
+      let side = table &+ offset
       for (array, first) in [
-        (memory.word(side + 8), 0), (memory.word(side + 16), memory.word(side + 24) ?? 0),
+        (memory.word(side &+ 8), 0), (memory.word(side &+ 16), memory.word(side &+ 24) ?? 0),
       ] {
         // Of an array's buffer: the count at 16, the elements at 32, beginning with the time.
-        guard let array, let count = memory.word(array + 16), count > first, count < 1 << 40,
-          let capacity = memory.word(array + 24), count <= capacity / 2
+        guard let array, let count = memory.word(array &+ 16), count > first, count < 1 << 40,
+          let capacity = memory.word(array &+ 24), count <= capacity / 2
         else { continue }
         info.count += Int(count - first)
         let stride: UInt64 = 40
-        if let time = memory.word(array + 32 + first * stride), let left = distance(to: time, isWall: isWall)
+        if let time = memory.word(array &+ 32 &+ first &* stride),
+          let left = distance(to: time, isWall: isWall)
         {
           info.nextIn = min(info.nextIn ?? .max, left)
         }

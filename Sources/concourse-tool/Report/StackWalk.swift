@@ -58,7 +58,7 @@ struct StackWalk {
   private func chain(from start: UInt64) -> [(frame: UInt64, address: UInt64)] {
     var links: [(UInt64, UInt64)] = []
     var frame = start
-    while links.count < Self.most, let next = word(frame), let address = word(frame + 8),
+    while links.count < Self.most, let next = word(frame), let address = word(frame &+ 8),
       isReturnAddress(address)
     {
       links.append((frame, address))
@@ -91,7 +91,7 @@ struct StackWalk {
   }
 
   private func called(before address: UInt64) -> Range<UInt64>? {
-    guard let code = process.memory.bytes(at: address - 5, count: 5), code[0] == 0xE8,
+    guard let code = process.memory.bytes(at: address &- 5, count: 5), code[0] == 0xE8,
       let distance: Int32 = code.number(at: 1)
     else { return nil }
     return function(address &+ UInt64(bitPattern: Int64(distance)))
@@ -99,7 +99,7 @@ struct StackWalk {
 
   /// The return address of a call that the function of the frame has made: into code without frame pointers.
   private func callOfOther(below frame: UInt64) -> UInt64? {
-    guard let caller = word(frame + 8), let range = called(before: caller) else { return nil }
+    guard let caller = word(frame &+ 8), let range = called(before: caller) else { return nil }
     var place = frame
     while place > base {
       place -= 8
@@ -111,7 +111,7 @@ struct StackWalk {
   /// Whether a call instruction ends at the address.
   private func isReturnAddress(_ address: UInt64) -> Bool {
     guard address > 8, let region = process.region(of: address), region.isExecutable else { return false }
-    guard let before = process.memory.bytes(at: address - 7, count: 7) else { return true }
+    guard let before = process.memory.bytes(at: address &- 7, count: 7) else { return true }
     // call rel32
     if before[2] == 0xE8 { return true }
     // call through a register or memory: FF /2, with two to seven bytes.

@@ -19,6 +19,9 @@ extension TargetMemory {
 
   func word(_ address: UInt64) -> UInt64? { number(at: address) }
 
+  /// The number of something; 0 if it cannot be read. No engine has more than the limit.
+  func count(at address: UInt64) -> Int { Int(min(word(address) ?? 0, 1 << 40)) }
+
   func bytes(at address: UInt64, count: Int) -> [UInt8]? {
     guard count >= 0, count <= FileBytes.maximumRead else { return nil }
     var isRead = false
