@@ -30,12 +30,16 @@ struct ObjectKindTests {
 
   @Test("a queue takes 96 bytes of malloc, with its header of eight")
   func size() {
-    let queues = (0..<64).map { DispatchQueue(label: "queue \($0)") }
+    var queues: [DispatchQueue] = []
     // SAFETY: the function's type in C; Swift's module lacks it.
     let usableSize = unsafeBitCast(
       dlsym(nil, "malloc_usable_size"), to: (@convention(c) (UnsafeMutableRawPointer) -> Int).self)
-    // malloc adds the rest of a free chunk that is too small for another chunk: to some objects, not to all.
-    let smallest = queues.map { usableSize(Unmanaged.passUnretained($0).toOpaque()) }.min()
+    // malloc adds the rest of a free chunk that is too small for another chunk, as long as it has such chunks.
+    var smallest = Int.max
+    while smallest > 88 && queues.count < 100_000 {
+      queues.append(DispatchQueue(label: "queue"))
+      smallest = min(smallest, usableSize(Unmanaged.passUnretained(queues.last!).toOpaque()))
+    }
     #expect(smallest == 88)
   }
 }
