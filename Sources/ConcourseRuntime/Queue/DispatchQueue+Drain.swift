@@ -4,7 +4,8 @@ extension DispatchQueue {
 
   /// Takes this queue's entries in order, and runs or forwards them, until none is left, the queue is
   /// suspended, or a waiting thread gets it. Called by the thread that has reached the queue's entry.
-  final func drain() {
+  /// - Parameter entry: this queue's entry, if it is still in the list of the target.
+  final func drain(at entry: NodePointer?) {
     guard case .drain = state.beginDrain(CurrentThread.id) else { return }
     if mayChangeTarget && lostItsWay { return leave(state.releaseToTarget(levelOfRest)) }
     let outer = Frame.current
@@ -12,10 +13,10 @@ extension DispatchQueue {
       queue: .passUnretained(self), parent: outer, exclusive: true, level: outer?.pointee.level ?? level)
     Frame.run(frame) {
       switch kind {
-      case .serial: drainSerial()
-      case .workloop: asWorkloop.drainByLevel(Self.budget)
+      case .serial: takeTurn(at: entry) { drainSerial(atMost: $0) }
+      case .workloop: asWorkloop.drainByLevel(at: entry)
       case .concurrent:
-        drainConcurrent()
+        takeTurn(at: entry) { drainConcurrent(atMost: $0) }
         // What has just been admitted may be for a lowered band.
         if isAwaited { boostAdmitted() }
       case .global, .main, .runLoop, .source, .group, .semaphore, .channel, .data, .mainQueueSymbol,
@@ -25,16 +26,28 @@ extension DispatchQueue {
     }
   }
 
+  /// Drains until the queue or its worker has been given up.
+  @inline(__always)
+  private final func takeTurn(at entry: NodePointer?, _ drain: (_ most: Int) -> NodePointer?) {
+    guard var first = drain(Turn.firstInterval(of: self)) else { return }
+    var turn = Turn(of: self)
+    while !ends(&turn, at: entry, leaving: first) {
+      guard let next = drain(turn.interval) else { return }
+      first = next
+    }
+  }
+
   // MARK: Serial
 
-  private final func drainSerial() {
-    var left = Self.budget
+  /// - Returns: the next entry if `most` items have run; nil if the queue has been given up.
+  private final func drainSerial(atMost most: Int) -> NodePointer? {
+    var left = most
     var streaming = false
     var first = list.first()
     while true {
-      guard let node = nextEntry(&first) else { return }
+      guard let node = nextEntry(&first) else { return nil }
       if node.isForOwner {
-        guard case .next(let next) = serve(node) else { return }
+        guard case .next(let next) = serve(node) else { return nil }
         first = next
         continue
       }
@@ -48,9 +61,12 @@ extension DispatchQueue {
       NodeMagazine.recycle(node)
 
       left -= 1
-      if left == 0, let first {
-        if yieldWorker(leaving: first) { return }
-        left = Self.budget
+      if left == 0 {
+        if let first {
+          list.leave(at: first)
+          return first
+        }
+        left = 1
       }
     }
   }
@@ -84,14 +100,32 @@ extension DispatchQueue {
     }
   }
 
-  /// Gives the worker up if other queues wait for one, if the next entries are for another band's workers, or if a
-  /// queue above has been suspended meanwhile, whose resume brings this one back. Leaves the entries for later.
+  /// Gives the worker up if other entries wait for it or for the target, if the next entries are for another band's
+  /// workers, or if a queue above has been suspended meanwhile, whose resume brings this one back.
+  /// - Parameters:
+  ///   - entry: this queue's entry, if it is still in the list of the target.
+  ///   - first: this queue's next entry.
   @inline(never)
-  private final func yieldWorker(leaving first: NodePointer) -> Bool {
-    guard WorkerThread.shouldYield || goesBack(from: first) || isBelowHeldQueue else { return false }
-    list.leave(at: first)
+  private final func ends(_ turn: inout Turn, at entry: NodePointer?, leaving first: NodePointer) -> Bool {
+    guard
+      turn.usesUpBudget() && (WorkerThread.shouldYield || goesBack(from: first) || isBelowHeldQueue)
+        || turn.isOver(for: self, at: entry)
+    else { return false }
     giveUpWorker(entryLevel(first))
     return true
+  }
+
+  /// Whether entries besides this queue's wait for the target.
+  fileprivate final func othersWait(besides entry: NodePointer?) -> Bool {
+    guard let target = targetQueue else { return false }
+    switch target.kind {
+    case .global: return false
+    // Its thread may serve an event loop, too.
+    case .main, .runLoop: return true
+    case .workloop: return target.asWorkloop.hasEntries(besides: entry) || target.state.snapshot.isNested
+    // A target with a target of its own gets the queue's entry back, and looks there.
+    default: return target.list.last.map { $0 != entry } ?? false || target.state.snapshot.isNested
+    }
   }
 
   private final var isBelowHeldQueue: Bool {
@@ -110,19 +144,20 @@ extension DispatchQueue {
 
   // MARK: Concurrent
 
-  private final func drainConcurrent() {
-    var left = Self.budget
+  /// As `drainSerial`.
+  private final func drainConcurrent(atMost most: Int) -> NodePointer? {
+    var left = most
     var first = list.first()
     while true {
-      guard let node = nextEntry(&first) else { return }
-      if let most = readersToWaitFor(node) {
+      guard let node = nextEntry(&first) else { return nil }
+      if let readers = readersToWaitFor(node) {
         list.leave(at: node)
-        if leaveToReaders(most, entryLevel(node)) { return }
+        if leaveToReaders(readers, entryLevel(node)) { return nil }
         continue
       }
       let barrier = node.traits.contains(.barrier)
       if node.isForOwner {
-        guard case .next(let next) = serve(node) else { return }
+        guard case .next(let next) = serve(node) else { return nil }
         first = next
       } else if barrier {
         Frame.setLevel(node.pointee.level)
@@ -135,9 +170,12 @@ extension DispatchQueue {
         admit(node)
       }
       left -= 1
-      if left == 0, let first {
-        if yieldWorker(leaving: first) { return }
-        left = Self.budget
+      if left == 0 {
+        if let first {
+          list.leave(at: first)
+          return first
+        }
+        left = 1
       }
     }
   }
@@ -236,5 +274,53 @@ extension DispatchQueue {
   /// Gives back one reader's place of a concurrent queue.
   final func giveUpPlace() {
     if case .own = state.releaseReaderPlace(CurrentThread.id) { handOn() }
+  }
+}
+
+/// When a drain looks at what else waits.
+///
+/// Each drain looks at the pool after a number of items. A drain inside that of another queue also looks for other
+/// entries of that queue: it would delay them without end if its own queue were never empty. From when it finds some it
+/// goes on for a quantum. The entries of a target share time, not numbers of items: a queue with long items that fill
+/// another one would otherwise fill it faster than it gets turns.
+struct Turn {
+  private static let quantum: UInt64 = 4_000_000
+  private static let longestInterval = 16
+
+  /// Items until the next look.
+  private(set) var interval: Int
+  private var items = 0
+  /// When the turn ends; 0 while no others wait.
+  private var deadline: UInt64 = 0
+
+  init(of queue: DispatchQueue) { interval = Self.firstInterval(of: queue) }
+
+  @inline(__always)
+  static func firstInterval(of queue: DispatchQueue) -> Int {
+    queue.state.snapshot.isNested ? 2 : DispatchQueue.budget
+  }
+
+  /// Counts the items since the last look.
+  /// - Returns: whether the drain must look at the pool.
+  mutating func usesUpBudget() -> Bool {
+    items += interval
+    guard items >= DispatchQueue.budget else { return false }
+    items = 0
+    return true
+  }
+
+  /// Whether the drain of `queue` has gone on for long while others waited for its target.
+  mutating func isOver(for queue: DispatchQueue, at entry: NodePointer?) -> Bool {
+    guard queue.state.snapshot.isNested else { return false }
+    interval = min(2 * interval, Self.longestInterval)
+    if !queue.othersWait(besides: entry) {
+      deadline = 0
+    } else if deadline == 0 {
+      deadline = Clock.uptime() &+ Self.quantum
+      interval = 1
+    } else if Clock.uptime() >= deadline {
+      return true
+    }
+    return false
   }
 }

@@ -44,6 +44,8 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
     entries.push(node, beforeLink: beforeLink)
   }
 
+  func hasEntries(besides entry: NodePointer?) -> Bool { entries.hasEntries(besides: entry) }
+
   /// The owner's next entry, which stays in its list. If there is none, or the workloop is held, gives the workloop up
   /// and returns nil.
   private func nextEntry() -> NodePointer? {
@@ -60,12 +62,16 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
   }
 
   /// Runs entries by class until none is left. The caller owns the queue.
-  func drainByLevel(_ budget: Int) {
-    var left = budget
+  /// - Parameter entry: this workloop's own entry, if it is still in the list of the target.
+  func drainByLevel(at entry: NodePointer?) {
+    var turn = Turn(of: self)
+    var left = turn.interval
     while let node = nextEntry() {
       if left == 0 {
-        if WorkerThread.shouldYield { return giveUpWorker(entryLevel(node)) }
-        left = budget
+        if turn.usesUpBudget() && WorkerThread.shouldYield || turn.isOver(for: self, at: entry) {
+          return giveUpWorker(entryLevel(node))
+        }
+        left = turn.interval
       }
       left -= 1
       if node.isWaiter {
@@ -137,6 +143,11 @@ private struct EntriesByClass: ~Copyable {
   var isEmpty: Bool {
     for index in 0..<Self.classes where !lists[index].isEmpty { return false }
     return true
+  }
+
+  func hasEntries(besides entry: NodePointer?) -> Bool {
+    for index in 0..<Self.classes { if let last = lists[index].last, last != entry { return true } }
+    return false
   }
 
   @inline(__always)

@@ -10,20 +10,22 @@ enum Invocation {
     let work = node.takeWork()
     let group = node.pointee.group
     NodeMagazine.recycle(node)
-    run(work, from: node)
+    run(work, from: node, isInPlace: false)
     if let group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
   }
 
   /// As `perform`, for a node that is still the oldest of a list. The caller recycles it later.
   @inline(__always)
   static func performInPlace(_ node: NodePointer) {
-    run(node.takeWork(), from: node)
+    run(node.takeWork(), from: node, isInPlace: true)
     if let group = node.pointee.group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
   }
 
-  /// - Parameter node: where the work was; only its address counts.
+  /// - Parameters:
+  ///   - node: where the work was; only its address counts.
+  ///   - isInPlace: whether `node` is still in a list.
   @inline(__always)
-  private static func run(_ work: consuming Work, from node: NodePointer) {
+  private static func run(_ work: consuming Work, from node: NodePointer, isInPlace: Bool) {
     switch work {
     case .closure(let body):
       if Recording.isOn { ItemRecording.run(ItemRecording.code(of: body), from: node, body) } else { body() }
@@ -40,7 +42,7 @@ enum Invocation {
       } else {
         item.execute()
       }
-    case .drain(let queue): queue.drain()
+    case .drain(let queue): queue.drain(at: isInPlace ? node : nil)
     case .redirected(let node): runAdmitted(node)
     case .boosted(let level): Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.runBoosted() }
     case .waiter: rejectWork()
