@@ -365,5 +365,41 @@ extension ModelSuite {
           Self.checkIdle(target, first, second)
         })
     }
+
+    /// A queue whose items submit the next ones, beside another item of its target, while it is suspended for a moment.
+    private static func turns(never: String? = nil) -> ModelResult {
+      Model.explore("turns", bound: 1) {
+        ModelFaults.never = never
+        let target = DispatchQueue(label: "target")
+        let busy = DispatchQueue(label: "busy", target: target)
+        let track = Track()
+        @Sendable func run(_ left: Int) {
+          track.section.alone { track.log.append("busy \(left)") }
+          if left > 0 { busy.async { run(left - 1) } }
+        }
+        Model.thread("left") {
+          target.async {
+            busy.async { run(5) }
+            target.async(execute: track.alone("other"))
+          }
+        }
+        Model.thread("right") {
+          busy.suspend()
+          busy.resume()
+        }
+        Model.run()
+        track.check(["other"], (0...5).reversed().map { "busy \($0)" })
+        Model.check(track.log.entries.last == "busy 0", "ran last: \(track.log.entries)")
+        Self.checkIdle(target, busy)
+      }
+    }
+
+    @Test func theQueuesOfATargetTakeTurns() { expectComplete(Self.turns()) }
+
+    @Test func aTurnWithoutEndIsFound() throws {
+      let result = Self.turns(never: "quantum")
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .check && failure.message.contains("ran last"), "\(failure)")
+    }
   }
 }
