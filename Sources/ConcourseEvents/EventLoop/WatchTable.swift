@@ -21,12 +21,20 @@ final class WatchTable {
   func install(_ watch: FileWatch) -> Int32 {
     Runtime.requireThreads("activating a source")
     let poller = EventLoop.shared.begin()
-    lock.lock()
-    let failure = join(watch, poller)
+    lock.lockPatiently()
+    var failure = join(watch, poller)
+    var neverBlocks = false
+    if failure == EPERM {
+      // Without the lock, which every delivery needs: the file may be on a server, which lets the thread wait.
+      lock.unlock()
+      neverBlocks = BlockedSection.run { !Self.canBlock(watch.descriptor) }
+      lock.lockPatiently()
+      failure = join(watch, poller)
+    }
     switch failure {
     case 0:
       watch.mode = .kernel
-    case EPERM where !Self.canBlock(watch.descriptor):
+    case EPERM where neverBlocks:
       watch.mode = .alwaysReady
       watch.isArmed = true
     case EBADF:
@@ -99,7 +107,7 @@ final class WatchTable {
   }
 
   func remove(_ watch: FileWatch) {
-    lock.lock()
+    lock.lockPatiently()
     defer { lock.unlock() }
     switch watch.mode {
     case .kernel:
@@ -126,7 +134,7 @@ final class WatchTable {
     if let failure = rearmInKernel(watch, forChange) { return failure == -Int(EBADF) ? EBADF : 0 }
     // The other modes do not report changes.
     if forChange { return 0 }
-    let mode = lock.withLock { () -> FileWatch.Mode in
+    let mode = lock.withLockPatiently { () -> FileWatch.Mode in
       watch.isArmed = true
       return watch.mode
     }
@@ -141,7 +149,7 @@ final class WatchTable {
   /// - Returns: 0 or the negated errno; nil if the kernel does not watch the descriptor.
   private func rearmInKernel(_ watch: FileWatch, _ forChange: Bool) -> Int? {
     // The registration of an installed watch changes only under both locks, so it is read again under the second.
-    guard let registration = lock.withLock({ watch.registration }) else { return nil }
+    guard let registration = lock.withLockPatiently({ watch.registration }) else { return nil }
     let failure = registration.lock.withLock { () -> Int in
       guard watch.registration === registration, let poller = EventLoop.shared.pollerIfAny else { return 0 }
       watch.isArmed = true
@@ -156,7 +164,7 @@ final class WatchTable {
   private func sampleInstead(_ registration: FileRegistration, _ failure: Int) {
     // EBADF: the client closed the descriptor before the cancel handler, which is its error. The watches stay silent.
     if failure == -Int(EBADF) { return }
-    let isSampling = lock.withLock { () -> Bool in
+    let isSampling = lock.withLockPatiently { () -> Bool in
       registration.lock.lock()
       defer { registration.lock.unlock() }
       let stranded = registration.detachArmed()
@@ -173,10 +181,10 @@ final class WatchTable {
     scheduleSampling()
   }
 
-  func mode(of watch: FileWatch) -> FileWatch.Mode { lock.withLock { watch.mode } }
+  func mode(of watch: FileWatch) -> FileWatch.Mode { lock.withLockPatiently { watch.mode } }
 
   private func notifyAtOnce(_ watch: FileWatch) {
-    let isDue = lock.withLock { () -> Bool in
+    let isDue = lock.withLockPatiently { () -> Bool in
       defer { watch.isArmed = false }
       return watch.isArmed && watch.mode == .alwaysReady
     }
@@ -186,16 +194,15 @@ final class WatchTable {
   /// Delivers an event from the kernel.
   func deliver(index: Int, generation: UInt32, _ ready: Readiness, from poller: Poller) {
     let place = index - Poller.firstFile
-    guard
-      let registration = lock.withLock({ registrations.indices.contains(place) ? registrations[place] : nil })
-    else { return }
+    let found = lock.withLockPatiently { registrations.indices.contains(place) ? registrations[place] : nil }
+    guard let registration = found else { return }
     let delivery = registration.take(ready, generation: generation, from: poller)
     if delivery.failure != 0 { sampleInstead(registration, delivery.failure) }
     delivery.notifyOwners()
   }
 
   /// Whether anything is watched.
-  var isEmpty: Bool { lock.withLock { byDescriptor.isEmpty && sampled.isEmpty } }
+  var isEmpty: Bool { lock.withLockPatiently { byDescriptor.isEmpty && sampled.isEmpty } }
 }
 
 // MARK: - Polling at intervals
@@ -204,7 +211,7 @@ extension WatchTable: TimerOwner {
   func timerIsDue(_ timer: LoopTimer) { sample() }
 
   private func scheduleSampling() {
-    let timer = lock.withLock { () -> LoopTimer in
+    let timer = lock.withLockPatiently { () -> LoopTimer in
       if let sampler { return sampler }
       let made = LoopTimer(owner: self)
       sampler = made
@@ -216,7 +223,7 @@ extension WatchTable: TimerOwner {
   private func sample() {
     let poller = EventLoop.shared.begin()
     var ready: [FileWatch] = []
-    let goOn = lock.withLock { () -> Bool in
+    let goOn = lock.withLockPatiently { () -> Bool in
       sampled = sampled.filter { watch in
         guard watch.isArmed else { return true }
         // The kernel may accept it by now.

@@ -79,10 +79,14 @@ final class InotifyHub {
   /// - Returns: 0, or the errno.
   func add(_ watch: InotifyWatch, path: String, interest: Int32) -> Int32 {
     // The path may lead to a server, which lets the thread wait.
-    BlockedSection.run { addNow(watch, path: path, interest: interest) }
+    let (failure, newWatch) = BlockedSection.run { addNow(watch, path: path, interest: interest) }
+    _ = newWatch?.install()
+    return failure
   }
 
-  private func addNow(_ watch: InotifyWatch, path: String, interest: Int32) -> Int32 {
+  private func addNow(
+    _ watch: InotifyWatch, path: String, interest: Int32
+  ) -> (failure: Int32, new: FileWatch?) {
     lock.lock()
     let isFirst = descriptor < 0
     if isFirst {
@@ -90,7 +94,7 @@ final class InotifyHub {
     }
     guard descriptor >= 0 else {
       defer { lock.unlock() }
-      return -descriptor
+      return (-descriptor, nil)
     }
     // IN_MASK_ADD: the kernel's one watch for the file may already serve a listener with another mask.
     let number = Int32(System.addWatch(descriptor, path, interest | IN_MASK_ADD))
@@ -104,8 +108,7 @@ final class InotifyHub {
       self.watch = newWatch
     }
     lock.unlock()
-    _ = newWatch?.install()
-    return number < 0 ? -number : 0
+    return (number < 0 ? -number : 0, newWatch)
   }
 
   /// Removes the watch. The kernel's own watch goes with the last one for the file.
@@ -134,7 +137,7 @@ extension InotifyHub: FileWatchOwner {
     withUnsafeTemporaryAllocation(byteCount: Self.bufferSize, alignment: 8) { buffer in
       for _ in 0..<Self.batch {
         // After `close`, the descriptor's number may belong to a client.
-        let count = lock.withLock {
+        let count = lock.withLockPatiently {
           watch !== self.watch ? 0 : System.read(watch.descriptor, into: buffer)
         }
         guard count > 0 else { break }
@@ -155,7 +158,7 @@ extension InotifyHub: FileWatchOwner {
       offset += header + Int(event.len)
       let mask = Int32(bitPattern: event.mask)
       if mask & IN_Q_OVERFLOW != 0 {
-        let all = lock.withLock { watches.values.flatMap { $0 } }
+        let all = lock.withLockPatiently { watches.values.flatMap { $0 } }
         for watch in all { watch.listener.noticesLost() }
         continue
       }
@@ -168,7 +171,7 @@ extension InotifyHub: FileWatchOwner {
 
   /// The watches that a notice concerns. `isLast`: the kernel has dropped the watch.
   private func recipients(of number: Int32, isLast: Bool) -> [InotifyWatch] {
-    lock.withLock {
+    lock.withLockPatiently {
       guard let found = watches[number] else { return [] }
       if isLast {
         for watch in found { watch.number = -1 }

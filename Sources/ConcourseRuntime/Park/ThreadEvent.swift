@@ -83,6 +83,8 @@ package enum BlockedSection {
   }
 
   package static func run<Result>(_ sleep: () -> Result) -> Result {
+    // A wait within the section.
+    guard CurrentThread.state.pointee.blocked_since == 0 else { return sleep() }
     // For `concourse report`.
     CurrentThread.state.pointee.blocked_since = Clock.uptime()
     defer { CurrentThread.state.pointee.blocked_since = 0 }

@@ -17,6 +17,30 @@ extension Engine {
       #expect(guarded.number.value == 4 * count)
     }
 
+    @Test("a worker that waits patiently is not counted as active")
+    func patience() {
+      let guarded = Guarded()
+      let (begun, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let worker = Shared<WorkerPointer?>(nil)
+      let isHeld = Tally()
+      DispatchQueue.global().async {
+        worker.change { $0 = WorkerThread.current }
+        begun.signal()
+        #expect(awaitValue { isHeld.value == 1 })
+        guarded.lock.withLockPatiently { guarded.number.value += 1 }
+        done.signal()
+      }
+      #expect(comes(begun))
+      let record = worker.value!
+      guarded.lock.lock()
+      isHeld.add()
+      // ORDERING: relaxed; the status is all that is read.
+      #expect(awaitValue { record.pointee.status.load(ordering: .relaxed) == WorkerRecord.Status.waiting })
+      guarded.lock.unlock()
+      #expect(comes(done))
+      #expect(guarded.number.value == 1)
+    }
+
     @Test("holders that sleep while they hold it: waiters sleep too, and all wake up")
     func slowHolders() {
       let guarded = Guarded()
