@@ -45,17 +45,20 @@ final class EventLoop: EventDriver {
 
   @inline(never)
   private func makePoller() -> Poller? {
-    lock.withLock {
-      if let poller = pollerIfAny { return poller }
-      guard !Process.isForkedChild, let poller = Poller() else { return nil }
+    let (poller, isNew) = lock.withLock { () -> (Poller?, Bool) in
+      if let poller = pollerIfAny { return (poller, false) }
+      guard !Process.isForkedChild, let poller = Poller() else { return (nil, false) }
       let place = UnsafeMutablePointer<Poller>.allocate(capacity: 1)
       place.initialize(to: poller)
       PlainMemory.writes(beside: pollerReference)
       // ORDERING: releasing; publishes the new poller.
       pollerReference.store(UnsafePointer(place), ordering: .releasing)
       nudge()
-      return poller
+      return (poller, true)
     }
+    // Timers may have been set while the system refused the event queue, and its thread.
+    if isNew { Self.timers.reportDue(poller) }
+    return poller
   }
 
   /// Makes the loop's thread look again if it sleeps outside the kernel's event queue.
@@ -75,8 +78,8 @@ final class EventLoop: EventDriver {
   }
 
   func startThread() -> Bool {
-    // ORDERING: relaxed; only decides which caller makes the thread.
-    guard !started.exchange(true, ordering: .relaxed) else { return true }
+    // ORDERING: acquiring and releasing; one caller makes the thread. If it fails, see below.
+    guard !started.exchange(true, ordering: .acquiringAndReleasing) else { return true }
     let failure = Runtime.startThread(
       { argument in
         SystemThread.setName("concourse-event")
@@ -87,15 +90,18 @@ final class EventLoop: EventDriver {
     // ORDERING: relaxed; see `hasThread`.
     made.store(failure == 0, ordering: .relaxed)
     guard failure != 0 else { return true }
-    // ORDERING: relaxed; as above.
-    started.store(false, ordering: .relaxed)
-    // ORDERING: relaxed; a worker that leaves the seat asks the monitor, whose exchange comes before this load.
+    // ORDERING: acquiring and releasing; follows the exchange of a monitor that found `started` set, and so the store of
+    // the worker that has left the seat and asked it.
+    _ = started.exchange(false, ordering: .acquiringAndReleasing)
+    // ORDERING: relaxed; as above. A worker that leaves the seat later asks again.
     let isTaken = seat.load(ordering: .relaxed) == 1
     // A worker that sleeps on its own event must wait here instead.
     if !isTaken { Runtime.shared.bands[0].wakeOne() }
-    // ORDERING: relaxed; only decides which caller prints.
+    // ORDERING: relaxed, both; they only decide which caller prints.
     if !refusalReported.exchange(true, ordering: .relaxed) {
-      Trap.warn("the system refused the thread for events (errno \(failure)); it is asked again")
+      let isReported = Trap.tryToWarn(
+        "the system refused the thread for events (errno \(failure)); it is asked again")
+      if !isReported { refusalReported.store(false, ordering: .relaxed) }
     }
     return isTaken
   }

@@ -48,17 +48,18 @@ extension Band {
       retireRecord(worker)
     }
     Runtime.shared.monitor.watch()
-    // Last: a full pipe on standard error blocks the thread that writes the line.
     Self.reportFailure(failure)
   }
 
   private static let failureReported = Atomic<Bool>(false)
 
   private static func reportFailure(_ failure: Int32) {
-    // ORDERING: relaxed; only decides who prints.
+    // ORDERING: relaxed, both; they only decide who prints.
     guard !failureReported.exchange(true, ordering: .relaxed) else { return }
-    Trap.warn(
+    // The caller may be the monitor, which must not wait for a reader of standard error.
+    let isReported = Trap.tryToWarn(
       "the system refused a worker thread (errno \(failure)); work waits until a thread can be had")
+    if !isReported { failureReported.store(false, ordering: .relaxed) }
   }
 
   /// A record for a thread that is about to be made.

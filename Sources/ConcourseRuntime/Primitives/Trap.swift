@@ -34,6 +34,20 @@ package enum Trap {
     write("Concourse: \(message)\n")
   }
 
+  /// As `warn`, unless standard error is a full pipe, which would block the thread.
+  /// - Returns: false if nothing was printed.
+  package static func tryToWarn(_ message: String) -> Bool {
+    guard mayWrite(STDERR_FILENO) else { return false }
+    warn(message)
+    return true
+  }
+
+  /// Whether a line can be written without waiting for a reader. Internal for tests.
+  static func mayWrite(_ descriptor: Int32) -> Bool {
+    var pipe = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    return descriptor < 0 || poll(&pipe, 1, 0) != 0
+  }
+
   private static func die(_ line: String) -> Never {
     write(line)
     concourse_trap()

@@ -149,6 +149,37 @@ extension Engine {
       }
     }
 
+    @Test("trap 19: the monitor does not wait for a reader of standard error")
+    func fullPipe() throws {
+      var ends: [Int32] = [0, 0]
+      try #require(pipe(&ends) == 0)
+      defer { for end in ends { close(end) } }
+      #expect(Trap.mayWrite(ends[1]))
+      _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+      while write(ends[1], "x", 1) == 1 {}
+      #expect(!Trap.mayWrite(ends[1]))
+      // A descriptor that is closed blocks nothing.
+      #expect(Trap.mayWrite(-1))
+    }
+
+    @Test("trap 19: a timer fires although the loop's thread, and at first the event queue, were refused")
+    func timersBeforeTheQueue() async {
+      await #expect(processExitsWith: .success) {
+        useTwoThreads()
+        SystemScript.refuse(.epollCreate, with: EMFILE, times: 1)
+        let done = DispatchSemaphore(value: 0)
+        let queue = DispatchQueue(label: "timers")
+        queue.asyncAfter(deadline: .now() + .milliseconds(50)) { done.signal() }
+        // This one finds the event queue.
+        queue.asyncAfter(deadline: .now() + .seconds(1000)) {}
+        #expect(EventLoop.shared.pollerIfAny != nil)
+        let begin = Clock.uptime()
+        #expect(comes(done))
+        // A worker that waits for events does so for 5 s.
+        #expect(Clock.uptime() - begin < 4_000_000_000)
+      }
+    }
+
     @Test("trap 19: without the monitor, a lowered worker makes the worker of another band itself")
     func loweredSubmitter() async {
       await #expect(processExitsWith: .success) {

@@ -17,6 +17,11 @@ enum Trap {
     Scheduler.current?.remark(message)
   }
 
+  static func tryToWarn(_ message: String) -> Bool {
+    warn(message)
+    return true
+  }
+
   private static func end(_ kind: ModelFailure.Kind, _ message: String) -> Never {
     guard let scheduler = Scheduler.current, scheduler.isExecuting else {
       fatalError("outside an execution: \(message)")
