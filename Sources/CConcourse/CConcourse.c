@@ -80,12 +80,12 @@ int concourse_set_nice(int nice) {
   return setpriority(PRIO_PROCESS, 0, nice) == 0 ? 0 : errno;
 }
 
-int concourse_nice(void) { return getpriority(PRIO_PROCESS, 0); }
-
 int concourse_process_nice(void) { return getpriority(PRIO_PROCESS, (id_t)getpid()); }
 
 // A seccomp filter may kill the process for a system call that sets priorities.
 static bool has_filter(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
+
+bool concourse_is_lowered(int nice) { return !has_filter() && getpriority(PRIO_PROCESS, 0) > nice; }
 
 // The processors that the calling thread or the process's first thread may use, or NULL; to be freed. A thread that the
 // program has pinned must not pin the pool.

@@ -150,8 +150,8 @@ int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 
 /// Sets the calling thread's nice value. Returns 0 or the errno.
 int concourse_set_nice(int nice);
-/// The calling thread's nice value.
-int concourse_nice(void);
+/// Whether the calling thread's nice value is above this one. False under a seccomp filter.
+bool concourse_is_lowered(int nice);
 /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, and lets
 /// it use that thread's processors, too, if the system allows it. Does nothing under a seccomp filter.
 void concourse_adopt_scheduling(void);

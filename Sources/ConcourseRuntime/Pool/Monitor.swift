@@ -49,7 +49,7 @@ package final class Monitor {
   package func makesThreads(at difference: Int32 = 0) -> Bool {
     if CurrentThread.state.pointee.nice > difference { return true }
     let priority = Runtime.shared.bands[0].priority
-    return hasThread && !priority.mayRaise && SystemThread.nice > priority.base + difference
+    return hasThread && !priority.mayRaise && SystemThread.isLowered(below: priority.base + difference)
   }
 
   /// Asks for a look soon. Costs one load if the monitor is already awake.

@@ -45,8 +45,8 @@ package enum SystemThread {
   /// Sleeps for about this time, at most a second. The pool is not told: for threads that are not its workers.
   package static func sleep(microseconds: UInt32) { usleep(min(microseconds, 999_999)) }
 
-  /// The calling thread's nice value.
-  static var nice: Int32 { concourse_nice() }
+  /// Whether the calling thread's nice value is above this one, as far as the system allows the question.
+  static func isLowered(below nice: Int32) -> Bool { concourse_is_lowered(nice) }
 
   /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, and
   /// lets it use that thread's processors, too. If the system refuses, the thread keeps what it has inherited.

@@ -26,13 +26,15 @@ enum RecordingMemory {
     let isKept: Bool
   }
 
-  // SAFETY: all four are written by the thread that makes the memory, before it publishes it, and by a forked child,
+  // SAFETY: all are written by the thread that makes the memory, before it publishes it, and by a forked child,
   // which has one thread.
   nonisolated(unsafe) private static var mask: UInt64 = 0
   nonisolated(unsafe) private static var hasSteadyTicks = false
   nonisolated(unsafe) private static var identity = concourse_file_identity()
   /// Of the flight recorder's file.
   nonisolated(unsafe) private static var path: UnsafeMutablePointer<CChar>?
+  /// The process that has made the file.
+  nonisolated(unsafe) private static var owner: pid_t = 0
 
   /// Whether a thread makes the memory, or has failed to.
   private static let isBegun = Atomic<Bool>(false)
@@ -332,12 +334,14 @@ enum RecordingMemory {
       return fail(error)
     }
     path = strdup(name)
+    owner = getpid()
     if !flight.isKept { atexit { RecordingMemory.removeFile() } }
     return memory
   }
 
   static func removeFile() {
-    if let path { unlink(path) }
+    // A child made by `clone` itself runs this, too.
+    if let path, owner == getpid() { unlink(path) }
   }
 
   /// Whether this is a forked child whose parent had the memory.

@@ -52,7 +52,10 @@ extension Engine {
       }
     }
 
-    @Test("S50 a thread that the program has lowered lowers no worker, and not the loop's thread")
+    // The address sanitizer cannot look for leaks in a process that has changed its user, and kills it.
+    @Test(
+      "S50 a thread that the program has lowered lowers no worker, and not the loop's thread",
+      .disabled(if: Sanitizer.name == "address"))
     func loweredClient() async {
       await #expect(processExitsWith: .success) {
         // No thread of this process may be raised now.
@@ -130,6 +133,9 @@ extension Engine {
       #expect(band.takeRecord() == worker)
       let servesEvents = worker.pointee.servesEvents.load(ordering: .relaxed)
       #expect(!servesEvents)
+      // Bands live as long as the process, and so do their records; this one does not.
+      worker.deinitialize(count: 1)
+      worker.deallocate()
     }
 
     @Test("S146 workers block all signals but faults and what a thread raises itself")

@@ -48,7 +48,7 @@ enum SystemThread {
   }
 
   /// The model has no priorities.
-  static var nice: Int32 { 0 }
+  static func isLowered(below nice: Int32) -> Bool { false }
   static func adoptScheduling() {}
   static var processNice: Int32 { 0 }
   static func mayTake(nice: Int32) -> Bool { false }
