@@ -78,8 +78,8 @@ final class EventLoop: EventDriver {
   }
 
   func startThread() -> Bool {
-    // ORDERING: acquiring and releasing; one caller makes the thread. If it fails, see below.
-    guard !started.exchange(true, ordering: .acquiringAndReleasing) else { return true }
+    // ORDERING: releasing; pairs with the exchange below if the thread is refused.
+    guard !started.exchange(true, ordering: .releasing) else { return true }
     let failure = Runtime.startThread(
       { argument in
         SystemThread.setName("concourse-event")
@@ -90,9 +90,9 @@ final class EventLoop: EventDriver {
     // ORDERING: relaxed; see `hasThread`.
     made.store(failure == 0, ordering: .relaxed)
     guard failure != 0 else { return true }
-    // ORDERING: acquiring and releasing; follows the exchange of a monitor that found `started` set, and so the store of
-    // the worker that has left the seat and asked it.
-    _ = started.exchange(false, ordering: .acquiringAndReleasing)
+    // ORDERING: acquiring; follows the exchange of a monitor that found `started` set, and so the store of the worker
+    // that has left the seat and asked it.
+    _ = started.exchange(false, ordering: .acquiring)
     // ORDERING: relaxed; as above. A worker that leaves the seat later asks again.
     let isTaken = seat.load(ordering: .relaxed) == 1
     // A worker that sleeps on its own event must wait here instead.
