@@ -53,19 +53,25 @@ package struct Lock: ~Copyable, Sendable {
   }
 
   /// As `lock`, if a holder may make a system call that takes long: a worker that waits lets another one run.
+  @inlinable @inline(__always)
   package func lockPatiently() {
-    if tryLock() { return }
+    if !tryLock() { lockWithPatience() }
+  }
+
+  @inlinable @inline(__always)
+  package func withLockPatiently<Result>(_ body: () -> Result) -> Result {
+    lockPatiently()
+    defer { unlock() }
+    return body()
+  }
+
+  @inline(never) @usableFromInline
+  func lockWithPatience() {
     for _ in 0..<Spin.lockRounds {
       Processor.pause()
       if tryLock() { return }
     }
     BlockedSection.run { lock() }
-  }
-
-  package func withLockPatiently<Result>(_ body: () -> Result) -> Result {
-    lockPatiently()
-    defer { unlock() }
-    return body()
   }
 
   /// Frees a lock that a thread of the parent may have held at the fork.
