@@ -21,6 +21,6 @@ package protocol EventDriver: AnyObject, Sendable {
   /// - Returns: false if the system refuses the thread and no worker has the seat.
   func startThread() -> Bool
 
-  /// Whether that thread has been asked for. If so, a worker that waits may retire.
+  /// Whether that thread has been made. If so, a worker that waits may retire.
   var hasThread: Bool { get }
 }

@@ -32,8 +32,10 @@ enum RecordingMemory {
   nonisolated(unsafe) private static var hasSteadyTicks = false
   nonisolated(unsafe) private static var identity = concourse_file_identity()
   /// Of the flight recorder's file.
+  // SAFETY: as above.
   nonisolated(unsafe) private static var path: UnsafeMutablePointer<CChar>?
   /// The process that has made the file.
+  // SAFETY: as above.
   nonisolated(unsafe) private static var owner: pid_t = 0
 
   /// Whether a thread makes the memory, or has failed to.

@@ -447,7 +447,7 @@ struct EngineReader {
       // Otherwise the memory is in use for something else by now.
       guard kinds.indices.contains(Int(kind)), object(queue, isA: "DispatchQueue") else { continue }
       func flag(_ name: String) throws(EngineTypes.Missing) -> Bool {
-        memory.number(at: state &+ (try types.offset("SourceState", name)), as: UInt8.self) ?? 0 & 1 != 0
+        (memory.number(at: state &+ (try types.offset("SourceState", name)), as: UInt8.self) ?? 0) & 1 != 0
       }
       var source = SourceInfo(
         address: core, backend: backend,

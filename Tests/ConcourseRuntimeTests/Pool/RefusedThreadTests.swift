@@ -93,15 +93,7 @@ extension Engine {
     func noLoopThread() async {
       await #expect(processExitsWith: .success) {
         let pipes = (0..<3).map { _ in Ends.pipe() }
-        let begun = Tally()
-        let group = DispatchGroup()
-        for _ in 0..<2 {
-          DispatchQueue.global().async(group: group) {
-            begun.add()
-            #expect(awaitValue { begun.value == 2 })
-          }
-        }
-        #expect(empties(group))
+        useTwoWorkers()
         #expect(awaitValue { Runtime.shared.bands[0].counters.snapshot.parked == 2 })
         SystemScript.refuse(.thread, with: EAGAIN)
         let (blocks, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -237,6 +229,12 @@ private func becomeQuick(_ worker: WorkerPointer) {
 private func useTwoThreads(besides others: Int = 0, _ begin: () -> Void = {}) {
   SystemScript.refuse(.thread, with: EAGAIN, after: 2 + others)
   begin()
+  useTwoWorkers()
+  #expect(!Runtime.shared.monitor.hasThread)
+}
+
+/// Makes the default band have two workers.
+private func useTwoWorkers() {
   let begun = Tally()
   let group = DispatchGroup()
   for _ in 0..<2 {
@@ -247,5 +245,4 @@ private func useTwoThreads(besides others: Int = 0, _ begin: () -> Void = {}) {
     }
   }
   #expect(empties(group))
-  #expect(!Runtime.shared.monitor.hasThread)
 }
