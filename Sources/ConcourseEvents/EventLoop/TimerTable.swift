@@ -6,6 +6,8 @@ final class TimerTable {
     var queue = TimerQueue()
     /// The time that the kernel's timer is set to; 0 if it is not set or has fired.
     var armed: UInt64 = 0
+    /// Whether the kernel refused to set it. The next timer that is set then makes up for it.
+    var wasRefused = false
 
     /// How long a clock rests after a report: a fifth of the lateness that the contract allows.
     private static let slack: UInt64 = 200_000
@@ -18,11 +20,16 @@ final class TimerTable {
     mutating func arm(_ poller: Poller, notBefore earliest: UInt64 = 1) {
       let wanted = queue.first.map { max($0, earliest) } ?? 0
       guard wanted != armed, armed == 0 || wanted < armed else { return }
-      armed = poller.arm(isWall: isWall, at: wanted) ? wanted : 0
+      arm(poller, at: wanted)
     }
 
     /// Makes the kernel's timer fire now.
-    mutating func armAtOnce(_ poller: Poller) { armed = poller.arm(isWall: isWall, at: 1) ? 1 : 0 }
+    mutating func armAtOnce(_ poller: Poller) { arm(poller, at: 1) }
+
+    private mutating func arm(_ poller: Poller, at time: UInt64) {
+      wasRefused = !poller.arm(isWall: isWall, at: time)
+      armed = wasRefused ? 0 : time
+    }
 
     /// Moves the earliest due entries into `due`, and sets the kernel's timer for the next unless that is due, too.
     /// - Returns: whether due entries are left.
@@ -108,9 +115,9 @@ final class TimerTable {
     let poller = known ?? EventLoop.shared.pollerIfAny
     func add(to side: inout Side) -> Bool {
       side.queue.insert(time, payload)
-      guard side.queue.first == time else { return false }
-      if let poller { side.arm(poller) }
-      return true
+      let isEarliest = side.queue.first == time
+      if let poller, isEarliest || side.wasRefused { side.arm(poller) }
+      return isEarliest
     }
     let isEarliest = isWall ? add(to: &wall) : add(to: &uptime)
     lock.unlock()

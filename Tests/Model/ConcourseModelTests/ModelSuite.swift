@@ -29,3 +29,10 @@ func expectFound(
     #expect(result.failure != nil, "\(result)", sourceLocation: location)
   }
 }
+
+/// Does something when a watched descriptor is ready.
+final class WatchOwner: FileWatchOwner {
+  private let body: @Sendable () -> Void
+  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  func fileIsReady(_ watch: FileWatch) { body() }
+}

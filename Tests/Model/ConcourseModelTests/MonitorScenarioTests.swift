@@ -23,7 +23,7 @@ extension ModelSuite {
     }
 
     /// All workers rest, and each is counted as parked.
-    private static func checkCounters() {
+    static func checkCounters() {
       for band in Runtime.shared.bands {
         let now = band.counters.snapshot
         Model.check(
@@ -40,7 +40,12 @@ extension ModelSuite {
       Model.thread("client") {
         DispatchQueue.global().async {
           gate.pass()
-          done.signal()
+          DispatchQueue.global().async {
+            // ORDERING: relaxed; the worker's own, which the monitor changes only while time passes.
+            let status = WorkerThread.current!.pointee.status.load(ordering: .relaxed)
+            Model.check(status == WorkerRecord.Status.active, "a worker without a count runs an item")
+            done.signal()
+          }
         }
         DispatchQueue.global().async { gate.open() }
         done.wait()
@@ -51,13 +56,33 @@ extension ModelSuite {
 
     @Test func givingUpAndRejoining() {
       expectComplete(
-        Model.explore("a blocked worker is given up and comes back", bound: 3, stale: 0, allowTime: true) {
+        Model.explore("a blocked worker is given up and comes back", bound: 2, stale: 0, allowTime: true) {
           Self.blockedWorker()
         })
       expectFound(
         PlantedFault(.noWrite, "Monitor+Replacement", "giveUp(_:of:)"),
         PlantedFault(.noWrite, "Band", "workerDidWait(_:searches:)"), stale: 0, allowTime: true
       ) { Self.blockedWorker() }
+    }
+
+    /// A worker waits within a section in which it counts as waiting.
+    private static func waitInASection() {
+      Model.setProcessors(1)
+      let (posted, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      Model.thread("client") {
+        DispatchQueue.global().async {
+          BlockedSection.run { posted.wait() }
+          ended.signal()
+        }
+        DispatchQueue.global().async { posted.signal() }
+        ended.wait()
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test func waitingWithinASection() {
+      expectComplete(Model.explore("a wait within a blocked section", bound: 1) { Self.waitInASection() })
     }
 
     /// A worker makes a queue runnable, and blocks until that queue has run: the monitor moves it.
@@ -201,15 +226,15 @@ extension ModelSuite {
 
     // MARK: Retiring
 
-    /// A worker's idle time ends while it is woken, and it waits for events or not.
-    private static func retirement(forEvents: Bool) {
+    /// A worker's idle time ends before it is woken, or just then. It waits for events, or not.
+    private static func retirement(forEvents: Bool, before: UInt64) {
       Model.setProcessors(1)
       if forEvents { EventLoop.use() }
       let done = DispatchSemaphore(value: 0)
       Model.thread("client") {
         DispatchQueue.global().async { done.signal() }
         done.wait()
-        Model.sleep(nanoseconds: PoolSize.idleLifetime)
+        Model.sleep(nanoseconds: PoolSize.idleLifetime + before)
         for _ in 0..<2 {
           DispatchQueue.global().async { done.signal() }
           done.wait()
@@ -219,11 +244,11 @@ extension ModelSuite {
       checkCounters()
     }
 
-    @Test(arguments: [false, true]) func retiringAgainstWork(forEvents: Bool) {
+    @Test(arguments: [false, true], [0, 1]) func retiringAgainstWork(forEvents: Bool, before: UInt64) {
       expectComplete(
         Model.explore(
           "a worker retires\(forEvents ? " from the event loop" : "")", bound: 1, stale: 0, allowTime: true
-        ) { Self.retirement(forEvents: forEvents) })
+        ) { Self.retirement(forEvents: forEvents, before: before) })
     }
 
     // MARK: Forks

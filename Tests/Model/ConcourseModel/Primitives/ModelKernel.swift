@@ -27,6 +27,8 @@ final class ModelKernel {
     fileprivate var count = 0
     /// Whether the other end of a pipe is closed.
     fileprivate var isHungUp = false
+    /// Whether there is room to write; never unless `makeRoom` is called.
+    fileprivate var hasRoom = false
     /// When a timer fires, on its clock.
     fileprivate var alarm: UInt64?
     fileprivate var watch: Watch?
@@ -37,6 +39,7 @@ final class ModelKernel {
 
     fileprivate var readiness: UInt32 {
       (count > 0 || isHungUp ? UInt32(CONCOURSE_READABLE) : 0) | (isHungUp ? UInt32(CONCOURSE_HANG_UP) : 0)
+        | (hasRoom ? UInt32(CONCOURSE_WRITABLE) : 0)
     }
   }
 
@@ -95,6 +98,13 @@ final class ModelKernel {
   static func hangUp(_ descriptor: Int32) {
     guard let file = beginCall(descriptor) else { return }
     file.isHungUp = true
+    notify(file)
+  }
+
+  /// Lets the owner of a descriptor write to it.
+  static func makeRoom(_ descriptor: Int32) {
+    guard let file = beginCall(descriptor) else { return }
+    file.hasRoom = true
     notify(file)
   }
 
@@ -223,7 +233,9 @@ extension Atomic where Value == UInt32 {
 
 /// The engine's system calls, in the model.
 enum System {
-  static func createPoller() -> Int { Int(ModelKernel.make(.poller)) }
+  static func createPoller() -> Int {
+    ModelFaults.refusesDescriptors ? -Int(EMFILE) : Int(ModelKernel.make(.poller))
+  }
   static func createTimer(isWall: Bool) -> Int { Int(ModelKernel.make(.timer(isWall: isWall))) }
   static func createEvent() -> Int { Int(ModelKernel.make(.event)) }
 
@@ -236,6 +248,7 @@ enum System {
 
   static func set(timer: Int32, isWall: Bool, to nanoseconds: UInt64) -> Int {
     if ModelFaults.plants(.noWrite, #fileID, #function) { return 0 }
+    if ModelFaults.refusesTimers { return -Int(ENOMEM) }
     return ModelKernel.set(timer: timer, isWall: isWall, to: nanoseconds)
   }
 

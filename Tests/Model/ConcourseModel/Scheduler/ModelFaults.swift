@@ -18,6 +18,14 @@ enum ModelFaults {
   nonisolated(unsafe) static var refusesThreads = false
 
   // SAFETY: as above.
+  /// There is no descriptor for the event queue.
+  nonisolated(unsafe) static var refusesDescriptors = false
+
+  // SAFETY: as above.
+  /// The kernel's timers are not set.
+  nonisolated(unsafe) static var refusesTimers = false
+
+  // SAFETY: as above.
   /// A fork is not noted, as if its handler did not run.
   nonisolated(unsafe) static var missesForks = false
 
@@ -29,6 +37,8 @@ enum ModelFaults {
     futexSleepsRegardless = false
     dropsWakes = false
     refusesThreads = false
+    refusesDescriptors = false
+    refusesTimers = false
     missesForks = false
     never = nil
   }
