@@ -172,7 +172,7 @@ extension Band {
 
   /// Whether this worker leaves runnable entries to another, active worker. Both have lately made short entries
   /// runnable, one after the other; taking turns would cost more than the entries.
-  private func leavesWork(_ worker: WorkerPointer) -> Bool {
+  func leavesWork(_ worker: WorkerPointer) -> Bool {
     guard isDeferring(worker) else { return false }
     // ORDERING: acquiring, here and below; pairs with `beginsDeferring`, publishes the record.
     var candidate = lastDeferring.load(ordering: .acquiring)
@@ -244,7 +244,7 @@ extension Band {
   /// Sleeps until there is work; ends the worker if none comes for long. Pool/README.md shows that no work is left
   /// behind.
   /// - Returns: false when the thread must end.
-  private func park(_ worker: WorkerPointer, searching: Bool) -> Bool {
+  func park(_ worker: WorkerPointer, searching: Bool) -> Bool {
     // ORDERING: sequentially consistent; comes before the look at the lists, for workers that leave work to this one
     // (`leavesWork`). The other partner is the monitor's compare-exchange: if it has just given this worker up, it has
     // already taken it out of `active`.

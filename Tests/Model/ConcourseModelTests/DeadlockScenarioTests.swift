@@ -88,34 +88,35 @@ extension ModelSuite {
 
     /// The cycle is closed by a thread that goes on: it gives `target` to one thread that sleeps, and then leaves `child`,
     /// for which another one sleeps, to it.
-    @Test func handedOn() {
+    private static func handedOn() {
+      searchAtOnce()
+      let target = DispatchQueue(label: "target")
+      let child = DispatchQueue(label: "child", target: target)
+      let other = DispatchQueue(label: "other")
+      let goOn = (0..<2).map { _ in DispatchSemaphore(value: 0) }
+      Model.background("goes on") {
+        child.sync {
+          child.async {}
+          goOn[0].wait()
+        }
+      }
+      Model.background("on child") {
+        other.sync {
+          goOn[1].wait()
+          child.sync {}
+        }
+      }
+      Model.run()
+      Model.background("on target") { target.sync { other.sync {} } }
+      Model.run()
+      for semaphore in goOn { Model.thread("starts") { semaphore.signal() } }
+      Model.run()
+    }
+
+    @Test func closedByAThreadThatGoesOn() {
       expectResult(
-        Model.random("closed by a thread that goes on", runs: 400, allowTime: true, expectedTrap: Self.two) {
-          Self.searchAtOnce()
-          let target = DispatchQueue(label: "target")
-          let child = DispatchQueue(label: "child", target: target)
-          let other = DispatchQueue(label: "other")
-          let held = DispatchSemaphore(value: 0)
-          Model.thread("goes on") {
-            child.sync {
-              child.async {}
-              held.signal()
-              held.signal()
-              while Runtime.shared.blockedThreads.registered < 2 { Processor.pause() }
-            }
-          }
-          Model.thread("on child") {
-            other.sync {
-              held.wait()
-              child.sync {}
-            }
-          }
-          Model.thread("on target") {
-            held.wait()
-            target.sync { other.sync {} }
-          }
-          Model.run()
-        })
+        Model.explore("closed by a thread that goes on", bound: 1, expectedTrap: Self.two) { Self.handedOn() }
+      )
     }
 
     /// The worker runs the body of a thread that waits in `asyncAndWait`, then an item that waits for what this thread

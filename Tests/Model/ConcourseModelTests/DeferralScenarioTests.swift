@@ -110,16 +110,6 @@ extension ModelSuite {
       expectComplete(Model.explore("two workers, deferring", bound: 1) { Self.twoWorkersDefer() })
     }
 
-    @Test func leavingToAParkedWorkerIsFound() throws {
-      // The load returns the other worker's status from an earlier check.
-      let fault = PlantedFault(.stale, "Band+Worker", "leavesWork(_:)")
-      let result = Model.random("two workers, one thought active", seed: 2, runs: 20_000, fault: fault) {
-        Self.twoWorkersDefer()
-      }
-      let failure = try #require(result.failure, "\(result)")
-      #expect(failure.kind == .check && failure.message.contains("ran"), "\(failure)")
-    }
-
     /// Items that wait, in a call unknown to the pool, for an item that they have submitted. The monitor goes to sleep
     /// before the second one.
     private static func waitForDeferred() {

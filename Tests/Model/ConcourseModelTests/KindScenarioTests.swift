@@ -261,6 +261,18 @@ extension ModelSuite {
       Queues.checkIdle(target, queue)
     }
 
+    @Test func aChainIsUsedAgain() {
+      expectComplete(
+        Model.explore("a chain that is emptied twice", bound: 0) {
+          var chain = NodeChain()
+          let node = NodeMagazine.make(.closure({}), level: .default)
+          for _ in 0..<2 {
+            chain.append(node)
+            Model.check(chain.takeFirst() == node && chain.isEmpty, "the node is not in the chain")
+          }
+        })
+    }
+
     @Test func heldBackItems() {
       expectComplete(Model.explore("items held back twice", bound: 1) { Self.heldBack() })
       expectFound(
@@ -303,7 +315,7 @@ extension ModelSuite {
       Model.thread("main thread") {
         Process.becomeMainThread()
         let descriptor = DispatchQueue.mainQueueDescriptor
-        while log.entries.count < 3 {
+        while log.entries.count < 4 {
           ModelKernel.waitUntilReadable(descriptor)
           DispatchQueue.drainMainQueue()
         }
@@ -314,14 +326,23 @@ extension ModelSuite {
           DispatchQueue.main.async { log.append("a2") }
         }
       }
-      Model.thread("right") { DispatchQueue.main.async { log.append("b1") } }
+      Model.thread("right") {
+        // The descriptor may not exist yet, and exists at the second time.
+        let ran = DispatchSemaphore(value: 0)
+        DispatchQueue.main.async {
+          log.append("b1")
+          ran.signal()
+        }
+        ran.wait()
+        DispatchQueue.main.async { log.append("b2") }
+      }
       Model.run()
-      Model.check(log.entries.sorted() == ["a1", "a2", "b1"], "\(log.entries) ran")
+      Model.check(log.entries.sorted() == ["a1", "a2", "b1", "b2"], "\(log.entries) ran")
     }
 
     @Test func aRunLoopServesTheMainQueue() {
       expectComplete(
-        Model.explore("the main queue in a run loop", bound: 2, freshBound: 3) { Self.mainQueueInARunLoop() })
+        Model.explore("the main queue in a run loop", bound: 2) { Self.mainQueueInARunLoop() })
       expectFound(
         PlantedFault(.noWake, "ModelKernel", "concourse_eventfd_signal(_:)"),
         PlantedFault(.relaxed, "MainThread", "descriptor()"), bound: 2
@@ -369,6 +390,68 @@ extension ModelSuite {
         Model.check(cells.allSatisfy { $0.read() == 1 }, "not every iteration ran once")
       }
       Model.run()
+    }
+
+    /// A loop of one iteration, and two that have no processors for helpers.
+    private static func loopWithoutHelpers(_ iterations: Int, callers: Int) {
+      Model.setProcessors(1)
+      let log = Model.Log<Int>()
+      for _ in 0..<callers {
+        Model.thread("caller") {
+          DispatchQueue.concurrentPerform(iterations: iterations) { log.append($0) }
+        }
+      }
+      Model.run()
+      Model.check(log.entries.count == callers * iterations, "\(log.entries) ran")
+      Model.check(Runtime.shared.bands[0].counters.snapshot.threads == 0, "a worker was made")
+    }
+
+    @Test func loopsWithoutHelpers() {
+      for (iterations, callers) in [(1, 1), (2, 2)] {
+        expectComplete(
+          Model.explore("a loop without helpers", bound: 1) {
+            Self.loopWithoutHelpers(iterations, callers: callers)
+          })
+      }
+    }
+
+    /// In a forked child, which has no workers, the caller runs all iterations.
+    private static func loopInAChild() {
+      Model.setProcessors(2)
+      let log = Model.Log<Int>()
+      DispatchQueue.global().async {}
+      Model.run()
+      Model.thread("caller") {
+        Process.fork()
+        DispatchQueue.concurrentPerform(iterations: 2) { log.append($0) }
+        Model.check(log.entries == [0, 1], "\(log.entries) ran")
+        Model.check(Runtime.shared.bands.allSatisfy { !$0.hasWork }, "helpers that never run")
+      }
+      Model.run()
+    }
+
+    @Test func loopsInForkedChildren() {
+      expectComplete(Model.explore("a loop in a forked child", bound: 1) { Self.loopInAChild() })
+    }
+
+    /// The helper comes last: the caller alone runs all iterations.
+    private static func lateHelper() {
+      Model.setProcessors(2)
+      PoolSize.cap = 1
+      let busy = DispatchSemaphore(value: 0)
+      Model.thread("caller") {
+        // All workers wait until the loop has ended.
+        for _ in 0..<2 { DispatchQueue.global().async { busy.wait() } }
+        DispatchQueue.concurrentPerform(iterations: 2) { _ in }
+        for _ in 0..<2 { busy.signal() }
+      }
+      Model.run()
+    }
+
+    @Test func theCallerTakesPart() {
+      let cap = PoolSize.cap
+      defer { PoolSize.cap = cap }
+      expectComplete(Model.explore("a loop whose helper is late", bound: 1, stale: 0) { Self.lateHelper() })
     }
 
     @Test func parallelLoops() {

@@ -134,27 +134,32 @@ extension ModelSuite {
     }
 
     /// Waiters whose deadlines have passed race with a signal that has counted one of them and not granted it yet.
-    @Test func lateWaitersOfASemaphore() {
-      for signals in 1...2 {
-        expectComplete(
-          Model.explore(
-            "two late waiters, \(signals) signals", bound: 2, freshBound: 3, maxExecutions: 200_000
-          ) {
-            let semaphore = DispatchSemaphore(value: 0)
-            let results = Model.Log<DispatchTimeoutResult>()
-            for name in ["left", "right"] {
-              Model.thread(name) { results.append(semaphore.wait(until: .uptime(1))) }
-            }
-            for _ in 0..<signals { Model.thread("signaller") { semaphore.signal() } }
-            Model.run()
-            let taken = results.entries.filter { $0 == .success }.count
-            Model.check(taken <= signals, "\(taken) waits succeeded")
-            for _ in taken..<signals {
-              Model.check(semaphore.wait(until: .immediate) == .success, "a signal was lost")
-            }
-            Model.check(semaphore.wait(until: .immediate) == .timedOut, "a signal was counted twice")
-          })
+    private static func lateWaiters(signals: Int) {
+      let semaphore = DispatchSemaphore(value: 0)
+      let results = Model.Log<DispatchTimeoutResult>()
+      for name in ["left", "right"] {
+        Model.thread(name) { results.append(semaphore.wait(until: .uptime(1))) }
       }
+      for _ in 0..<signals { Model.thread("signaller") { semaphore.signal() } }
+      Model.run()
+      let taken = results.entries.filter { $0 == .success }.count
+      Model.check(taken <= signals, "\(taken) waits succeeded")
+      for _ in taken..<signals {
+        Model.check(semaphore.wait(until: .immediate) == .success, "a signal was lost")
+      }
+      Model.check(semaphore.wait(until: .immediate) == .timedOut, "a signal was counted twice")
+    }
+
+    @Test(arguments: [1, 2]) func lateWaitersOfASemaphore(signals: Int) {
+      expectComplete(
+        Model.explore(
+          "two late waiters, \(signals) signals", bound: 2, freshBound: 3, maxExecutions: 200_000
+        ) { Self.lateWaiters(signals: signals) })
+      // Both waiters take a grant in advance after three preemptions.
+      expectNoFailure(
+        Model.random("two late waiters, \(signals) signals", runs: 4_000, preemptions: 4, stale: 0) {
+          Self.lateWaiters(signals: signals)
+        })
     }
 
     @Test func aLateWaiterTakesNothingFromOthers() {

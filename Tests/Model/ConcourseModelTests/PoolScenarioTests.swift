@@ -79,59 +79,5 @@ extension ModelSuite {
       let failure = try #require(result.failure, "\(result)")
       #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
     }
-
-    // MARK: Stealing
-
-    /// A searcher takes over a busy worker's queue while the monitor goes to sleep. Both workers then block in calls
-    /// unknown to the engine until the queue has run.
-    private static func stealAgainstDormancy(_ steals: Count) {
-      Model.setProcessors(2)
-      let band = Runtime.shared.bands[0]
-      let queue = DispatchQueue(label: "kept")
-      let hasRun = Box<UInt32>(0)
-      Runtime.shared.monitor.watch()
-      func worker(_ name: String, at instant: UInt64, _ body: @escaping (WorkerPointer) -> Void) {
-        let worker = band.takeRecord()
-        band.counters.apply(.init(active: 1, threads: 1))
-        Model.thread(name) {
-          // ORDERING: relaxed; as the engine stores it.
-          worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)
-          CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
-          Model.sleep(nanoseconds: instant)
-          body(worker)
-          _ = Futex.wait(hasRun.word, expected: 0)
-        }
-      }
-      // Before the monitor's last look, the fourth that finds nothing, so that it has started another entry by then.
-      worker("owner", at: 3_500_000) { worker in
-        worker.pointee.progress.wrappingAdd(1, ordering: .relaxed)
-        queue.async {
-          // ORDERING: relaxed; it publishes nothing.
-          hasRun.word.store(1, ordering: .relaxed)
-          Futex.wake(hasRun.word, count: 2)
-        }
-      }
-      // At the time of that look.
-      worker("thief", at: 4_000_000) { worker in
-        if let overdue = band.overdueCandidate(besides: worker), band.steal(overdue, for: worker) {
-          steals.value += 1
-        }
-      }
-      Model.run()
-    }
-
-    @Test func stealAgainstDormancy() {
-      let steals = Count()
-      let result = Model.explore(
-        "steal while the monitor goes to sleep", bound: 1, freshBound: 3, allowTime: true
-      ) {
-        Self.stealAgainstDormancy(steals)
-      }
-      expectComplete(result)
-      #expect(steals.value > 0, "no execution stole the queue")
-      expectFound(PlantedFault(.noWrite, "Band", "keep(_:on:)"), allowTime: true) {
-        Self.stealAgainstDormancy(steals)
-      }
-    }
   }
 }

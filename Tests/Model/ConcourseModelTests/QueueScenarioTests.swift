@@ -45,6 +45,17 @@ extension ModelSuite {
 
     // MARK: - Serial
 
+    @Test func readersHaveALimit() {
+      expectComplete(
+        Model.explore("as many readers as there may be", bound: 0) {
+          let state = QueueState(plain: false, nested: false, inactive: false)
+          for place in 0...QueueState.Snapshot.mostReaders {
+            let isLast = place == QueueState.Snapshot.mostReaders
+            Model.check(state.takeReaderPlace() != isLast, "place \(place)")
+          }
+        })
+    }
+
     @Test func asyncAgainstAsync() {
       expectComplete(
         Model.explore("async against async", bound: 1) {
