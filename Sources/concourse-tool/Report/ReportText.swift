@@ -150,6 +150,7 @@ struct ReportText {
       if !queue.waiters.isEmpty {
         more.append("waiting in sync: \(queue.waiters.prefix(8).map(String.init).joined(separator: ", "))")
       }
+      if let time = snapshot.heldForAtLeast(queue) { more.append("held for at least \(Wording.time(time))") }
       if let holder = queue.holders.first.flatMap({ snapshot.thread($0) }), let time = holder.blockedFor {
         more.append("its thread has slept for \(Wording.time(time))")
       }
