@@ -238,6 +238,25 @@ struct ReportTests {
     #expect(try !details(of: "com.example.inner").contains("held for"), "\(text)")
   }
 
+  @Test("the task of Swift Concurrency that a thread runs, and its priority")
+  func tasks() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["jobs"]))
+    let lines = program.program.waitForOutput("ready").split(separator: "\n")
+    func number(_ label: String) throws -> Int {
+      let line = lines.first { $0.hasPrefix(label) }
+      return try #require(line.flatMap { Int($0.dropFirst(label.count + 1)) }, "\(lines)")
+    }
+    let (sleeping, computing) = try (number("sleeping"), number("computing"))
+    let text = try fixture.report([program.id]).text
+    #expect(text.contains("in an item of \"sleeping\", task \(sleeping) (high)\n"), "\(text)")
+    #expect(text.contains("in an item of \"computing\", task \(computing) (low)\n"), "\(text)")
+    let threads = try #require(
+      try fixture.json(try fixture.report(["--json", program.id]).text)["threads"] as? [[String: Any]])
+    let tasks = threads.compactMap { $0["task"] as? [String: Int] }
+    #expect(Set(tasks) == [["number": sleeping, "priority": 25], ["number": computing, "priority": 17]])
+    #expect(tasks.count == 2)
+  }
+
   @Test("each kind of wait and of event")
   func waits() throws {
     let program = Examined(try fixture.spawn(fixture.waits, []))

@@ -108,6 +108,8 @@ struct ThreadInfo {
   /// A worker's entry has taken at least this many nanoseconds; nil if unknown.
   var busyForAtLeast: UInt64?
   var stack: [StackEntry] = []
+  /// The task of Swift Concurrency that it runs; nil if it is not known to run one.
+  var task: RecordedJob?
 
   var isBlocked: Bool {
     switch wait {
