@@ -20,6 +20,9 @@ struct Block {
     @inline(__always) get { head.pointee.invoke }
   }
 
+  /// The address of that function.
+  var code: UInt { unsafeBitCast(head.pointee.invoke, to: UInt.self) }
+
   private var head: UnsafeMutablePointer<concourse_block> {
     // SAFETY: every block begins with this header.
     @inline(__always) get { reference.assumingMemoryBound(to: concourse_block.self) }

@@ -36,11 +36,11 @@ final class DescriptorEntry {
       let queue = operation.stepQueue ?? Runtime.globalQueue(operation.level)
       queue.asyncUnsafe { operation.entry.step(operation) }
     case .callHandler(let operation):
-      operation.queue.asyncUnsafe { operation.entry.callHandler(of: operation) }
+      operation.queue.asyncUnrecorded { operation.entry.callHandler(of: operation) }
     case .run(let barrier):
-      barrier.queue.asyncUnsafe { self.run(barrier) }
+      barrier.queue.asyncUnrecorded { self.run(barrier) }
     case .cleanUp(let channel, let error):
-      channel.cleanupQueue.asyncUnsafe { channel.runCleanup(error) }
+      channel.cleanupQueue.asyncUnrecorded { channel.runCleanup(error) }
     case .set(let timer, let delay):
       timer.set(.uptime(Clock.uptime() &+ delay))
       // The operation may have ended, and cancelled the timer, before it was set. The loop would keep both.
@@ -80,7 +80,7 @@ final class DescriptorEntry {
   private func run(_ barrier: DescriptorState.Barrier) {
     lock.withLock { state.barrierDidBegin(on: CurrentThread.id) }
     let (body, object) = barrier.take()
-    body()
+    if Recording.isOn { ItemRecording.run(barrier.code, from: nil, body) } else { body() }
     change { $0.barrierDidEnd() }
     withExtendedLifetime((body, object)) {}
   }
@@ -118,12 +118,19 @@ final class DescriptorEntry {
     change { $0.ringDidTransfer(outcome, for: operation) }
   }
 
+  /// Has released the data when it returns, since the next step may use its memory again.
+  private func deliver(_ operation: IOOperation) {
+    let delivery = lock.withLock { state.takeDelivery(of: operation) }
+    operation.handler!.call(delivery.isLast, delivery.data, delivery.error)
+  }
+
   private func callHandler(of operation: IOOperation) {
-    var delivery: OperationProgress.Delivery? = lock.withLock { state.takeDelivery(of: operation) }
     let begun = Clock.uptime()
-    operation.handler!(delivery!.isLast, delivery!.data, delivery!.error)
-    // The next step may use the data's memory again.
-    delivery = nil
+    if Recording.isOn {
+      ItemRecording.run(operation.handler!.code, from: nil) { deliver(operation) }
+    } else {
+      deliver(operation)
+    }
     let duration = Clock.uptime() &- begun
     let released = change { $0.handlerDidReturn(operation, after: duration) }
     withExtendedLifetime(released) {}
