@@ -129,9 +129,8 @@ package func dispatch_io_write_f(
 
 @c(dispatch_io_barrier)
 package func dispatch_io_barrier(_ channel: UnsafeMutableRawPointer?, _ barrier: UnsafeMutableRawPointer?) {
-  let block = Block(barrier, "dispatch_io_barrier")
-  Object.channel(channel, "dispatch_io_barrier").takeUnretainedValue().barrier(
-    block.closure(), code: block.code)
+  let block = OwnedBlock(copying: Block(barrier, "dispatch_io_barrier"))
+  Object.channel(channel, "dispatch_io_barrier").takeUnretainedValue().barrier(block.call, code: block.code)
 }
 
 @c(dispatch_io_barrier_f)

@@ -1,7 +1,7 @@
 import ConcourseEvents
 import Glibc
 
-/// One handler of each kind that an I/O channel and a single operation have, of Swift and of C.
+/// One handler of each kind that an I/O channel and a single operation have, of Swift and of C; and a source's block.
 enum Channels {
   typealias Function = @convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Void
   typealias Body = @convention(block) () -> Void
@@ -11,6 +11,8 @@ enum Channels {
   private static func dispatchRead(
     _ descriptor: Int32, _ length: UInt, _ queue: UnsafeMutableRawPointer,
     _ context: UnsafeMutableRawPointer?, _ handler: Function)
+  @_silgen_name("dispatch_source_set_event_handler")
+  private static func setEventHandler(_ source: UnsafeMutableRawPointer, _ handler: Body)
   @_silgen_name("dispatch_io_barrier")
   private static func dispatchBarrier(_ channel: UnsafeMutableRawPointer, _ body: Body)
 
@@ -56,6 +58,14 @@ enum Channels {
     called.wait()
   }
 
+  private static func raise() {
+    let source = DispatchSource.makeUserDataAddSource(queue: queue)
+    setEventHandler(Unmanaged.passUnretained(source as! DispatchSource).toOpaque()) { called.signal() }
+    source.activate()
+    source.add(data: 1)
+    called.wait()
+  }
+
   static func run() -> Never {
     var ends: [Int32] = [0, 0]
     pipe(&ends)
@@ -66,6 +76,7 @@ enum Channels {
     write(writer, data)
     read(reader)
     wait(for: reader)
+    raise()
     for channel in [reader, writer] {
       channel.close()
       called.wait()
