@@ -12,9 +12,9 @@ enum Channels {
     _ descriptor: Int32, _ length: UInt, _ queue: UnsafeMutableRawPointer,
     _ context: UnsafeMutableRawPointer?, _ handler: Function)
   @_silgen_name("dispatch_source_set_event_handler")
-  private static func setEventHandler(_ source: UnsafeMutableRawPointer, _ handler: Body)
+  private static func setEventHandler(_ source: UnsafeMutableRawPointer, _ handler: @escaping Body)
   @_silgen_name("dispatch_io_barrier")
-  private static func dispatchBarrier(_ channel: UnsafeMutableRawPointer, _ body: Body)
+  private static func dispatchBarrier(_ channel: UnsafeMutableRawPointer, _ body: @escaping Body)
 
   private static let queue = DispatchQueue(label: "com.example.channel")
   private static let called = DispatchSemaphore(value: 0)

@@ -18,6 +18,7 @@ final class DescriptorEntry {
   init(_ stage: DescriptorState.Stage) { state = DescriptorState(stage) }
 
   /// Makes a transition under the lock, and carries out its effects after unlocking.
+  @inline(__always)
   private func change<Result>(_ transition: (inout DescriptorState) -> Result) -> Result {
     lock.lock()
     let result = transition(&state)
@@ -42,12 +43,17 @@ final class DescriptorEntry {
     case .cleanUp(let channel, let error):
       channel.cleanupQueue.asyncUnrecorded { channel.runCleanup(error) }
     case .set(let timer, let delay):
-      timer.set(.uptime(Clock.uptime() &+ delay))
-      // The operation may have ended, and cancelled the timer, before it was set. The loop would keep both.
-      if lock.withLock({ state.hasEnded(timer.operation) }) { timer.cancel() }
+      set(timer, delay)
     case .cancel(let timer):
       timer.cancel()
     }
+  }
+
+  @inline(never)
+  private func set(_ timer: IOOperation.Timer, _ delay: UInt64) {
+    timer.set(.uptime(Clock.uptime() &+ delay))
+    // The operation may have ended, and cancelled the timer, before it was set. The loop would keep both.
+    if lock.withLock({ state.hasEnded(timer.operation) }) { timer.cancel() }
   }
 
   // MARK: For channels
@@ -118,19 +124,20 @@ final class DescriptorEntry {
     change { $0.ringDidTransfer(outcome, for: operation) }
   }
 
-  /// Has released the data when it returns, since the next step may use its memory again.
-  private func deliver(_ operation: IOOperation) {
-    let delivery = lock.withLock { state.takeDelivery(of: operation) }
-    operation.handler!.call(delivery.isLast, delivery.data, delivery.error)
+  private func callHandler(of operation: IOOperation) {
+    if Recording.isOn {
+      ItemRecording.run(operation.code, from: nil) { callHandlerNow(of: operation) }
+    } else {
+      callHandlerNow(of: operation)
+    }
   }
 
-  private func callHandler(of operation: IOOperation) {
+  private func callHandlerNow(of operation: IOOperation) {
+    var delivery: OperationProgress.Delivery? = lock.withLock { state.takeDelivery(of: operation) }
     let begun = Clock.uptime()
-    if Recording.isOn {
-      ItemRecording.run(operation.handler!.code, from: nil) { deliver(operation) }
-    } else {
-      deliver(operation)
-    }
+    operation.handler!(delivery!.isLast, delivery!.data, delivery!.error)
+    // The next step may use the data's memory again.
+    delivery = nil
     let duration = Clock.uptime() &- begun
     let released = change { $0.handlerDidReturn(operation, after: duration) }
     withExtendedLifetime(released) {}

@@ -269,7 +269,7 @@ struct DescriptorState {
 
   /// - Returns: what the operation kept for its handler, if this was the last call; to be released without the lock.
   mutating func handlerDidReturn(_ operation: IOOperation, after duration: UInt64) -> (
-    OperationHandler?, DispatchIO?
+    OperationHandler.Call?, DispatchIO?
   ) {
     carryOut(operation.state.handlerDidReturn(after: duration), for: operation)
     guard operation.state.hasDeliveredAll else { return (nil, nil) }
@@ -353,7 +353,9 @@ final class IOOperation {
   let queue: DispatchQueue
 
   /// OWNED BY the submitter, then by `queue`; nil when it has been called for the last time.
-  fileprivate(set) var handler: OperationHandler?
+  fileprivate(set) var handler: OperationHandler.Call?
+  /// The address of the client's code, which recordings show.
+  let code: UInt
 
   /// The channel's object, which handlers of a C program may use after its owner has released it. nil for a one-shot
   /// operation, and from the last call of the handler on.
@@ -377,7 +379,7 @@ final class IOOperation {
     self.channel = channel
     self.object = object
     self.entry = entry
-    self.handler = handler
+    (self.handler, code) = (handler.call, handler.code)
     direction = progress.direction
     manner = progress.manner
     level = queue.level == .unspecified ? Frame.inheritedLevel : queue.level
