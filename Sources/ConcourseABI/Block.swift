@@ -54,12 +54,6 @@ struct Block {
     return block
   }
 
-  /// A closure that calls a copy of the block and owns it.
-  func closure() -> () -> Void {
-    let owned = OwnedBlock(copying: self)
-    return { owned.block.invoke(owned.block.reference) }
-  }
-
   /// Releases a copy.
   static let release: ContextFunction = { _Block_release($0!) }
 
@@ -76,10 +70,15 @@ func callBlock(_ block: UnsafeMutableRawPointer?) {
 
 /// A copy of a block, released with this object.
 // SAFETY: blocks may be called and released from any thread.
-final class OwnedBlock: @unchecked Sendable {
+final class OwnedBlock: ClientBlock, @unchecked Sendable {
   let block: Block
 
   init(copying block: Block) { self.block = Block(block.copy()) }
+
+  // SAFETY: a C function is its address.
+  var code: UInt { unsafeBitCast(block.invoke, to: UInt.self) }
+
+  func call() { block.invoke(block.reference) }
 
   deinit { _Block_release(block.reference) }
 }

@@ -6,46 +6,37 @@ internal import ConcourseEvents
 // io.h: creating channels. An unknown type or a relative path returns NULL without calling the cleanup handler. Every
 // other error goes to the cleanup handler, which may be NULL.
 
-private typealias Cleanup = (Int32) -> Void
-
 /// The cleanup handler of a block; NULL does nothing.
-private func cleanup(_ block: Reference?) -> Cleanup {
-  block.map { IOCallback<CleanupFunction>(Block($0)).closure } ?? { _ in }
+private func cleanup(_ block: Reference?) -> CleanupHandler? {
+  block.map { IOCallback<CleanupFunction>(Block($0)).handler }
 }
 
 /// The cleanup handler of a function; NULL does nothing.
-private func cleanup(_ function: CleanupFunction?, _ context: Reference?) -> Cleanup {
-  function.map { IOCallback($0, context).closure } ?? { _ in }
+private func cleanup(_ function: CleanupFunction?, _ context: Reference?) -> CleanupHandler? {
+  function.map { IOCallback($0, context).handler }
 }
 
 private func create(
-  _ type: UInt, _ descriptor: Int32, _ queue: Unmanaged<DispatchQueue>, _ cleanup: @escaping Cleanup
+  _ type: UInt, _ descriptor: Int32, _ queue: Unmanaged<DispatchQueue>, _ cleanup: CleanupHandler?
 ) -> Reference? {
   guard let type = DispatchIO.StreamType(rawValue: type) else { return nil }
-  return DispatchIO(
-    type: type, fileDescriptor: descriptor, queue: queue.takeUnretainedValue(), cleanupHandler: cleanup
-  ).firstReference
+  return DispatchIO(type, descriptor, queue.takeUnretainedValue(), cleanup).firstReference
 }
 
 private func create(
   _ type: UInt, _ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: UInt32,
-  _ queue: Unmanaged<DispatchQueue>, _ cleanup: @escaping Cleanup
+  _ queue: Unmanaged<DispatchQueue>, _ cleanup: CleanupHandler?
 ) -> Reference? {
   guard let type = DispatchIO.StreamType(rawValue: type) else { return nil }
-  return DispatchIO(
-    type: type, path: path, oflag: flags, mode: mode, queue: queue.takeUnretainedValue(),
-    cleanupHandler: cleanup)?.firstReference
+  return DispatchIO(type, path, flags, mode, queue.takeUnretainedValue(), cleanup)?.firstReference
 }
 
 private func create(
   _ type: UInt, _ channel: Unmanaged<DispatchIO>, _ queue: Unmanaged<DispatchQueue>,
-  _ cleanup: @escaping Cleanup
+  _ cleanup: CleanupHandler?
 ) -> Reference? {
   guard let type = DispatchIO.StreamType(rawValue: type) else { return nil }
-  return DispatchIO(
-    type: type, io: channel.takeUnretainedValue(), queue: queue.takeUnretainedValue(),
-    cleanupHandler: cleanup
-  ).firstReference
+  return DispatchIO(type, channel.takeUnretainedValue(), queue.takeUnretainedValue(), cleanup).firstReference
 }
 
 @c(dispatch_io_create)

@@ -11,11 +11,8 @@ internal import ConcourseEvents
 private func read(
   _ descriptor: Int32, _ length: UInt, _ queue: Unmanaged<DispatchQueue>, _ callback: IOCallback<OnceFunction>
 ) {
-  let closure = callback.closure
   DispatchIO.read(
-    fromFileDescriptor: descriptor, maxLength: Int(bitPattern: length),
-    runningHandlerOn: queue.takeUnretainedValue()
-  ) { closure($0, $1) }
+    descriptor, Int(bitPattern: length), queue.takeUnretainedValue(), callback.handler(none: .empty))
 }
 
 private func write(
@@ -23,8 +20,8 @@ private func write(
   _ callback: IOCallback<OnceFunction>
 ) {
   DispatchIO.write(
-    toFileDescriptor: descriptor, data: DispatchData(showing: data.takeUnretainedValue()),
-    runningHandlerOn: queue.takeUnretainedValue(), handler: callback.closure)
+    descriptor, DispatchData(showing: data.takeUnretainedValue()), queue.takeUnretainedValue(),
+    callback.handler())
 }
 
 @c(dispatch_read)
@@ -75,8 +72,7 @@ private func read(
   _ callback: IOCallback<PiecesFunction>
 ) {
   channel.takeUnretainedValue().read(
-    offset: offset, length: Int(bitPattern: length), queue: queue.takeUnretainedValue(),
-    ioHandler: callback.closure)
+    offset, Int(bitPattern: length), queue.takeUnretainedValue(), callback.handler)
 }
 
 private func write(
@@ -84,8 +80,7 @@ private func write(
   _ queue: Unmanaged<DispatchQueue>, _ callback: IOCallback<PiecesFunction>
 ) {
   channel.takeUnretainedValue().write(
-    offset: offset, data: DispatchData(showing: data.takeUnretainedValue()),
-    queue: queue.takeUnretainedValue(), ioHandler: callback.closure)
+    offset, DispatchData(showing: data.takeUnretainedValue()), queue.takeUnretainedValue(), callback.handler)
 }
 
 @c(dispatch_io_read)
@@ -134,8 +129,8 @@ package func dispatch_io_write_f(
 
 @c(dispatch_io_barrier)
 package func dispatch_io_barrier(_ channel: UnsafeMutableRawPointer?, _ barrier: UnsafeMutableRawPointer?) {
-  let block = Block(barrier, "dispatch_io_barrier")
-  Object.channel(channel, "dispatch_io_barrier").takeUnretainedValue().barrier(execute: block.closure())
+  let block = OwnedBlock(copying: Block(barrier, "dispatch_io_barrier"))
+  Object.channel(channel, "dispatch_io_barrier").takeUnretainedValue().barrier(block.call, code: block.code)
 }
 
 @c(dispatch_io_barrier_f)
@@ -144,7 +139,8 @@ package func dispatch_io_barrier_f(
   _ barrier: (@convention(c) (UnsafeMutableRawPointer?) -> Void)?
 ) {
   guard let barrier else { Reject.null("dispatch_io_barrier_f", "function") }
-  Object.channel(channel, "dispatch_io_barrier_f").takeUnretainedValue().barrier { barrier(context) }
+  Object.channel(channel, "dispatch_io_barrier_f").takeUnretainedValue().barrier(
+    { barrier(context) }, code: ItemRecording.code(of: barrier, context))
 }
 
 // MARK: Control

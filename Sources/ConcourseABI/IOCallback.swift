@@ -34,19 +34,27 @@ struct IOCallback<Function> {
   }
 }
 
+extension IOCallback {
+  /// The address of the client's code.
+  // SAFETY: a C function is its address.
+  private var code: UInt { unsafeBitCast(function, to: UInt.self) }
+}
+
 extension IOCallback<CleanupFunction> {
-  var closure: (Int32) -> Void { { function(context, $0) } }
+  var handler: CleanupHandler { CleanupHandler({ function(context, $0) }, code: code) }
 }
 
 extension IOCallback<OnceFunction> {
-  var closure: (DispatchData?, Int32) -> Void {
-    { data, error in lend(data) { function(context, $0, error) } }
+  /// - Parameter none: what the function gets if there is no data.
+  func handler(none: DispatchData? = nil) -> OperationHandler {
+    OperationHandler({ _, data, error in lend(data ?? none) { function(context, $0, error) } }, code: code)
   }
 }
 
 extension IOCallback<PiecesFunction> {
-  var closure: (Bool, DispatchData?, Int32) -> Void {
-    { isLast, data, error in lend(data) { function(context, isLast, $0, error) } }
+  var handler: OperationHandler {
+    OperationHandler(
+      { isLast, data, error in lend(data) { function(context, isLast, $0, error) } }, code: code)
   }
 }
 

@@ -47,7 +47,7 @@ package func dispatch_source_set_event_handler(
   if let item = block.item {
     source.setEventHandler(handler: item.takeUnretainedValue())
   } else {
-    source.setEventHandler(handler: block.closure())
+    source.setEventHandler(OwnedBlock(copying: block))
   }
 }
 
@@ -71,7 +71,7 @@ package func dispatch_source_set_cancel_handler(
   if let item = block.item {
     source.setCancelHandler(handler: item.takeUnretainedValue())
   } else {
-    source.setCancelHandler(handler: block.closure())
+    source.setCancelHandler(OwnedBlock(copying: block))
   }
 }
 
@@ -93,7 +93,7 @@ package func dispatch_source_set_mandatory_cancel_handler(
   if let item = block.item {
     source.setMandatoryCancelHandler(item.takeUnretainedValue())
   } else {
-    source.setMandatoryCancelHandler(block.closure())
+    source.setMandatoryCancelHandler(OwnedBlock(copying: block))
   }
 }
 
@@ -117,7 +117,7 @@ package func dispatch_source_set_registration_handler(
   if let item = block.item {
     source.setRegistrationHandler(handler: item.takeUnretainedValue())
   } else {
-    source.setRegistrationHandler(handler: block.closure())
+    source.setRegistrationHandler(OwnedBlock(copying: block))
   }
 }
 

@@ -103,6 +103,42 @@ extension ElfImage {
   }
 }
 
+// MARK: - Thread-local variables
+
+extension ElfImage {
+  /// The address of a variable that other objects can see; nil if there is none.
+  func variable(named name: String) -> UInt64? {
+    let all = allSections
+    for section in all where section.type == SymbolTable.dynamic.rawValue {
+      guard Int(section.link) < all.count, section.size <= FileBytes.maximumRead,
+        let symbols = file.read(at: section.offset, count: Int(section.size))
+      else { continue }
+      let strings = all[Int(section.link)].offset
+      for entry in stride(from: 0, to: symbols.count / 24 * 24, by: 24)
+      where symbols[entry + 4] & 0xF == 1 && symbols.number(at: entry + 6, as: UInt16.self) != 0 {
+        guard
+          case (let start, false) = strings.addingReportingOverflow(
+            UInt64(symbols.number(at: entry, as: UInt32.self)!))
+        else { continue }
+        if file.text(at: start, limit: 256) == name { return symbols.number(at: entry + 8)! }
+      }
+    }
+    return nil
+  }
+
+  /// An address where the loader writes the number of this module, for its thread-local variables; nil without any.
+  var moduleNumber: UInt64? {
+    for section in allSections where section.type == 4 && section.size <= FileBytes.maximumRead {
+      guard let entries = file.read(at: section.offset, count: Int(section.size)) else { continue }
+      for entry in stride(from: 0, to: entries.count / 24 * 24, by: 24) {
+        // R_X86_64_DTPMOD64, of this module itself.
+        if entries.number(at: entry + 8, as: UInt64.self)! == 16 { return entries.number(at: entry)! }
+      }
+    }
+    return nil
+  }
+}
+
 /// Notes, one after another: the sizes of the owner's name and of the content, the type, the name, the content.
 extension [UInt8] {
   /// Where the content of Concourse's note of that type is; nil if there is none.

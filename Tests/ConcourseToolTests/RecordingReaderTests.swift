@@ -357,6 +357,31 @@ struct RecordingReaderTests {
     #expect(json.contains(#" (background)""#))
   }
 
+  @Test("handlers of channels and operations, and blocks of sources, are named by the client's functions")
+  func channels() throws {
+    let fixture = try ReportFixture()
+    let folder = try TemporaryFolder()
+    let trace = folder.path + "/trace.json"
+    let traced = try fixture.spawn(fixture.command, ["trace", "-o", trace, fixture.waits, "channels"]).wait()
+    #expect(traced.ending == .exit(0), "\(traced.complaint)")
+    let file = try #require(FileBytes(path: trace))
+    let json = String(decoding: file.read(at: 0, count: Int(file.size)) ?? [], as: UTF8.self)
+    let names = json.split(separator: "\n").filter {
+      $0.contains(#""cat":"item""#) && $0.contains("com.example.channel")
+    }.map { $0.components(separatedBy: "\"")[15] }
+    for function in [
+      "open(_:)", "read(_:)", "write(_:_:)", "wait(for:)", "readOnce(_:)", "writeOnce(_:_:)",
+    ] {
+      #expect(names.contains("closure #1 in Channels.\(function)"), "\(function): \(names)")
+    }
+    // Of C: the compiler passes closures of Swift as functions and blocks that call them.
+    let ofC = names.filter { !$0.hasPrefix("closure") }
+    #expect(ofC.contains { $0.hasSuffix(" in Channels.readOnce(_:)") }, "\(names)")
+    #expect(ofC.count { $0.hasPrefix("reabstraction thunk") } == 2, "\(names)")
+    // No closure of the engine stands for a handler.
+    #expect(ofC.count == 3, "\(names)")
+  }
+
   @Test("trace --seconds ends the recording of the program that it has started, which goes on")
   func seconds() throws {
     let fixture = try ReportFixture()

@@ -205,6 +205,58 @@ struct ReportTests {
     }
   }
 
+  @Test("how long a worker that computes has held its queue at least")
+  func computing() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["computing"]))
+    let line = program.program.waitForOutput(" ns\n")
+    let begin = try #require(line.split(separator: " ").dropLast().last.flatMap { UInt64($0) })
+    func time(_ text: String) throws -> UInt64? {
+      let report = try fixture.json(text)
+      let queues = try #require(report["queues"] as? [[String: Any]])
+      let queue = try #require(queues.first { $0["label"] as? String == "com.example.outer" })
+      let holder = try #require((queue["holders"] as? [Int])?.first)
+      let threads = try #require(report["threads"] as? [[String: Any]])
+      return (try #require(threads.first { $0["id"] as? Int == holder })["busyForAtLeast"] as? NSNumber)?
+        .uint64Value
+    }
+    var first: UInt64?
+    _ = try fixture.report(on: program.program, options: ["--json"]) { text in
+      guard let found = try? time(text) else { return false }
+      // A lower bound is never more than the truth.
+      #expect(found <= UptimeClock.now - begin)
+      first = first ?? found
+      return found >= first! + 300_000_000
+    }
+    let text = try fixture.report([program.id]).text
+    let lines = text.split(separator: "\n")
+    func details(of label: String) throws -> Substring {
+      let row = try #require(lines.firstIndex { $0.hasPrefix("  " + label) }, "\(text)")
+      return lines[row + 1]
+    }
+    #expect(try details(of: "com.example.outer").contains("held for at least "), "\(text)")
+    // This one it has taken later.
+    #expect(try !details(of: "com.example.inner").contains("held for"), "\(text)")
+  }
+
+  @Test("the task of Swift Concurrency that a thread runs, and its priority")
+  func tasks() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["jobs"]))
+    let lines = program.program.waitForOutput("ready").split(separator: "\n")
+    func number(_ label: String) throws -> Int {
+      let line = lines.first { $0.hasPrefix(label) }
+      return try #require(line.flatMap { Int($0.dropFirst(label.count + 1)) }, "\(lines)")
+    }
+    let (sleeping, computing) = try (number("sleeping"), number("computing"))
+    let text = try fixture.report([program.id]).text
+    #expect(text.contains("in an item of \"sleeping\", task \(sleeping) (high)\n"), "\(text)")
+    #expect(text.contains("in an item of \"computing\", task \(computing) (low)\n"), "\(text)")
+    let threads = try #require(
+      try fixture.json(try fixture.report(["--json", program.id]).text)["threads"] as? [[String: Any]])
+    let tasks = threads.compactMap { $0["task"] as? [String: Int] }
+    #expect(Set(tasks) == [["number": sleeping, "priority": 25], ["number": computing, "priority": 17]])
+    #expect(tasks.count == 2)
+  }
+
   @Test("each kind of wait and of event")
   func waits() throws {
     let program = Examined(try fixture.spawn(fixture.waits, []))

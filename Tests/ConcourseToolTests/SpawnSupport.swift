@@ -70,8 +70,14 @@ final class SpawnedProgram {
   }
 
   /// Returns once the program has written `text` on standard output, or has closed it.
-  func waitForOutput(_ text: String) {
-    while !String(decoding: collected[0], as: UTF8.self).contains(text), outputs[0] >= 0 { collect() }
+  /// - Returns: what it has written.
+  @discardableResult
+  func waitForOutput(_ text: String) -> String {
+    while true {
+      let written = String(decoding: collected[0], as: UTF8.self)
+      if written.contains(text) || outputs[0] < 0 { return written }
+      collect()
+    }
   }
 
   /// Reads the available bytes of both outputs; waits for bytes or an end.

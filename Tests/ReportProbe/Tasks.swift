@@ -24,3 +24,31 @@ enum Tasks {
     dispatchMain()
   }
 }
+
+/// Tasks that stay on their threads: one sleeps, one computes.
+enum Jobs {
+  @_silgen_name("swift_task_getJobTaskId")
+  private static func number(_ task: UnsafeRawPointer) -> UInt64
+
+  private static func tell(_ label: String) {
+    withUnsafeCurrentTask { task in
+      // SAFETY: the structure is the address of the task.
+      print("\(label) \(number(unsafeBitCast(task!, to: UnsafeRawPointer.self)))")
+    }
+  }
+
+  static func run() -> Never {
+    let (sleeping, computing) = (DispatchQueue(label: "sleeping"), DispatchQueue(label: "computing"))
+    Task(executorPreference: sleeping, priority: .high) {
+      tell("sleeping")
+      Task(executorPreference: computing, priority: .low) {
+        tell("computing")
+        print("ready")
+        fflush(nil)
+        while true {}
+      }
+      while true { pause() }
+    }
+    dispatchMain()
+  }
+}

@@ -42,6 +42,9 @@ final class Box {
 if CommandLine.arguments.dropFirst().first == "busy" { Busy.run() }
 if CommandLine.arguments.dropFirst().first == "nameless" { Nameless.run() }
 if CommandLine.arguments.dropFirst().first == "tasks" { Tasks.run() }
+if CommandLine.arguments.dropFirst().first == "channels" { Channels.run() }
+if CommandLine.arguments.dropFirst().first == "jobs" { Jobs.run() }
+if CommandLine.arguments.dropFirst().first == "computing" { Computing.run() }
 
 // These live as long as the process, and the threads only wait on them.
 let group = DispatchGroup()

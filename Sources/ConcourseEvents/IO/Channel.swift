@@ -3,8 +3,6 @@ internal import Glibc
 /// A channel apart from the object that clients hold, `DispatchIO`: operations and the cleanup handler may outlive that
 /// object.
 final class Channel {
-  typealias CleanupHandler = (_ error: Int32) -> Void
-
   /// How often handlers are called even if there is little to deliver.
   struct Pacing {
     /// Nanoseconds.
@@ -40,7 +38,7 @@ final class Channel {
   /// - Returns: the channel, and the errno if it is random and the descriptor has no position.
   static func make(
     _ type: DispatchIO.StreamType, on descriptor: Int32, _ queue: DispatchQueue,
-    _ cleanup: @escaping CleanupHandler
+    _ cleanup: CleanupHandler?
   ) -> (channel: Channel, error: Int32) {
     let position = type == .random ? System.position(of: descriptor) : 0
     return (Channel(type, base: max(0, position), queue, cleanup), Int32(max(0, -position)))
@@ -52,7 +50,12 @@ final class Channel {
       defer { cleanup = nil }
       return cleanup
     }
-    handler?(error)
+    guard let handler else { return }
+    if Recording.isOn {
+      ItemRecording.run(handler.code, from: nil) { handler.call(error) }
+    } else {
+      handler.call(error)
+    }
   }
 
   /// Delays the context's finalizer until no handler can be called any more.

@@ -18,6 +18,7 @@ final class DescriptorEntry {
   init(_ stage: DescriptorState.Stage) { state = DescriptorState(stage) }
 
   /// Makes a transition under the lock, and carries out its effects after unlocking.
+  @inline(__always)
   private func change<Result>(_ transition: (inout DescriptorState) -> Result) -> Result {
     lock.lock()
     let result = transition(&state)
@@ -36,18 +37,23 @@ final class DescriptorEntry {
       let queue = operation.stepQueue ?? Runtime.globalQueue(operation.level)
       queue.asyncUnsafe { operation.entry.step(operation) }
     case .callHandler(let operation):
-      operation.queue.asyncUnsafe { operation.entry.callHandler(of: operation) }
+      operation.queue.asyncUnrecorded { operation.entry.callHandler(of: operation) }
     case .run(let barrier):
-      barrier.queue.asyncUnsafe { self.run(barrier) }
+      barrier.queue.asyncUnrecorded { self.run(barrier) }
     case .cleanUp(let channel, let error):
-      channel.cleanupQueue.asyncUnsafe { channel.runCleanup(error) }
+      channel.cleanupQueue.asyncUnrecorded { channel.runCleanup(error) }
     case .set(let timer, let delay):
-      timer.set(.uptime(Clock.uptime() &+ delay))
-      // The operation may have ended, and cancelled the timer, before it was set. The loop would keep both.
-      if lock.withLock({ state.hasEnded(timer.operation) }) { timer.cancel() }
+      set(timer, delay)
     case .cancel(let timer):
       timer.cancel()
     }
+  }
+
+  @inline(never)
+  private func set(_ timer: IOOperation.Timer, _ delay: UInt64) {
+    timer.set(.uptime(Clock.uptime() &+ delay))
+    // The operation may have ended, and cancelled the timer, before it was set. The loop would keep both.
+    if lock.withLock({ state.hasEnded(timer.operation) }) { timer.cancel() }
   }
 
   // MARK: For channels
@@ -80,7 +86,7 @@ final class DescriptorEntry {
   private func run(_ barrier: DescriptorState.Barrier) {
     lock.withLock { state.barrierDidBegin(on: CurrentThread.id) }
     let (body, object) = barrier.take()
-    body()
+    if Recording.isOn { ItemRecording.run(barrier.code, from: nil, body) } else { body() }
     change { $0.barrierDidEnd() }
     withExtendedLifetime((body, object)) {}
   }
@@ -119,6 +125,14 @@ final class DescriptorEntry {
   }
 
   private func callHandler(of operation: IOOperation) {
+    if Recording.isOn {
+      ItemRecording.run(operation.code, from: nil) { callHandlerNow(of: operation) }
+    } else {
+      callHandlerNow(of: operation)
+    }
+  }
+
+  private func callHandlerNow(of operation: IOOperation) {
     var delivery: OperationProgress.Delivery? = lock.withLock { state.takeDelivery(of: operation) }
     let begun = Clock.uptime()
     operation.handler!(delivery!.isLast, delivery!.data, delivery!.error)

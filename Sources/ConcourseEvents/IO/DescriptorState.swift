@@ -18,12 +18,14 @@ struct DescriptorState {
   // SAFETY: `body` and `object` are OWNED BY the submitter, then by the item that runs the barrier.
   final class Barrier: @unchecked Sendable {
     let queue: DispatchQueue
+    /// The address of the client's code; the body may be a closure of the C interface that calls it.
+    let code: UInt
     private var body: (() -> Void)?
     /// Retained for the body: a C program may have released the channel that its barrier uses.
     private var object: DispatchIO?
 
-    init(queue: DispatchQueue, body: @escaping () -> Void, object: DispatchIO) {
-      (self.queue, self.body, self.object) = (queue, body, object)
+    init(queue: DispatchQueue, body: @escaping () -> Void, code: UInt, object: DispatchIO) {
+      (self.queue, self.body, self.code, self.object) = (queue, body, code, object)
     }
 
     /// Takes out what the item releases. The thread that has submitted the item may still refer to the barrier, and
@@ -267,7 +269,7 @@ struct DescriptorState {
 
   /// - Returns: what the operation kept for its handler, if this was the last call; to be released without the lock.
   mutating func handlerDidReturn(_ operation: IOOperation, after duration: UInt64) -> (
-    IOOperation.Handler?, DispatchIO?
+    OperationHandler.Call?, DispatchIO?
   ) {
     carryOut(operation.state.handlerDidReturn(after: duration), for: operation)
     guard operation.state.hasDeliveredAll else { return (nil, nil) }
@@ -326,8 +328,6 @@ struct DescriptorState {
 
 /// One read or write of a channel. Only its `DescriptorState` reads and changes the variables.
 final class IOOperation {
-  typealias Handler = (_ isLast: Bool, _ data: DispatchData?, _ error: Int32) -> Void
-
   /// A timer of an operation. It keeps the operation, which drops it when it ends.
   // SAFETY: everything is constant.
   final class Timer: LoopTimer, @unchecked Sendable {
@@ -353,7 +353,9 @@ final class IOOperation {
   let queue: DispatchQueue
 
   /// OWNED BY the submitter, then by `queue`; nil when it has been called for the last time.
-  fileprivate(set) var handler: Handler?
+  fileprivate(set) var handler: OperationHandler.Call?
+  /// The address of the client's code, which recordings show.
+  let code: UInt
 
   /// The channel's object, which handlers of a C program may use after its owner has released it. nil for a one-shot
   /// operation, and from the last call of the handler on.
@@ -372,12 +374,12 @@ final class IOOperation {
   /// - Parameter offset: for random channels, counted from where the channel began.
   init(
     _ channel: Channel, _ entry: DescriptorEntry, _ progress: OperationProgress, offset: Int,
-    _ queue: DispatchQueue, _ handler: @escaping Handler, for object: DispatchIO? = nil
+    _ queue: DispatchQueue, _ handler: OperationHandler, for object: DispatchIO? = nil
   ) {
     self.channel = channel
     self.object = object
     self.entry = entry
-    self.handler = handler
+    (self.handler, code) = (handler.call, handler.code)
     direction = progress.direction
     manner = progress.manner
     level = queue.level == .unspecified ? Frame.inheritedLevel : queue.level

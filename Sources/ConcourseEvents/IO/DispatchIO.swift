@@ -73,11 +73,18 @@ public class DispatchIO: DispatchObject {
     type: DispatchIO.StreamType, fileDescriptor: dispatch_fd_t, queue: DispatchQueue,
     cleanupHandler: @escaping (_ error: Int32) -> Void
   ) {
-    let (channel, error) = Channel.make(type, on: fileDescriptor, queue, cleanupHandler)
+    self.init(type, fileDescriptor, queue, CleanupHandler(cleanupHandler))
+  }
+
+  /// As above, for C.
+  package convenience init(
+    _ type: DispatchIO.StreamType, _ descriptor: Int32, _ queue: DispatchQueue, _ cleanup: CleanupHandler?
+  ) {
+    let (channel, error) = Channel.make(type, on: descriptor, queue, cleanup)
     if error != 0 {
       self.init(channel, failing: error)
     } else {
-      self.init(channel, DescriptorTable.attach(channel, to: fileDescriptor))
+      self.init(channel, DescriptorTable.attach(channel, to: descriptor))
     }
   }
 
@@ -100,7 +107,7 @@ public class DispatchIO: DispatchObject {
     type: DispatchIO.StreamType, path: UnsafePointer<Int8>, oflag: Int32, mode: mode_t,
     queue: DispatchQueue, cleanupHandler: @escaping (_ error: Int32) -> Void
   ) {
-    self.init(type, path, oflag, mode, queue, cleanupHandler)
+    self.init(type, path, oflag, mode, queue, CleanupHandler(cleanupHandler))
   }
 
   /// Makes another channel to the descriptor or path of a channel. It has its own marks, interval and type.
@@ -117,13 +124,20 @@ public class DispatchIO: DispatchObject {
     type: DispatchIO.StreamType, io: DispatchIO, queue: DispatchQueue,
     cleanupHandler: @escaping (_ error: Int32) -> Void
   ) {
+    self.init(type, io, queue, CleanupHandler(cleanupHandler))
+  }
+
+  /// As above, for C.
+  package convenience init(
+    _ type: DispatchIO.StreamType, _ io: DispatchIO, _ queue: DispatchQueue, _ cleanup: CleanupHandler?
+  ) {
     switch io.entry.origin(besides: io.channel) {
     case .refused(let error):
-      self.init(Channel(type, queue, cleanupHandler), failing: error)
+      self.init(Channel(type, queue, cleanup), failing: error)
     case .path(let file):
-      self.init(Channel(type, queue, cleanupHandler), opening: file)
+      self.init(Channel(type, queue, cleanup), opening: file)
     case .descriptor(let descriptor):
-      let (channel, error) = Channel.make(type, on: descriptor, queue, cleanupHandler)
+      let (channel, error) = Channel.make(type, on: descriptor, queue, cleanup)
       if error != 0 {
         self.init(channel, failing: error)
       } else if io.entry.attach(channel) {
@@ -148,16 +162,17 @@ public class DispatchIO: DispatchObject {
     type: DispatchIO.StreamType, path: UnsafePointer<Int8>, oflag: Int32, mode: mode_t,
     queue: DispatchQueue, cleanupHandler: @escaping (_ error: Int32) -> Void
   ) {
-    self.init(type, path, oflag, mode, queue, cleanupHandler)!
+    self.init(type, path, oflag, mode, queue, CleanupHandler(cleanupHandler))!
   }
 
-  private convenience init?(
+  /// As above, for C.
+  package convenience init?(
     _ type: DispatchIO.StreamType, _ path: UnsafePointer<Int8>, _ oflag: Int32, _ mode: mode_t,
-    _ queue: DispatchQueue, _ cleanupHandler: @escaping (_ error: Int32) -> Void
+    _ queue: DispatchQueue, _ cleanup: CleanupHandler?
   ) {
     guard path[0] == CChar(UInt8(ascii: "/")) else { return nil }
     let file = UnopenedFile(path: String(cString: path), flags: oflag, mode: mode)
-    let channel = Channel(type, queue, cleanupHandler)
+    let channel = Channel(type, queue, cleanup)
     let failure = file.lookUp()
     if failure == 0 { self.init(channel, opening: file) } else { self.init(channel, failing: failure) }
   }
@@ -191,7 +206,14 @@ public class DispatchIO: DispatchObject {
     offset: off_t, length: Int, queue: DispatchQueue,
     ioHandler: @escaping (_ done: Bool, _ data: DispatchData?, _ error: Int32) -> Void
   ) {
-    submit(.read(length, .pieces, channel.marks), offset, queue, ioHandler)
+    read(offset, length, queue, OperationHandler(ioHandler))
+  }
+
+  /// As above, for C.
+  package final func read(
+    _ offset: Int, _ length: Int, _ queue: DispatchQueue, _ handler: OperationHandler
+  ) {
+    submit(.read(length, .pieces, channel.marks), offset, queue, handler)
   }
 
   /// Writes all of `data`.
@@ -208,15 +230,21 @@ public class DispatchIO: DispatchObject {
     offset: off_t, data: DispatchData, queue: DispatchQueue,
     ioHandler: @escaping (_ done: Bool, _ data: DispatchData?, _ error: Int32) -> Void
   ) {
-    submit(.write(data, .pieces, channel.marks), offset, queue, ioHandler)
+    write(offset, data, queue, OperationHandler(ioHandler))
+  }
+
+  /// As above, for C.
+  package final func write(
+    _ offset: Int, _ data: DispatchData, _ queue: DispatchQueue, _ handler: OperationHandler
+  ) {
+    submit(.write(data, .pieces, channel.marks), offset, queue, handler)
   }
 
   private func submit(
-    _ progress: OperationProgress, _ offset: off_t, _ queue: DispatchQueue,
-    _ handler: @escaping IOOperation.Handler
+    _ progress: OperationProgress, _ offset: Int, _ queue: DispatchQueue, _ handler: OperationHandler
   ) {
     Runtime.requireThreads("an operation of a DispatchIO channel")
-    entry.submit(IOOperation(channel, entry, progress, offset: Int(offset), queue, handler, for: self))
+    entry.submit(IOOperation(channel, entry, progress, offset: offset, queue, handler, for: self))
   }
 }
 
@@ -228,8 +256,13 @@ extension DispatchIO {
   /// cleanup handler, and may use the channel's descriptor. Matching C function: `dispatch_io_barrier`.
   /// - Parameter execute: the closure.
   public func barrier(execute: @escaping () -> Void) {
+    barrier(execute, code: ItemRecording.code(of: execute))
+  }
+
+  /// As above, for C; `code` is the address of the client's code.
+  package final func barrier(_ body: @escaping () -> Void, code: UInt) {
     Runtime.requireThreads("a barrier of a DispatchIO channel")
-    entry.submit(DescriptorState.Barrier(queue: channel.queue, body: execute, object: self))
+    entry.submit(DescriptorState.Barrier(queue: channel.queue, body: body, code: code, object: self))
   }
 
   /// The channel's descriptor; -1 if the channel is closed, has no file, or has not opened its path yet. In a barrier
@@ -287,7 +320,14 @@ extension DispatchIO {
     fromFileDescriptor: Int32, maxLength: Int, runningHandlerOn queue: DispatchQueue,
     handler: @escaping (_ data: DispatchData, _ error: Int32) -> Void
   ) {
-    submitOnce(.read(maxLength, .once), to: fromFileDescriptor, queue) { handler($0 ?? .empty, $1) }
+    read(fromFileDescriptor, maxLength, queue, OperationHandler(reading: handler))
+  }
+
+  /// As above, for C; the handler may get no data.
+  package static func read(
+    _ descriptor: Int32, _ maxLength: Int, _ queue: DispatchQueue, _ handler: OperationHandler
+  ) {
+    submitOnce(.read(maxLength, .once), to: descriptor, queue, handler)
   }
 
   /// Writes once: waits until everything is written, and calls the handler.
@@ -302,17 +342,24 @@ extension DispatchIO {
     toFileDescriptor: Int32, data: DispatchData, runningHandlerOn queue: DispatchQueue,
     handler: @escaping (_ data: DispatchData?, _ error: Int32) -> Void
   ) {
-    submitOnce(.write(data, .once), to: toFileDescriptor, queue, handler)
+    write(toFileDescriptor, data, queue, OperationHandler(writing: handler))
+  }
+
+  /// As above, for C.
+  package static func write(
+    _ descriptor: Int32, _ data: DispatchData, _ queue: DispatchQueue, _ handler: OperationHandler
+  ) {
+    submitOnce(.write(data, .once), to: descriptor, queue, handler)
   }
 
   private class func submitOnce(
     _ progress: OperationProgress, to descriptor: Int32, _ queue: DispatchQueue,
-    _ handler: @escaping (DispatchData?, Int32) -> Void
+    _ handler: OperationHandler
   ) {
     Runtime.requireThreads("an operation on a descriptor")
     let channel = Channel(.stream, queue, nil)
     let entry = DescriptorTable.attach(channel, to: descriptor)
-    entry.submit(IOOperation(channel, entry, progress, offset: 0, queue) { handler($1, $2) })
+    entry.submit(IOOperation(channel, entry, progress, offset: 0, queue, handler))
   }
 
   // MARK: Files

@@ -76,6 +76,19 @@ extension DispatchSource {
 
   // MARK: Handlers
 
+  /// Sets a block to call for events. Matching C function: `dispatch_source_set_event_handler`.
+  package final func setEventHandler(_ block: any ClientBlock) { core.setEventHandler(SourceHandler(block)) }
+
+  /// Matching C function: `dispatch_source_set_cancel_handler`.
+  package final func setCancelHandler(_ block: any ClientBlock) {
+    core.setCancelHandler(SourceHandler(block))
+  }
+
+  /// Matching C function: `dispatch_source_set_registration_handler`.
+  package final func setRegistrationHandler(_ block: any ClientBlock) {
+    core.setRegistrationHandler(SourceHandler(block))
+  }
+
   /// Sets a function to call for events; nil removes the handler. The function receives the context that the source
   /// has at this call, or at activation if that comes later.
   /// Matching C function: `dispatch_source_set_event_handler_f`.
@@ -102,11 +115,11 @@ extension DispatchSource {
   /// Sets a cancel handler and makes cancellation mandatory: releasing the last reference to an uncancelled source
   /// traps. From activation on, the handlers and the target queue cannot be changed.
   /// Matching C function: `dispatch_source_set_mandatory_cancel_handler`.
-  package final func setMandatoryCancelHandler(_ handler: @escaping () -> Void) {
-    core.setMandatoryCancelHandler(SourceHandler(handler, qos: .unspecified, flags: []))
+  package final func setMandatoryCancelHandler(_ block: any ClientBlock) {
+    core.setMandatoryCancelHandler(SourceHandler(block))
   }
 
-  /// As `setMandatoryCancelHandler(_:)` with a closure, with a work item instead.
+  /// As `setMandatoryCancelHandler(_:)` with a block, with a work item instead.
   package final func setMandatoryCancelHandler(_ item: DispatchWorkItem) {
     core.setMandatoryCancelHandler(SourceHandler(item))
   }

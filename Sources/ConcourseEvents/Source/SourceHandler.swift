@@ -1,7 +1,15 @@
-/// The handler of a source: a closure, a work item or a C function, with its QoS and flags.
+/// A block of a C program, which it calls and owns.
+package protocol ClientBlock: AnyObject {
+  /// The address of the block's code, which recordings show.
+  var code: UInt { get }
+  func call()
+}
+
+/// The handler of a source: a closure, a work item, a block or a C function, with its QoS and flags.
 struct SourceHandler {
   private enum Body {
     case closure(() -> Void)
+    case block(any ClientBlock)
     case item(DispatchWorkItem)
     /// Called with the object's current context or, if settled, with its event context. The extras, and so the
     /// context, outlive the source while the handler can be called.
@@ -41,6 +49,11 @@ struct SourceHandler {
     service = Service(qos: .unspecified, flags: item.flags)
   }
 
+  init(_ block: any ClientBlock) {
+    body = .block(block)
+    service = Service(qos: .unspecified, flags: [])
+  }
+
   init(_ function: @escaping ContextFunction, _ extras: ObjectExtras, settled: Bool) {
     body = .function(function, extras, settled: settled)
     service = Service(qos: .unspecified, flags: [])
@@ -54,6 +67,8 @@ struct SourceHandler {
       } else {
         closure()
       }
+    case .block(let block):
+      if Recording.isOn { ItemRecording.run(block.code, from: nil, block.call) } else { block.call() }
     case .item(let item):
       if Recording.isOn {
         ItemRecording.run(item.codeAddress, from: nil, item.execute)

@@ -23,10 +23,11 @@ extension Monitor {
     var progress = false
     var computing: WorkerPointer?
     var begun: UInt32 = 0
+    let now = Clock.uptime()
     for worker in band.workers {
       // ORDERING: relaxed; a count to compare with earlier ones.
       begun &+= worker.pointee.progress.load(ordering: .relaxed)
-      guard makesNoProgress(worker) else {
+      guard makesNoProgress(worker, now) else {
         progress = progress || isActive(worker)
         continue
       }
@@ -63,12 +64,15 @@ extension Monitor {
   }
 
   /// Whether a worker has been at the same entry since the last look.
-  private func makesNoProgress(_ worker: WorkerPointer) -> Bool {
+  private func makesNoProgress(_ worker: WorkerPointer, _ now: UInt64) -> Bool {
     // ORDERING: relaxed; compared only with earlier looks, and the rest is the monitor's own.
     let progress = worker.pointee.progress.load(ordering: .relaxed)
-    guard worker.pointee.seenProgress.exchange(progress, ordering: .relaxed) == progress else {
+    guard worker.pointee.seenProgress.load(ordering: .relaxed) == progress else {
       // ORDERING: relaxed; the monitor's own.
       worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
+      worker.pointee.seenSince.store(now, ordering: .relaxed)
+      // ORDERING: releasing; `concourse report`, which reads it first, then finds no older time.
+      worker.pointee.seenProgress.store(progress, ordering: .releasing)
       return false
     }
     // ORDERING: relaxed; the monitor's own.

@@ -51,6 +51,8 @@ struct WorkerRecord: ~Copyable {
   let seenProgress = Atomic<UInt32>(0)
   /// OWNED BY the monitor: the number of looks in a row without progress.
   let looksWithoutProgress = Atomic<Int>(0)
+  /// OWNED BY the monitor: the uptime of the look that saw `seenProgress` first; for `concourse report`.
+  let seenSince = Atomic<UInt64>(0)
 
   init(band: Band, older: WorkerPointer?) {
     self.band = .passUnretained(band)

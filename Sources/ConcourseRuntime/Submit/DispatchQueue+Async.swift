@@ -27,6 +27,11 @@ extension DispatchQueue {
     submit(consume work, group: group, qos: qos, flags: flags)
   }
 
+  /// As `asyncUnsafe`, for the engine's own closure: recordings do not show it.
+  package final func asyncUnrecorded(execute work: consuming @escaping () -> Void) {
+    submit(NodeMagazine.make(.engine(consume work), level: servingLevel(.unspecified, [])))
+  }
+
   /// Submits a work item and returns at once.
   ///
   /// The item may be submitted again, and counts each time. Matching C function: `dispatch_async`.

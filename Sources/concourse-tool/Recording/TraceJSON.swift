@@ -13,17 +13,12 @@ struct TraceJSON {
   private static let queues = 0
 
   static func write(_ recording: Recording, functions: @escaping (UInt64) -> String) -> [UInt8] {
-    var writer = TraceJSON(recording, functions)
+    var writer = TraceJSON(
+      recording: recording, timeline: Timeline(recording), functions: functions,
+      labels: recording.namesByQueue)
+    writer.output.reserveCapacity(writer.timeline.items.count * 400 + 4096)
     writer.writeAll()
     return writer.output
-  }
-
-  private init(_ recording: Recording, _ functions: @escaping (UInt64) -> String) {
-    self.recording = recording
-    self.functions = functions
-    timeline = Timeline(recording)
-    labels = recording.namesByQueue
-    output.reserveCapacity(timeline.items.count * 400 + 4096)
   }
 
   private mutating func writeAll() {

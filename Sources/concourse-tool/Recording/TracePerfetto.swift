@@ -20,17 +20,12 @@ struct TracePerfetto {
   }
 
   static func write(_ recording: Recording, functions: @escaping (UInt64) -> String) -> [UInt8] {
-    var writer = TracePerfetto(recording, functions)
+    var writer = TracePerfetto(
+      recording: recording, timeline: Timeline(recording), functions: functions,
+      labels: recording.namesByQueue)
+    writer.output.reserveCapacity(writer.timeline.items.count * 120 + 4096)
     writer.writeAll()
     return writer.output
-  }
-
-  private init(_ recording: Recording, _ functions: @escaping (UInt64) -> String) {
-    self.recording = recording
-    self.functions = functions
-    timeline = Timeline(recording)
-    labels = recording.namesByQueue
-    output.reserveCapacity(timeline.items.count * 120 + 4096)
   }
 
   private enum Kind: UInt64 {

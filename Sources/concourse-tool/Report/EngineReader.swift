@@ -230,12 +230,12 @@ struct EngineReader {
 
   private func readEngineState(of info: inout ThreadInfo, at state: UInt64) throws(EngineTypes.Missing) {
     var worker = memory.word(state &+ ThreadState.worker) ?? 0
-    if worker == 0 { worker = memory.word(state &+ ThreadState.delivering) ?? 0 }
+    let isDelivering = worker == 0
+    if isDelivering { worker = memory.word(state &+ ThreadState.delivering) ?? 0 }
     if worker != 0, let band = memory.word(worker &+ (try types.offset("WorkerRecord", "band"))),
       object(band, isA: "Band")
     {
       info.role = .worker(band: try bandName(band))
-      info.progress = memory.number(at: worker &+ (try types.offset("WorkerRecord", "progress")))
       let status: UInt32? = memory.number(at: worker &+ (try types.offset("WorkerRecord", "status")))
       if status == 4 { info.wait = .idle }
     }
@@ -243,6 +243,7 @@ struct EngineReader {
     let since = memory.word(info.blockedSinceAddress) ?? 0
     info.blockedSince = since
     if since != 0, let now = process.now, since <= now { info.blockedFor = now - since }
+    let progress: UInt32? = isDelivering ? nil : try progress(of: worker)
     var frame = memory.word(state &+ ThreadState.frame) ?? 0
     while frame != 0, info.frames.count < 64,
       let queue = memory.word(frame &+ (try types.offset("Frame", "queue"))), snapshot.queues[queue] != nil,
@@ -251,6 +252,23 @@ struct EngineReader {
       info.frames.append(FrameInfo(queue: queue, isExclusive: exclusive & 1 != 0))
       frame = memory.word(frame &+ (try types.offset("Frame", "parent"))) ?? 0
     }
+    if let progress, !info.frames.isEmpty { info.busyForAtLeast = try timeAtEntry(of: worker, progress) }
+  }
+
+  /// The number of entries that a worker has begun.
+  private func progress(of worker: UInt64) throws(EngineTypes.Missing) -> UInt32? {
+    memory.number(at: worker &+ (try types.offset("WorkerRecord", "progress")))
+  }
+
+  /// How long the worker has been at its entry, the one after `begun - 1` others: since the monitor first saw it there,
+  /// or longer. The monitor writes the time before the number, so the time is not that of an earlier entry.
+  private func timeAtEntry(of worker: UInt64, _ begun: UInt32) throws(EngineTypes.Missing) -> UInt64? {
+    guard let now = process.now,
+      let seen: UInt32 = memory.number(at: worker &+ (try types.offset("WorkerRecord", "seenProgress"))),
+      let since = memory.word(worker &+ (try types.offset("WorkerRecord", "seenSince"))),
+      seen == begun, try progress(of: worker) == begun, since != 0, since <= now
+    else { return nil }
+    return now - since
   }
 
   private func bandName(_ band: UInt64) throws(EngineTypes.Missing) -> String {

@@ -105,9 +105,11 @@ struct ThreadInfo {
   var blockedSince: UInt64 = 0
   /// The address of that number.
   var blockedSinceAddress: UInt64 = 0
-  /// Entries that the worker has begun.
-  var progress: UInt32?
+  /// A worker's entry has taken at least this many nanoseconds; nil if unknown.
+  var busyForAtLeast: UInt64?
   var stack: [StackEntry] = []
+  /// The task of Swift Concurrency that it runs; nil if it is not known to run one.
+  var task: RecordedJob?
 
   var isBlocked: Bool {
     switch wait {
@@ -180,4 +182,11 @@ struct EngineSnapshot {
   var isStarted = true
 
   func thread(_ id: UInt32) -> ThreadInfo? { threads.first { $0.id == id } }
+
+  /// How long one of its holders has had a queue, if its entry is the queue's or an item of it. A queue that it has
+  /// taken within the entry may be held for less.
+  func heldForAtLeast(_ queue: QueueInfo) -> UInt64? {
+    queue.holders.compactMap { thread($0) }
+      .filter { $0.frames.last?.queue == queue.address }.compactMap(\.busyForAtLeast).max()
+  }
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// A program or library in the memory of the process.
 struct MappedImage {
   let path: String
@@ -7,6 +9,8 @@ struct MappedImage {
   let end: UInt64
   /// Where its notes are, in the process.
   let notes: [Range<UInt64>]
+  /// The size of its thread-local variables.
+  let threadLocalSize: UInt64
 
   /// - Parameter region: that of the start of the file.
   init?(region: MappedRegion, end: UInt64, in memory: any TargetMemory) {
@@ -19,6 +23,7 @@ struct MappedImage {
     else { return nil }
     var first: UInt64?
     var notes: [Range<UInt64>] = []
+    var threadLocalSize: UInt64 = 0
     for index in 0..<Int(count) {
       let entry = index * 56
       let type: UInt32 = headers.number(at: entry)!
@@ -27,17 +32,26 @@ struct MappedImage {
       let size: UInt64 = headers.number(at: entry + 40)!
       if type == 1 && first == nil { first = address &- offset }
       if type == 4 && size < 1 << 16 { notes.append(address..<address &+ size) }
+      if type == 7 { threadLocalSize = size }
     }
     guard let first else { return nil }
     let bias = region.start &- first
     self.bias = bias
     self.notes = notes.map { $0.lowerBound &+ bias..<$0.upperBound &+ bias }
+    self.threadLocalSize = threadLocalSize
     path = region.path
     start = region.start
     self.end = end
   }
 
   func contains(_ address: UInt64) -> Bool { start <= address && address < end }
+
+  /// The file that a process has mapped, also if it runs in another root or the file has been replaced.
+  func file(of process: TargetProcess) -> String {
+    guard process.core == nil else { return path }
+    let exact = "/proc/\(process.id)/root" + path
+    return access(exact, R_OK) == 0 ? exact : path
+  }
 
   /// The images of a process.
   static func all(of process: TargetProcess) -> [MappedImage] {

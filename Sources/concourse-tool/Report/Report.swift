@@ -25,6 +25,11 @@ struct Report {
         StackWalk.addresses(of: snapshot.threads[$0].thread, in: process, function: symbols.function(at:))
       })
     for (index, stack) in zip(shown, stacks) { snapshot.threads[index].stack = stack }
+    if let tasks = SwiftTasks(process, images) {
+      for (index, thread) in snapshot.threads.enumerated() {
+        snapshot.threads[index].task = thread.thread.threadPointer.flatMap(tasks.current)
+      }
+    }
     let graph = WaitGraph(snapshot)
     return Report(
       snapshot: snapshot, graph: graph, verdicts: Verdicts(snapshot, graph).all, library: record.image.path,

@@ -92,6 +92,12 @@ struct ReportJSON {
       ("waitsFor", thread.isBlocked ? .string(words.object(of: thread)) : .null),
       ("wait", .string(waitName(thread.wait))), ("hasTimeout", .bool(thread.hasTimeout)),
       ("blockedFor", thread.blockedFor.map { .int(Int64($0)) } ?? .null),
+      ("busyForAtLeast", thread.busyForAtLeast.map { .int(Int64($0)) } ?? .null),
+      (
+        "task",
+        thread.task.map { .object([("number", .int(Int64($0.task))), ("priority", .int(Int($0.priority)))]) }
+          ?? .null
+      ),
       ("item", .optional(words.item(thread))), ("place", .optional(words.place(thread))),
       ("queues", .array(thread.frames.map { .address($0.queue) })),
       ("stack", .array(thread.stack.map(entry))),

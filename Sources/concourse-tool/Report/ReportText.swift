@@ -150,6 +150,7 @@ struct ReportText {
       if !queue.waiters.isEmpty {
         more.append("waiting in sync: \(queue.waiters.prefix(8).map(String.init).joined(separator: ", "))")
       }
+      if let time = snapshot.heldForAtLeast(queue) { more.append("held for at least \(Wording.time(time))") }
       if let holder = queue.holders.first.flatMap({ snapshot.thread($0) }), let time = holder.blockedFor {
         more.append("its thread has slept for \(Wording.time(time))")
       }
@@ -182,8 +183,11 @@ struct ReportText {
       if thread.hasTimeout { line += ", with a time-out" }
       lines += wrap(line, indent: 0).enumerated().map { ($0.offset == 0 ? "  " : "    ") + $0.element }
       if let frame = thread.frames.first {
+        let task = thread.task.map { ", " + $0.name(nil) } ?? ""
         let item = words.item(thread).map { ": " + $0 } ?? ""
-        lines.append("    in an item of \(words.quoted(frame.queue))\(item)")
+        lines.append("    in an item of \(words.quoted(frame.queue))\(task)\(item)")
+      } else if let task = thread.task {
+        lines.append("    in \(task.name(nil))")
       }
       if let place = words.place(thread) { lines.append("    at \(place)") }
       if showsAll { for entry in thread.stack { lines.append("       \(Wording.place(entry))") } }

@@ -68,7 +68,7 @@ final class Symbols {
 
   private func table(of image: MappedImage) -> FunctionTable {
     if let known = tables[image.path] { return known }
-    let table = FunctionTable(path: file(of: image))
+    let table = FunctionTable(path: image.file(of: process))
     tables[image.path] = table
     return table
   }
@@ -88,13 +88,6 @@ final class Symbols {
       origin: origin(of: symbol, in: image), isThunk: symbol.map(Self.isThunk) ?? false)
   }
 
-  /// The file that a process has mapped, also if it runs in another root or the file has been replaced.
-  private func file(of image: MappedImage) -> String {
-    guard process.core == nil else { return image.path }
-    let exact = "/proc/\(process.id)/root" + image.path
-    return access(exact, R_OK) == 0 ? exact : image.path
-  }
-
   private static let systemLibraries = [
     "libc.so", "libc-", "libpthread", "ld-linux", "libswift", "libstdc++", "libgcc_s", "libBlocksRuntime",
     "libFoundation", "lib_Foundation", "libm.so", "[vdso]", "libdispatch.so",
@@ -102,7 +95,7 @@ final class Symbols {
   private static let enginePrefixes = [
     "$s16ConcourseRuntime", "$s15ConcourseEvents", "$s12ConcourseABI", "$s9Concourse", "concourse_",
     "dispatch_",
-    "_dispatch_", "$sScheduled",
+    "_dispatch_", "$sScheduled", "$sSv9Concourse", "$sScJ9Concourse",
   ]
 
   private func origin(of symbol: String?, in image: MappedImage) -> StackEntry.Origin {
@@ -110,10 +103,8 @@ final class Symbols {
       if engineIsLibrary { return .engine }
       if let symbol {
         if Self.enginePrefixes.contains(where: symbol.hasPrefix) { return .engine }
-        // The standard library, linked statically.
-        if symbol.hasPrefix("swift_") || symbol.hasPrefix("_swift") || symbol.hasPrefix("$ss") {
-          return .system
-        }
+        // The standard library, linked statically, and what the engine has of it: how a job is run.
+        if ["swift_", "_swift", "$ss", "$sScJ"].contains(where: symbol.hasPrefix) { return .system }
       }
     }
     let name = FilePath.lastPart(of: image.path)
@@ -136,7 +127,7 @@ final class Symbols {
     var input = ""
     for address in addresses {
       let image = image(of: address)!
-      input += "\"\(file(of: image))\" 0x\(hex(address &- image.bias))\n"
+      input += "\"\(image.file(of: process))\" 0x\(hex(address &- image.bias))\n"
     }
     guard
       let output = Toolchain.run(

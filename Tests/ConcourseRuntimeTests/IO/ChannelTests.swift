@@ -66,7 +66,7 @@ extension Engine {
       let (queue, released) = (DispatchQueue(label: "barriers"), DispatchSemaphore(value: 0))
       func make() -> DescriptorState.Barrier {
         let probe = Probe(released)
-        return .init(queue: queue, body: { withExtendedLifetime(probe) {} }, object: channel.io)
+        return .init(queue: queue, body: { withExtendedLifetime(probe) {} }, code: 0, object: channel.io)
       }
       let barrier = make()
       channel.io.entry.submit(barrier)
