@@ -7,6 +7,8 @@ enum RunCommand {
     static let failure: Int32 = 125
     static let notRunnable: Int32 = 126
     static let notFound: Int32 = 127
+    /// The program has not been started.
+    static let notStarted = failure...notFound
     /// With `--check`.
     static let notSwitchable: Int32 = 1
   }

@@ -13,25 +13,25 @@ package enum Trap {
   ///   - details: Further lines.
   @inline(never)
   package static func clientBug(_ code: Int, _ message: String, details: [String] = []) -> Never {
-    let line = "Concourse: BUG IN CLIENT OF DISPATCH: \(message) [C\(code)]\n"
-    die(details.reduce(line) { "\($0)Concourse:   \($1)\n" })
+    let first = line("BUG IN CLIENT OF DISPATCH: \(message) [C\(code)]")
+    die(details.reduce(first) { $0 + line("  \($1)") })
   }
 
   /// The runtime broke its own invariant.
   @inline(never)
   package static func runtimeBug(_ message: String) -> Never {
-    die("Concourse: BUG IN CONCOURSE: \(message)\n")
+    die(line("BUG IN CONCOURSE: \(message)"))
   }
 
   /// The system has no memory left for something that the caller cannot do without.
   @inline(never)
   package static func outOfMemory(_ message: String) -> Never {
-    die("Concourse: out of memory: \(message)\n")
+    die(line("out of memory: \(message)"))
   }
 
   /// Prints one line on standard error for a fault that the runtime survives, such as a refused thread.
   package static func warn(_ message: String) {
-    write("Concourse: \(message)\n")
+    write(line(message))
   }
 
   /// As `warn`, unless standard error is a full pipe, which would block the thread.
@@ -46,6 +46,14 @@ package enum Trap {
   static func mayWrite(_ descriptor: Int32) -> Bool {
     var pipe = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     return descriptor < 0 || poll(&pipe, 1, 0) != 0
+  }
+
+  /// One line, whatever the labels in it contain: control characters are escaped.
+  private static func line(_ text: String) -> String {
+    let scalars = text.unicodeScalars.map {
+      $0.properties.generalCategory == .control ? $0.escaped(asASCII: true) : String($0)
+    }
+    return "Concourse: \(scalars.joined())\n"
   }
 
   private static func die(_ line: String) -> Never {

@@ -123,6 +123,8 @@ enum TracedProgram {
 
     var reader: RecordingReader?
     var status: Int32 = 0
+    // Why the recording cannot be read, and why nothing was written.
+    var unread: RecordingFailure?
     var failure: RecordingFailure?
     var isWritten = false
     let end = options.seconds.map { UptimeClock.now + UInt64($0 * 1e9) }
@@ -130,7 +132,7 @@ enum TracedProgram {
       let hasEnded = waitpid(process, &status, isWritten ? 0 : WNOHANG) == process
       if reader == nil, let file = FileBytes(path: "\(folder)/concourse-\(process).recording") {
         // Perhaps the program is still making it.
-        reader = try? RecordingReader(file)
+        do { reader = try RecordingReader(file) } catch { unread = error }
       }
       if !isWritten { reader?.poll() }
       if !isWritten && (hasEnded || end.map { UptimeClock.now > $0 } == true) {
@@ -138,7 +140,10 @@ enum TracedProgram {
         if !hasEnded { try? LiveRecording(process).endFlightRecorder() }
         if let reader, reader.hasEvents {
           do { try TraceCommand.write(reader, options) } catch { failure = error }
-        } else {
+        } else if reader == nil, let unread {
+          failure = unread
+        } else if !hasEnded || !RunCommand.Status.notStarted.contains(status >> 8) {
+          // Else `concourse run` has said why.
           Terminal.printError("\(arguments[index]) has done nothing on Concourse's queues")
         }
         isWritten = true

@@ -216,6 +216,7 @@ struct EngineReader {
         try readEngineState(of: &info, at: pointer &+ UInt64(bitPattern: record.threadState))
       }
       try classify(&info)
+      if info.wait.hasNoTimeout { info.hasTimeout = false }
       snapshot.threads.append(info)
     }
   }
@@ -358,6 +359,8 @@ struct EngineReader {
     var link = named
     while let queue = snapshot.queues[link] {
       if queue.kind == .main || queue.kind == .runLoop { return .service(queue: link, named: named) }
+      // It has all queues that it needs, and is about to go on.
+      if queue.kind == .global { break }
       if queue.word.owner != info.id { return .turn(queue: link, named: named) }
       link = queue.target
     }

@@ -75,6 +75,14 @@ enum Wait: Equatable {
   case idle
   /// The thread runs.
   case running
+
+  /// Whether only another thread ends it. A time-out of its futex is then the engine's, which looks for deadlocks.
+  var hasNoTimeout: Bool {
+    switch self {
+    case .turn, .service, .once, .loop: true
+    case .group, .semaphore, .workItem, .engine, .mutex, .call, .idle, .running: false
+    }
+  }
 }
 
 /// One item, or synchronous call, that a thread is in.

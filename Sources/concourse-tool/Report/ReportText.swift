@@ -76,7 +76,8 @@ struct ReportText {
   // MARK: Sections
 
   private mutating func writeVerdicts() {
-    for verdict in report.verdicts.prefix(showsAll ? .max : 8) {
+    let shown = report.verdicts.prefix(showsAll ? .max : 8)
+    for verdict in shown {
       let text = verdict.summary.prefix(1).uppercased() + verdict.summary.dropFirst()
       let colour = verdict.kind == .nothing ? "1" : "1;31"
       for line in wrap(text, indent: 2) {
@@ -88,6 +89,8 @@ struct ReportText {
         if let place = detail.place { lines.append("      at " + place) }
       }
     }
+    let hidden = report.verdicts.count - shown.count
+    if hidden > 0 { lines.append("… and \(hidden) more like these; --all shows them") }
   }
 
   private mutating func writeProcess() {

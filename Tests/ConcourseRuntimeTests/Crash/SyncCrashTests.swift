@@ -10,10 +10,10 @@ extension Crash {
     @Test("S8 a serial queue from its own sync item")
     func serialWithinSync() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
-        let queue = DispatchQueue(label: "own")
+        let queue = DispatchQueue(label: "own\n\u{1B}[31m")
         queue.sync { queue.sync {} }
       }
-      end.says("sync on queue \"own\", which the calling item already holds")
+      end.says(#"sync on queue "own\n\u{1B}[31m", which the calling item already holds"#)
     }
 
     @Test("S8 a serial queue from its own async item")
