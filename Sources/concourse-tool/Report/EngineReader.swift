@@ -24,6 +24,9 @@ struct EngineReader {
     do {
       try reader.readAll()
     } catch {
+      guard process.core != nil || TargetProcess.isAlive(process.id) else {
+        throw Failure(reason: "process \(process.id) (\(process.name)) has ended")
+      }
       throw Failure(
         reason:
           "process \(process.id) (\(process.name)) runs on another version of Concourse: \(record.image.path) "
@@ -174,10 +177,14 @@ struct EngineReader {
   }
 
   private mutating func readGroups() throws(EngineTypes.Missing) {
+    var queues: [UInt64: [UInt64]] = [:]
+    for queue in snapshot.queues.values {
+      for group in queue.groups { queues[group, default: []].append(queue.address) }
+    }
     for address in objects["DispatchGroup"] ?? [] {
       let word = memory.word(address &+ (try types.offset("DispatchGroup", "state"))) ?? 0
-      let queues = snapshot.queues.values.filter { $0.groups.contains(address) }.map(\.address).sorted()
-      snapshot.groups[address] = GroupInfo(word: GroupWord(bits: word), queues: queues)
+      snapshot.groups[address] = GroupInfo(
+        word: GroupWord(bits: word), queues: queues[address, default: []].sorted())
     }
     for address in objects["DispatchSemaphore"] ?? [] {
       let value = memory.word(address &+ (try types.offset("DispatchSemaphore", "value"))) ?? 0

@@ -63,6 +63,13 @@ struct TargetThread {
 }
 
 extension TargetProcess {
+  /// Whether there is such a process, and it has not ended.
+  static func isAlive(_ id: Int32) -> Bool {
+    guard let status = ProcFile.read("/proc/\(id)/status") else { return false }
+    let state = ProcFile.value(of: "State", in: status)
+    return !state.hasPrefix("Z") && !state.hasPrefix("X")
+  }
+
   /// Reads /proc/PID. A thread that sleeps in a system call is not disturbed; one that runs is stopped for some
   /// microseconds, one after the other, to read its registers, unless `stopsThreads` is false.
   static func live(_ id: Int32, readsThreads: Bool = true, stopsThreads: Bool = true) throws(Failure)

@@ -29,10 +29,11 @@ struct Verdicts {
     let words = Wording(snapshot)
     for cycle in graph.cycles where stillStands(cycle) { all.append(deadlock(cycle, words)) }
     for band in snapshot.bands { if let verdict = starvation(of: band, words) { all.append(verdict) } }
+    let concerned = Set(all.flatMap(\.queues))
     // The queue with the most items first.
-    for queue in snapshot.queues.values.sorted(by: { ($0.items, $1.address) > ($1.items, $0.address) }) {
-      let concerned = all.contains { $0.queues.contains(queue.address) }
-      if !concerned, let verdict = verdict(on: queue, words) { all.append(verdict) }
+    for queue in snapshot.queues.values.sorted(by: { ($0.items, $1.address) > ($1.items, $0.address) })
+    where !concerned.contains(queue.address) {
+      if let verdict = verdict(on: queue, words) { all.append(verdict) }
     }
     all.sort { Self.rank($0.kind) < Self.rank($1.kind) }
     if all.isEmpty { all.append(Verdict(kind: .nothing, summary: quiet())) }
@@ -54,9 +55,13 @@ struct Verdicts {
     let blocked = snapshot.threads.filter(\.isBlocked).count
     let waiting = snapshot.bands.reduce(0) { $0 + $1.waiting }
     if !snapshot.isStarted { return "the process has not used a queue yet" }
-    if waiting > 0 { return "the pool is at work: \(count(waiting, "entry", "entries")) wait for a thread" }
+    if waiting > 0 { return "the pool is at work: \(entriesWait(waiting)) for a thread" }
     return blocked == 0
       ? "nothing waits" : "no queue has items that wait; \(count(blocked, "thread")) wait for something else"
+  }
+
+  private func entriesWait(_ number: Int) -> String {
+    number == 1 ? "1 entry waits" : "\(number) entries wait"
   }
 
   /// Whether the cycle existed at one time, although it was read piece by piece while the process ran.
@@ -131,7 +136,7 @@ struct Verdicts {
     return Verdict(
       kind: .starvedPool,
       summary: "the pool is starved: \(count(blocked.count, "thread")) of \(busy) wait, and "
-        + "\(count(band.waiting, "entry", "entries")) wait for a thread\(cap)",
+        + "\(entriesWait(band.waiting)) for a thread\(cap)",
       details: details, threads: blocked.map(\.id))
   }
 
