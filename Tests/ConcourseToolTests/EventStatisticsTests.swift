@@ -187,7 +187,7 @@ struct TopStatisticsTests {
   func gap() {
     var statistics = EventStatistics(start: 0)
     var gap = recording([event(10, .submitted, node: 5), event(50, .source, thread: 2)], lost: 100)
-    gap.gaps = [50]
+    gap.gaps = [RecordedGap(time: 50, thread: 1)]
     statistics.add(gap, before: 100)
     #expect(statistics.finish(at: 100).queues[0xA0]?.waiting == 0)
   }

@@ -28,6 +28,33 @@ struct TimelineTests {
     #expect(timeline.queues == [0xA0, 0xB0])
   }
 
+  @Test("what has not ended lasts until the process is no longer watched")
+  func openItems() throws {
+    var recording = try sample()
+    recording.end = recording.events.last!.time + 1_000_000
+    let timeline = Timeline(recording)
+    #expect(timeline.items.map(\.end).last == recording.end)
+    recording.end = 0
+    #expect(Timeline(recording).end == recording.events.last!.time)
+  }
+
+  @Test("an item whose end is lost ends at the loss, and not with the end of a later one")
+  func lostEnd() throws {
+    func event(_ time: UInt64, _ thread: UInt32, _ kind: RecordedEvent.Kind) -> RecordedEvent {
+      RecordedEvent(time: time, thread: thread, kind: kind, node: 0, object: 0xA0, function: 0x10)
+    }
+    var recording = try sample()
+    recording.events = [
+      event(10, 1, .started), event(15, 2, .started), event(20, 1, .submitted), event(900, 1, .ended),
+      event(950, 2, .ended), event(1000, 1, .started),
+    ]
+    recording.gaps = [RecordedGap(time: 900, thread: 1)]
+    let timeline = Timeline(recording)
+    #expect(timeline.items.map(\.end) == [20, 950, 1000])
+    #expect(timeline.items.map(\.hasEnded) == [true, true, false])
+    #expect(timeline.running.map(\.value) == [1, 2, 1, 0, 1])
+  }
+
   @Test("overlapping items of a queue are in different lanes")
   func lanes() throws {
     var builder = RecordingBuilder()

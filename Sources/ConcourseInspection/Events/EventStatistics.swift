@@ -127,7 +127,7 @@ struct EventStatistics {
     }
     later = Array(events[events.partitioned(before: limit)...])
     interval.pauses += recording.pauses.count
-    gaps = (gaps + recording.gaps + recording.pauses).sorted()
+    gaps = (gaps + recording.gaps.map(\.time) + recording.pauses).sorted()
     for event in events.dropLast(later.count) {
       takeNames(upTo: event.time)
       passGaps(upTo: event.time)

@@ -17,13 +17,21 @@ struct Recording {
   var overwritten: UInt64 = 0
   var withoutRing: UInt64 = 0
   var unreadable: UInt64 = 0
-  /// The times of events before which others of the same thread are missing, in order.
-  var gaps: [UInt64] = []
+  /// Events before which others of the same thread are missing, in order.
+  var gaps: [RecordedGap] = []
   var lostNames: UInt64 = 0
   /// A bit for each 16 bytes of memory: a queue there has no name, also if an older queue there had one.
   var unnamed: [UInt8] = []
   /// When a reader found that recording had been off, in order.
   var pauses: [UInt64] = []
+  /// The uptime until which the process was watched; nil if only its events say so.
+  var end: UInt64?
+}
+
+struct RecordedGap: Equatable {
+  /// Of the first event after the gap.
+  var time: UInt64
+  var thread: UInt32
 }
 
 struct RecordedEvent: Equatable {

@@ -41,7 +41,8 @@ final class RecordingReader {
     var task: UInt64 = 0
     var taskName: [UInt8] = []
     /// The ticks of the records before which others are missing.
-    var gaps: [UInt64] = []
+    /// Their times are ticks.
+    var gaps: [RecordedGap] = []
   }
 
   private struct Record {
@@ -120,12 +121,13 @@ final class RecordingReader {
         first += UInt64(stale)
       }
     }
-    if first > rings[index].next {
-      rings[index].owner = nil
-      if let record = records.first { rings[index].gaps.append(record.ticks) }
-    }
+    let isAfterGap = first > rings[index].next
+    if isAfterGap { rings[index].owner = nil }
     rings[index].next = head
     assignThreads(&records, in: index, latest: header.number(at: 12)!)
+    if isAfterGap, let record = records.first {
+      rings[index].gaps.append(RecordedGap(time: record.ticks, thread: record.thread))
+    }
     takeTaskNames(&records, of: index)
     rings[index].records += records
     // Not if the owner was just writing them.
@@ -276,13 +278,14 @@ final class RecordingReader {
     var names = Array(names[namesTaken...])
     for index in names.indices { names[index].time = clock.uptime(names[index].time) }
     names.sort { $0.time < $1.time }
+    let gaps = rings.flatMap(\.gaps).map { RecordedGap(time: clock.uptime($0.time), thread: $0.thread) }
     return Recording(
       process: layout.process, start: layout.firstUptime, wall: layout.firstWall,
       events: order.map { events[$0] },
       threads: threadNames, names: names, modules: modules, tasks: tasks, overwritten: overwritten,
       withoutRing: counts.lostEvents &- min(lostBefore, counts.lostEvents) &+ missed,
       unreadable: unreadable &+ damaged,
-      gaps: rings.flatMap(\.gaps).map(clock.uptime).sorted(), lostNames: counts.lostNames, unnamed: unnamed,
+      gaps: gaps.sorted { $0.time < $1.time }, lostNames: counts.lostNames, unnamed: unnamed,
       pauses: pauses)
   }
 

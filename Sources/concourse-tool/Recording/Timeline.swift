@@ -73,27 +73,31 @@ struct Timeline {
   private struct ThreadState {
     var items: [Int] = []
     var waits: [Int] = []
+    var lastEvent: UInt64 = 0
 
     var isRunning: Bool { !items.isEmpty && waits.isEmpty }
   }
 
   private var states: [UInt32: ThreadState] = [:]
+  private var runningNow = 0
 
   init(_ recording: Recording) {
     start = recording.events.first?.time ?? recording.start
-    end = recording.events.last?.time ?? recording.start
+    end = max(recording.events.last?.time ?? recording.start, recording.end ?? 0)
     var isKnown: Set<UInt64> = []
     /// The submissions that have not started, by node.
     var pending: [UInt64: Int] = [:]
     /// The calls for delayed submissions whose time has not come, by node.
     var delayed: [UInt64: Submission] = [:]
-    var runningNow = 0
     // Submissions before a gap are not counted as waiting: their starts may be missing.
     var counted = 0
     var gaps = recording.gaps[...]
     for event in recording.events {
-      if let gap = gaps.first, gap <= event.time {
-        gaps = gaps.drop { $0 <= event.time }
+      if let gap = gaps.first, gap.time <= event.time {
+        while let gap = gaps.first, gap.time <= event.time {
+          gaps.removeFirst()
+          endAll(of: gap.thread, at: event.time)
+        }
         counted = submissions.count
         delayed = [:]
         for (queue, levels) in depths where levels.last!.value > 0 {
@@ -104,6 +108,7 @@ struct Timeline {
         states[event.thread] = ThreadState()
         threads.append(event.thread)
       }
+      states[event.thread]!.lastEvent = event.time
       let wasRunning = states[event.thread]!.isRunning
       // Ends that were lost: a thread that sleeps records nothing else, and one that parks is in no item.
       if event.kind != .waitEnded { endWaits(of: event.thread, at: event.time) }
@@ -166,12 +171,15 @@ struct Timeline {
             value: event.function))
       case .threadBegan, .threadEnded, .made, .parked, .woken, .taskName: break
       }
-      let isRunning = states[event.thread]!.isRunning
-      if isRunning != wasRunning {
-        runningNow += isRunning ? 1 : -1
-        running.append(Level(time: event.time, value: runningNow))
-      }
+      noteRunning(event.thread, before: wasRunning, at: event.time)
     }
+  }
+
+  private mutating func noteRunning(_ thread: UInt32, before wasRunning: Bool, at time: UInt64) {
+    let isRunning = states[thread]!.isRunning
+    guard isRunning != wasRunning else { return }
+    runningNow += isRunning ? 1 : -1
+    running.append(Level(time: time, value: runningNow))
   }
 
   private func submission(_ event: RecordedEvent) -> Submission {
@@ -183,6 +191,14 @@ struct Timeline {
   private mutating func endItems(of thread: UInt32, from first: Int, at time: UInt64) {
     for item in states[thread]!.items[first...] { (items[item].end, items[item].hasEnded) = (time, true) }
     states[thread]!.items.removeSubrange(first...)
+  }
+
+  /// Events of the thread are missing, perhaps the ends of what it was in. A later end may be that of another item.
+  private mutating func endAll(of thread: UInt32, at time: UInt64) {
+    guard let state = states[thread] else { return }
+    endWaits(of: thread, at: state.lastEvent)
+    endItems(of: thread, from: 0, at: state.lastEvent)
+    noteRunning(thread, before: state.isRunning, at: time)
   }
 
   private mutating func endWaits(of thread: UInt32, at time: UInt64) {

@@ -16,7 +16,7 @@ enum TraceCommand {
       do {
         switch options.target {
         case .recording(let path):
-          try write(reader(of: path), options)
+          try write(reader(of: path), options, isWatched: false)
           return 0
         case .process(let process):
           if let path = options.output { try check(path) }
@@ -57,10 +57,12 @@ enum TraceCommand {
     }
   }
 
-  static func write(_ reader: RecordingReader, _ options: TraceOptions, root: String = "")
-    throws(RecordingFailure)
-  {
+  /// - Parameter isWatched: Whether the recording is of a process that has been watched until now.
+  static func write(
+    _ reader: RecordingReader, _ options: TraceOptions, root: String = "", isWatched: Bool = true
+  ) throws(RecordingFailure) {
     var recording = reader.recording()
+    if isWatched { recording.end = UptimeClock.now }
     let path = options.output ?? "concourse-\(recording.process).json"
     let names = FunctionNames(recording, root: root)
     names.nameQueues(&recording)
