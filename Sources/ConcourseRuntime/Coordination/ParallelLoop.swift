@@ -173,12 +173,12 @@ final class ParallelLoop {
     Self.participants.leave()
   }
 
-  private static let participants = Participants()
+  static let participants = Participants()
 }
 
 /// Counts the threads in parallel loops, each thread once even if its loops are nested.
-private struct Participants: ~Copyable {
-  private let count = Atomic<Int>(0)
+struct Participants: ~Copyable {
+  let count = Atomic<Int>(0)
 
   /// - Returns: the number of participating threads, including the caller.
   func join() -> Int {

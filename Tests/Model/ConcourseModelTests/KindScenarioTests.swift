@@ -388,8 +388,16 @@ extension ModelSuite {
           if CurrentThread.id != caller { helped.value += 1 }
         }
         Model.check(cells.allSatisfy { $0.read() == 1 }, "not every iteration ran once")
+        checkDepth()
       }
       Model.run()
+      // ORDERING: relaxed; everybody has come to rest.
+      Model.check(ParallelLoop.participants.count.load(ordering: .relaxed) == 0, "participants are left")
+    }
+
+    /// The calling thread has left the loop.
+    private static func checkDepth() {
+      Model.check(CurrentThread.state.pointee.loop_depth == 0, "the thread is still in a loop")
     }
 
     /// A loop of one iteration, and two that have no processors for helpers.
@@ -399,9 +407,12 @@ extension ModelSuite {
       for _ in 0..<callers {
         Model.thread("caller") {
           DispatchQueue.concurrentPerform(iterations: iterations) { log.append($0) }
+          checkDepth()
         }
       }
       Model.run()
+      // ORDERING: relaxed; everybody has come to rest.
+      Model.check(ParallelLoop.participants.count.load(ordering: .relaxed) == 0, "participants are left")
       Model.check(log.entries.count == callers * iterations, "\(log.entries) ran")
       Model.check(Runtime.shared.bands[0].counters.snapshot.threads == 0, "a worker was made")
     }
@@ -458,7 +469,6 @@ extension ModelSuite {
       let helped = Count()
       expectComplete(Model.explore("a parallel loop", bound: 2, freshBound: 3) { Self.parallelLoop(helped) })
       #expect(helped.value > 0, "no helper took part")
-      // Last: the count of participants of a loop that fails stays behind.
       expectFound(
         PlantedFault(.noWake, "ThreadEvent", "signal()"),
         PlantedFault(.relaxed, "ParallelLoop", "takePart()"),

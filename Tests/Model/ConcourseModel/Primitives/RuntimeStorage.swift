@@ -71,6 +71,8 @@ extension Runtime {
     creation = VectorClock()
     roots = nil
     while PoolSize.threadCount > 0 { PoolSize.threadEnded() }
+    // ORDERING: relaxed; outside executions. A loop that failed has left participants.
+    ParallelLoop.participants.count.store(0, ordering: .relaxed)
     _ = PoolSize.refreshWidth()
   }
 }
