@@ -232,7 +232,7 @@ struct RecordingReaderTests {
   func text() throws {
     let text = RecordingText.text(try read(RecordingBuilder.sample.bytes)) { "f\($0)" }
     #expect(text.contains("Recording of process 4711 (program): 10 events of 2 threads in 550 ns\n"))
-    #expect(text.contains("  101 worker          in f4128 on queue 0xb0, for 0 ns\n"))
+    #expect(text.contains("  101 worker          in f4128 on queue 0xb0, since 0 ns before the last event\n"))
     #expect(text.contains("  1       queue \"a\"?\n"))
     #expect(text.hasSuffix("0 ns      101     started    f4128 on queue 0xb0"))
   }

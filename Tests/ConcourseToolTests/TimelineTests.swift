@@ -250,7 +250,9 @@ struct TimelineTests {
   func text() throws {
     let text = RecordingText.text(try sample()) { "f\($0)" }
     #expect(text.contains("Recording of process 4711 (program): 10 events of 2 threads in 550 ns"), "\(text)")
-    #expect(text.contains("  101 worker          in f4128 on queue 0xb0, for 0 ns"), "\(text)")
+    #expect(
+      text.contains("  101 worker          in f4128 on queue 0xb0, since 0 ns before the last event"),
+      "\(text)")
     #expect(text.contains("  100 main            in no item"), "\(text)")
   }
 }

@@ -144,8 +144,8 @@ extension Recording {
       (withoutRing, "events had no room"),
       (unreadable, "events cannot be read: the recording is damaged"),
       (lostNames, "queues have no name: there was no room"),
-      (UInt64(pauses.count), "times recording was off for a while"),
     ].filter { $0.0 > 0 }.map { "; \($0.0) \($0.1)" }.joined()
+      + (pauses.isEmpty ? "" : "; recording was off \(pauses.count == 1 ? "once" : "\(pauses.count) times")")
   }
 
   /// The places in `names` of each queue.

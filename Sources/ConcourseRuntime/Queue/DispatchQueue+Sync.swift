@@ -231,6 +231,7 @@ extension DispatchQueue {
         // Lifts the entries ahead of this thread, or a workloop for the first entry of a class.
         carryOut(state.raise(to: level))
       }
+      if Recording.isOn { ItemRecording.waits(for: self) }
       waiter.pointee.event.wait(for: .sync, selfPointer) {
         if isBoosted { boostBeforeSleep() }
         BlockedThreads.during(.init(object: selfPointer, waiter: waiter, frames: frame, kind: .turn), $0)
@@ -252,6 +253,7 @@ extension DispatchQueue {
       withUnsafeMutablePointer(to: &waiter) { waiter in
         let last = endOfHierarchy
         last.submit(NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
+        if Recording.isOn { ItemRecording.waits(for: last) }
         waiter.pointee.event.wait(for: .mainQueue, last.selfPointer) {
           BlockedThreads.during(
             .init(object: last.selfPointer, waiter: waiter, frames: frame, kind: .service), $0)

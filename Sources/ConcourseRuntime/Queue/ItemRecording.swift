@@ -33,6 +33,10 @@ package enum ItemRecording {
     Recording.ended(queueAddress, node: nodeAddress, function: function)
   }
 
+  /// Names a queue that the calling thread is about to wait for.
+  @inline(never)
+  static func waits(for queue: DispatchQueue) { name(queue) }
+
   /// Records the name of a queue before the first event that names the queue.
   @inline(__always)
   private static func name(_ queue: DispatchQueue) {

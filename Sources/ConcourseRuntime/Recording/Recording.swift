@@ -56,7 +56,7 @@ package enum Recording {
   }
 
   private static func setting(_ name: String) -> String? {
-    concourse_recorder_setting(name).map { String(cString: $0) }
+    concourse_recorder_setting(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
   }
 
   /// Begins to record, until an event after `uptime`.

@@ -11,19 +11,21 @@ enum RecordingText {
         + recording.losses, "",
     ]
     lines.append("At the end")
+    // When the process ended is not known.
+    let beforeLast = " before the last event"
     let items = timeline.items.filter { !$0.hasEnded }
     let waits = timeline.waits.filter { !$0.hasEnded }
     for thread in timeline.threads.sorted() {
       var state: [String] = []
       for item in items where item.thread == thread {
         state.append(
-          "in \(name(item.function)) on \(recording.label(of: item.queue, at: item.start, labels)), for "
-            + duration(timeline.end - item.start))
+          "in \(name(item.function)) on \(recording.label(of: item.queue, at: item.start, labels)), since "
+            + duration(timeline.end - item.start) + beforeLast)
       }
       for wait in waits where wait.thread == thread {
         state.append(
-          "waits: \(Recording.wait(wait.kind)) \(recording.object(of: wait, labels)), for \(duration(timeline.end - wait.start))"
-        )
+          "waits: \(Recording.wait(wait.kind)) \(recording.object(of: wait, labels)), since "
+            + duration(timeline.end - wait.start) + beforeLast)
       }
       if state.isEmpty { state = ["in no item"] }
       let title = "  \(thread) " + pad(recording.threads[thread] ?? "", 16)
@@ -39,7 +41,7 @@ enum RecordingText {
         lines.append("  " + pad("\(count)", 8) + recording.label(of: queue, at: timeline.end, labels))
       }
     }
-    lines += ["", "Last events (before the end, thread)"]
+    lines += ["", "Last events (before the last one, thread)"]
     for event in recording.events.suffix(showsAll ? .max : 40) {
       lines.append(
         "  " + pad(duration(timeline.end - event.time), 10) + pad("\(event.thread)", 8)

@@ -156,7 +156,7 @@ struct TracePerfetto {
 
   private func addSlice(
     _ track: UInt64, _ start: UInt64, _ end: UInt64, _ depth: Int, _ name: String, _ category: String,
-    to entries: inout [Entry], _ details: @escaping (ProtobufFields) -> ProtobufFields
+    to entries: inout [Entry], _ details: @escaping (consuming ProtobufFields) -> ProtobufFields
   ) {
     // A slice without a length would end before it begins.
     let end = max(end, start + 1)
@@ -169,7 +169,7 @@ struct TracePerfetto {
 
   private mutating func event(
     _ kind: Kind, _ track: UInt64, _ time: UInt64, _ name: String?, _ category: String?,
-    _ details: (ProtobufFields) -> ProtobufFields
+    _ details: (consuming ProtobufFields) -> ProtobufFields
   ) {
     var fields = ProtobufFields().varint(8, time)
     var number: UInt64 = 0
@@ -212,21 +212,21 @@ struct ProtobufFields {
     bytes.append(UInt8(rest))
   }
 
-  func varint(_ field: UInt64, _ value: UInt64) -> ProtobufFields {
+  consuming func varint(_ field: UInt64, _ value: UInt64) -> ProtobufFields {
     var result = self
     result.append(field << 3)
     result.append(value)
     return result
   }
 
-  func fixed(_ field: UInt64, _ value: UInt64) -> ProtobufFields {
+  consuming func fixed(_ field: UInt64, _ value: UInt64) -> ProtobufFields {
     var result = self
     result.append(field << 3 | 1)
     withUnsafeBytes(of: value.littleEndian) { result.bytes += $0 }
     return result
   }
 
-  func bytes(_ field: UInt64, _ content: [UInt8]) -> ProtobufFields {
+  consuming func bytes(_ field: UInt64, _ content: [UInt8]) -> ProtobufFields {
     var result = self
     result.append(field << 3 | 2)
     result.append(UInt64(content.count))
@@ -234,18 +234,20 @@ struct ProtobufFields {
     return result
   }
 
-  func text(_ field: UInt64, _ text: String) -> ProtobufFields { bytes(field, Array(text.utf8)) }
+  consuming func text(_ field: UInt64, _ text: String) -> ProtobufFields { bytes(field, Array(text.utf8)) }
 
-  func message(_ field: UInt64, _ fields: (ProtobufFields) -> ProtobufFields) -> ProtobufFields {
+  consuming func message(_ field: UInt64, _ fields: (consuming ProtobufFields) -> ProtobufFields)
+    -> ProtobufFields
+  {
     bytes(field, fields(ProtobufFields()).bytes)
   }
 
   /// A detail of an event, shown beside it.
-  func annotation(_ name: String, _ value: String) -> ProtobufFields {
+  consuming func annotation(_ name: String, _ value: String) -> ProtobufFields {
     message(4) { $0.text(10, name).text(6, value) }
   }
 
-  func annotation(_ name: String, _ value: UInt64) -> ProtobufFields {
+  consuming func annotation(_ name: String, _ value: UInt64) -> ProtobufFields {
     message(4) { $0.text(10, name).varint(3, value) }
   }
 }

@@ -33,6 +33,34 @@ extension Crash {
       #expect(memory.events.last { $0.event == .waitBegan }?.node == UInt(Recording.Wait.semaphore.rawValue))
     }
 
+    @Test("a queue on which threads only wait has a name, and an empty setting is none")
+    func waits() async throws {
+      let folder = try RecorderFolder("waits")
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        setenv("CONCOURSE_RECORDER_PARENT", "", 1)
+        RecorderFolder.begin("waits", "100")
+        let queues = [DispatchQueue(label: "flight.a"), DispatchQueue(label: "flight.b")]
+        let both = DispatchGroup()
+        for _ in queues { both.enter() }
+        for index in queues.indices {
+          startThread {
+            queues[index].sync {
+              both.leave()
+              both.wait()
+              queues[1 - index].sync {}
+            }
+          }
+        }
+        awaitDeath()
+      }
+      let spoken = String(decoding: end?.standardErrorContent ?? [], as: UTF8.self)
+      #expect(spoken.contains("deadlock: 2 threads"), "\(spoken)")
+      let memory = try #require(folder.recording())
+      for label in ["flight.a", "flight.b"] {
+        #expect(memory.events.contains { $0.event == .waitBegan && memory.names[$0.object] == label })
+      }
+    }
+
     @Test("a process that is killed leaves its events")
     func kill() async throws {
       let folder = try RecorderFolder("kill")
