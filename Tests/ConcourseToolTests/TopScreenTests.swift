@@ -199,6 +199,9 @@ struct TopScreenTests {
     #expect(TerminalKey.take(from: &bytes).isEmpty)
     bytes.append(0x97)
     #expect(TerminalKey.take(from: &bytes) == [.character("列")])
+    bytes = [0xFF, 0xFE, 0x71, 0xE3, 0x71]
+    #expect(
+      TerminalKey.take(from: &bytes) == [.other, .other, .character("q"), .other, .character("q")])
     bytes = [0x1B]
     #expect(TerminalKey.take(from: &bytes) == [.escape])
     #expect(bytes.isEmpty)

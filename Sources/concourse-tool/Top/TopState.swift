@@ -135,11 +135,20 @@ enum TerminalKey: Equatable {
       case 0x7F, 0x08: keys.append(.backspace)
       case ..<0x20: keys.append(.other)
       case let first:
-        let length = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2
-        guard place + length <= bytes.count else { break reading }
-        let text = String(decoding: bytes[place..<place + length], as: UTF8.self)
-        keys.append(text.first.map { .character($0) } ?? .other)
-        place += length - 1
+        let length =
+          switch first {
+          case 0xC2..<0xE0: 2
+          case 0xE0..<0xF0: 3
+          case 0xF0..<0xF5: 4
+          default: 1
+          }
+        let rest = bytes[(place + 1)...].prefix(length - 1).prefix { 0x80..<0xC0 ~= $0 }
+        // A byte that belongs to no character must not take the next key with it.
+        guard rest.count == length - 1 || rest.endIndex < bytes.count else { break reading }
+        let isWhole = rest.count == length - 1 && (first < 0x80 || length > 1)
+        let text = String(decoding: bytes[place..<rest.endIndex], as: UTF8.self)
+        keys.append(isWhole ? text.first.map { .character($0) } ?? .other : .other)
+        place = rest.endIndex - 1
       }
       place += 1
     }
