@@ -124,14 +124,14 @@ final class LiveRecording {
 extension LiveRecording {
   private static let microsecondsBetweenLooks: UInt32 = 2000
 
-  /// Set by the interrupt key, which ends the recording early.
+  /// Set by the interrupt key, and by what ends the command politely: the recording ends early, and is written.
   // SAFETY: one thread, and a signal handler that only stores to it.
   nonisolated(unsafe) private static var isInterrupted = false
 
   static func record(_ process: Int32, seconds: Double) throws(RecordingFailure) -> RecordingReader {
     let live = try LiveRecording(process)
     defer { live.end() }
-    signal(SIGINT) { _ in LiveRecording.isInterrupted = true }
+    for number in [SIGINT, SIGTERM, SIGHUP] { signal(number) { _ in LiveRecording.isInterrupted = true } }
     let end = UptimeClock.now + UInt64(seconds * 1e9)
     while try live.poll() && UptimeClock.now < end && !isInterrupted { usleep(microsecondsBetweenLooks) }
     guard let reader = live.reader, reader.hasEvents else {

@@ -86,9 +86,9 @@ struct TraceOptions: Equatable {
     each queue, items, arrows from submission to start, waits, and counters.
 
       -o FILE           the file to write (default: concourse-PID.json). Its ending chooses the format: .html is
-                        a page for any browser, .json is for chrome://tracing, .pftrace for ui.perfetto.dev
+                        a page for any browser, .json is the Trace Event Format, .pftrace is for ui.perfetto.dev
       --seconds N       how long to record (default: a second; a program until it ends). The program goes on
-                        afterwards, and the command ends with it
+                        afterwards, and the command ends with it. With PID an interrupt or SIGTERM ends it earlier
       --library PATH    the libdispatch.so to run the program on, as for 'concourse run'
       --recording FILE  reads what a flight recorder (CONCOURSE_RECORDER) has left instead
       --help            prints this text
