@@ -27,8 +27,9 @@ let package = Package(
     .target(
       name: "ConcourseRuntime", dependencies: ["CConcourse"],
       exclude: [
-        "Coordination/README.md", "Park/README.md", "Primitives/README.md", "Queue/README.md",
-        "Queue/DEADLOCKS.md", "Node/README.md", "Recording/README.md", "Pool/README.md", "Pool/ROOTS.md",
+        "Coordination/README.md", "Park/README.md", "Primitives/README.md", "Primitives/FORK.md",
+        "Queue/README.md", "Queue/DEADLOCKS.md", "Node/README.md", "Recording/README.md", "Pool/README.md",
+        "Pool/ROOTS.md",
         "Pool/MONITOR.md",
       ]),
     // Its idle workers wait for events through the protocol `EventDriver`, which this module implements.

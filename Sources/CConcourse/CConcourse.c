@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -37,13 +39,46 @@ void concourse_set_thread_name(const char *name) {
 
 uint32_t concourse_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
 
-static pid_t loaded_in;
-__attribute__((constructor)) static void note_process(void) {
-  loaded_in = getpid();
+uint32_t concourse_process;
+static uint32_t loaded_in;
+static atomic_bool forks_are_watched;
+static struct {
+  void (*_Atomic hook)(void *);
+  void *context;
+} fork_hooks[2];
+static atomic_uint fork_hook_count;
+
+void concourse_note_fork(void) {
+  concourse_process = (uint32_t)getpid();
+  concourse_thread_local.id = 0;
+  concourse_signal_note_fork();
+  for (size_t i = 0; i < sizeof fork_hooks / sizeof fork_hooks[0]; i++) {
+    void (*hook)(void *) = atomic_load(&fork_hooks[i].hook);
+    if (hook) hook(fork_hooks[i].context);
+  }
+}
+
+void concourse_at_fork(void (*hook)(void *), void *context) {
+  unsigned place = atomic_fetch_add(&fork_hook_count, 1);
+  if (place >= sizeof fork_hooks / sizeof fork_hooks[0]) abort();
+  fork_hooks[place].context = context;
+  atomic_store(&fork_hooks[place].hook, hook);
+}
+
+// If the C library refuses the handler for want of memory, a child has its parent's ids.
+uint32_t concourse_learn_process(void) {
+  loaded_in = concourse_process = (uint32_t)getpid();
+  if (!atomic_exchange(&forks_are_watched, true)) (void)pthread_atfork(NULL, NULL, concourse_note_fork);
+  return concourse_process;
+}
+
+// Before this module's other constructors. The constructor of another library may have used the runtime already.
+__attribute__((constructor(101))) static void note_load(void) {
+  (void)concourse_process_id();
   concourse_inspection_record.thread_state =
       (char *)&concourse_thread_local - (char *)__builtin_thread_pointer();
 }
-bool concourse_is_forked(void) { return getpid() != loaded_in; }
+bool concourse_is_forked(void) { return concourse_process_id() != loaded_in; }
 
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
@@ -182,8 +217,6 @@ int concourse_spawn(void *(*entry)(void *), void *argument) {
   return failure;
 }
 
-int concourse_at_fork_child(void (*child)(void)) { return pthread_atfork(NULL, NULL, child); }
-
 char concourse_thread_state(uint32_t tid) {
   char path[64], text[512];
   snprintf(path, sizeof path, "/proc/self/task/%u/stat", tid);
@@ -209,6 +242,11 @@ int concourse_above_standard(int descriptor) {
   return higher;
 }
 
+bool concourse_is_anonymous(int descriptor) {
+  struct stat status;
+  return fstat(descriptor, &status) == 0 && (status.st_mode & S_IFMT) == 0;
+}
+
 int concourse_eventfd(void) { return concourse_above_standard(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
 void concourse_eventfd_signal(int descriptor) {
@@ -222,6 +260,13 @@ void concourse_eventfd_clear(int descriptor) {
   // Fails with EAGAIN when the descriptor is not readable.
   while (eventfd_read(descriptor, &count) != 0 && errno == EINTR) {
   }
+}
+
+void concourse_eventfd_replace(int descriptor) {
+  int fresh = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (fresh < 0) return;
+  (void)dup3(fresh, descriptor, O_CLOEXEC);
+  close(fresh);
 }
 
 int concourse_epoll_create(void) {

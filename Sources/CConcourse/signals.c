@@ -4,16 +4,23 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 
-// Only async-signal-safe operations in the handler: lock-free atomics and one write.
+// Only async-signal-safe operations in the handler: lock-free atomics, fstat and one write.
 
 static _Atomic uint64_t counts[NSIG];
 static _Atomic int report_to = -1;
-// The previous handlers, two slots per signal; `in_use` is the index of the latest. A slot is written while the
-// counting handler is not installed, though the handler may still be running.
-static struct sigaction before[NSIG][2];
-static _Atomic unsigned in_use[NSIG];
+// A function that the counting handler replaced; NULL for none. Constant, and never freed: a handler may be reading it.
+struct former {
+  void (*function)(int, siginfo_t *, void *);
+  bool takes_information;
+  const struct former *next;
+};
+// The one that was replaced last.
+static const struct former *_Atomic before[NSIG];
+// All of them. GUARDED BY the caller of `concourse_signal_count`.
+static const struct former *formers[NSIG];
 // Whether the counting handler has ever been installed. GUARDED BY the caller of `concourse_signal_count`.
 static bool was_installed[NSIG];
 // Whether the previous handler was installed over ours and may therefore call ours.
@@ -22,6 +29,8 @@ static _Atomic bool may_come_back[NSIG];
 int concourse_signal_limit(void) { return NSIG; }
 
 void concourse_signal_report_to(int descriptor) { atomic_store(&report_to, descriptor); }
+
+void concourse_signal_note_fork(void) { atomic_store(&report_to, -1); }
 
 uint64_t concourse_signal_take(int signal) { return atomic_exchange(&counts[signal], 0); }
 
@@ -35,17 +44,40 @@ static void count_signal(int signal, siginfo_t *information, void *context) {
   if ((chaining & bit) && atomic_load(&may_come_back[signal])) return;
   int interrupted = errno;
   atomic_fetch_add(&counts[signal], 1);
-  // A full counter leaves the descriptor readable all the same.
-  (void)eventfd_write(atomic_load(&report_to), 1);
-  struct sigaction next = before[signal][atomic_load(&in_use[signal])];
-  chaining |= bit;
-  if (next.sa_flags & SA_SIGINFO) {
-    if (next.sa_sigaction != NULL) next.sa_sigaction(signal, information, context);
-  } else if (next.sa_handler != SIG_DFL && next.sa_handler != SIG_IGN) {
-    next.sa_handler(signal);
+  int descriptor = atomic_load(&report_to);
+  // The program may have closed it, and opened a file of its own under that number. A full counter leaves the descriptor
+  // readable all the same.
+  if (descriptor >= 0 && concourse_is_anonymous(descriptor)) (void)eventfd_write(descriptor, 1);
+  const struct former *next = atomic_load(&before[signal]);
+  if (next && next->function) {
+    chaining |= bit;
+    if (next->takes_information)
+      next->function(signal, information, context);
+    else
+      ((void (*)(int))next->function)(signal);
+    chaining &= ~bit;
   }
-  chaining &= ~bit;
   errno = interrupted;
+}
+
+// Makes the function of a disposition the one that the counting handler calls. A program that installs two in turn does
+// not make the list longer.
+static bool remember(int signal, const struct sigaction *present) {
+  bool takes_information = present->sa_flags & SA_SIGINFO;
+  bool calls = takes_information || (present->sa_handler != SIG_DFL && present->sa_handler != SIG_IGN);
+  void (*function)(int, siginfo_t *, void *) = calls ? present->sa_sigaction : NULL;
+  const struct former *known = formers[signal];
+  while (known && (known->function != function || known->takes_information != takes_information)) known = known->next;
+  if (!known) {
+    struct former *former = malloc(sizeof *former);
+    if (!former) return false;
+    *former = (struct former){function, takes_information, formers[signal]};
+    known = formers[signal] = former;
+  }
+  atomic_store(&before[signal], known);
+  // It replaced ours and may call it.
+  atomic_store(&may_come_back[signal], was_installed[signal] && calls);
+  return true;
 }
 
 int concourse_signal_count(int signal) {
@@ -53,13 +85,7 @@ int concourse_signal_count(int signal) {
   if (sigaction(signal, NULL, &present) != 0) return -errno;
   // A program that saved and restored the disposition may have dropped our flags, but not our address.
   if (present.sa_sigaction != count_signal) {
-    // A running handler may be reading the other slot.
-    unsigned unused = !atomic_load(&in_use[signal]);
-    before[signal][unused] = present;
-    atomic_store(&in_use[signal], unused);
-    // The present handler replaced ours and may call it.
-    bool calls = (present.sa_flags & SA_SIGINFO) || (present.sa_handler != SIG_DFL && present.sa_handler != SIG_IGN);
-    atomic_store(&may_come_back[signal], was_installed[signal] && calls);
+    if (!remember(signal, &present)) return -ENOMEM;
   } else if (present.sa_flags & SA_SIGINFO) {
     return 0;
   }

@@ -128,8 +128,22 @@ static inline struct concourse_inspection *_Nonnull concourse_inspection_get(voi
 
 uint32_t concourse_gettid(void);
 
+/// The process id, which is also the main thread's id; a fork changes it. 0 until first needed.
+extern uint32_t concourse_process __attribute__((visibility("hidden")));
+uint32_t concourse_learn_process(void);
+static inline uint32_t concourse_process_id(void) {
+  uint32_t known = concourse_process;
+  return known != 0 ? known : concourse_learn_process();
+}
+
 /// Whether this process is a fork, without `exec`, of the process that loaded this code.
 bool concourse_is_forked(void);
+
+/// What the child does after a fork: it forgets the ids and descriptors of its parent, and runs the hooks. The C library
+/// calls it in each child that `fork` makes.
+void concourse_note_fork(void);
+/// Runs `hook` in each child from now on. For at most two callers.
+void concourse_at_fork(void (*_Nonnull hook)(void *_Nullable context), void *_Nullable context);
 
 /// Between these calls the thread sanitizer ignores this thread's memory accesses. For changes that reference counts
 /// order, which the sanitizer does not see.
@@ -170,9 +184,6 @@ int concourse_affinity_count(void);
 /// `concourse_signal_allow`, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGABRT, SIGPIPE, SIGPROF and SIGSYS.
 int concourse_spawn(void *_Nullable (*_Nonnull entry)(void *_Nullable), void *_Nullable argument);
 
-/// Runs `child` in the child after every fork. Returns 0 or the errno.
-int concourse_at_fork_child(void (*_Nonnull child)(void));
-
 /// The state letter of a thread of this process ('R', 'S', 'D', …), or 0 when it cannot be read.
 char concourse_thread_state(uint32_t tid);
 
@@ -189,6 +200,10 @@ int concourse_eventfd(void);
 void concourse_eventfd_signal(int descriptor);
 /// Makes an eventfd unreadable.
 void concourse_eventfd_clear(int descriptor);
+/// Puts an eventfd of its own in the place of one that a forked child shares with its parent, under the same number.
+void concourse_eventfd_replace(int descriptor);
+/// False for a file, pipe or socket: one that the program opened under the number of a descriptor of ours that it closed.
+bool concourse_is_anonymous(int descriptor);
 
 /// One event as epoll reports it.
 struct concourse_event {
@@ -224,6 +239,8 @@ int concourse_signal_count(int signal);
 uint64_t concourse_signal_take(int signal);
 /// Sets the eventfd that each delivery makes readable. Call it before the first signal is counted.
 void concourse_signal_report_to(int descriptor);
+/// In a forked child: the eventfd is the parent's.
+void concourse_signal_note_fork(void);
 /// Unblocks the signals in `mask` on the calling thread. The lowest bit is signal 1.
 void concourse_signal_unblock(uint64_t mask);
 /// Lets the runtime's threads receive a signal that the program sends to them. New threads allow it from the start, the

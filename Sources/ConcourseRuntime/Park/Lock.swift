@@ -99,7 +99,7 @@ package struct Lock: ~Copyable, Sendable {
     // a futile wake-up, but loses none.
     var waits = 0
     while word.exchange(2, ordering: .acquiring) != 0 {
-      guard Process.isForkedChild else {
+      guard Process.isForked else {
         _ = Futex.wait(word, expected: 2)
         continue
       }

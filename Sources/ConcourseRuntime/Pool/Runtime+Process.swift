@@ -15,6 +15,11 @@ extension Runtime {
   /// Publishes the tables of a new runtime, so that they are found without it.
   static func publish(_ runtime: Runtime) {
     concourse_set_roots(UnsafeMutableRawPointer(runtime.roots))
+    concourse_at_fork(
+      { runtime in
+        // SAFETY: the context below; the runtime is never freed.
+        Unmanaged<Runtime>.fromOpaque(runtime!).takeUnretainedValue().becomeForkedChild()
+      }, Unmanaged.passRetained(runtime).toOpaque())
     ExportedLayout.export(runtime)
   }
 
@@ -27,7 +32,6 @@ extension Runtime {
   ) -> Int32 {
     // First, since the child's fork handler uses the depot.
     settleLazies()
-    _ = watchesForks
     Process.noteThread()
     return SystemThread.spawn(entry, argument)
   }
@@ -53,12 +57,13 @@ extension Runtime {
     return driver
   }()
 
-  /// Watches for forks from the first use on, before the process makes its first thread.
-  private static let watchesForks: Void = Process.watchForks { Runtime.becomeForkedChild() }
-
-  fileprivate static func becomeForkedChild() {
+  /// The fork handler of the child. It does not use `shared`, which another thread may have been making at the fork.
+  private func becomeForkedChild() {
     Process.becomeForkedChild()
-    Recording.becomeForkedChild()
+    blockedThreads.forgetThreads()
+    targetLock.forgetHolder()
+    mainThread.noteFork()
+    guard Process.isForkedChild else { return }
     NodeMagazine.depot.abandonStock()
     forgetThreads()
   }
@@ -137,8 +142,5 @@ package enum ProcessFacts {
 
   /// Notes a fork that was made without the C library's `fork`, which calls the fork handler. Otherwise no effect.
   /// Matching C function: `dispatch_atfork_child`.
-  package static func noteFork() {
-    Runtime.shared.blockedThreads.noteFork()
-    if isMultithreaded && Process.id != Process.readId() { Runtime.becomeForkedChild() }
-  }
+  package static func noteFork() { Process.noteFork() }
 }

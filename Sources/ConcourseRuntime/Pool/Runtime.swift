@@ -72,8 +72,8 @@ package final class Runtime {
 
   /// Resets the counts in a forked child, where only the calling thread exists. A submission then asks for a
   /// worker, and traps.
-  static func forgetThreads() {
-    for band in shared.bands { band.counters.reset() }
+  func forgetThreads() {
+    for band in bands { band.counters.reset() }
   }
 
   /// Traps in a forked child, which has no workers and must not wait for any.

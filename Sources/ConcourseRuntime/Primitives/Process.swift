@@ -1,41 +1,34 @@
 internal import CConcourse
 internal import Glibc
 
-/// Facts of the process that a fork changes.
+/// Facts of the process that a fork changes. FORK.md lists all of them.
 package enum Process {
-  // ORDERING: relaxed; the words are only rewritten by the fork handler, while the child has one thread.
-  private static let identifier = Atomic<UInt32>(readId())
-  private static let forked = Atomic<Bool>(false)
+  // ORDERING: relaxed; only rewritten by the fork handler, while the child has one thread.
+  private static let lostThreads = Atomic<Bool>(false)
 
-  /// The process id, which is also the main thread's id.
-  static var id: UInt32 {
-    // ORDERING: relaxed; see above.
-    identifier.load(ordering: .relaxed)
-  }
+  /// The process id, which is also the main thread's id. The first reader makes the C library watch for forks.
+  static var id: UInt32 { concourse_process_id() }
 
-  /// The process id as the kernel says it, also in a child whose fork was not noted.
-  static func readId() -> UInt32 { UInt32(getpid()) }
+  /// Whether this process was forked and has not called exec. Its parent's other threads do not exist in it.
+  static var isForked: Bool { concourse_is_forked() }
 
-  /// Whether this process is a forked child that has not called exec: it has no worker threads.
+  /// Whether this process is a forked child, without exec, of one that had threads of the runtime: it has no worker
+  /// threads and makes none.
   package static var isForkedChild: Bool {
     // ORDERING: relaxed; see above.
-    forked.load(ordering: .relaxed)
+    lostThreads.load(ordering: .relaxed)
   }
 
-  /// Runs `child` in each child that is forked from now on.
-  static func watchForks(_ child: @convention(c) () -> Void) {
-    _ = id
-    // Refused only for want of memory. Then a misuse after fork hangs instead of trapping.
-    _ = concourse_at_fork_child(child)
-  }
-
-  /// Records that the process is a forked child and the caller its only thread.
+  /// Records that the calling thread is the only one of a forked child.
   static func becomeForkedChild() {
-    CurrentThread.state.pointee.id = 0
     (CurrentThread.state.pointee.worker, CurrentThread.state.pointee.delivering) = (nil, nil)
-    // ORDERING: relaxed; the child has exactly one thread.
-    identifier.store(readId(), ordering: .relaxed)
-    forked.store(true, ordering: .relaxed)
+    // ORDERING: relaxed, both; the child has exactly one thread.
+    if threadsWereMade.load(ordering: .relaxed) { lostThreads.store(true, ordering: .relaxed) }
+  }
+
+  /// In a child that was made without the C library's `fork`: does what its fork handler does.
+  static func noteFork() {
+    if id != UInt32(getpid()) { concourse_note_fork() }
   }
 
   // MARK: Threads

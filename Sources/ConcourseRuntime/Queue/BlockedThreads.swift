@@ -137,7 +137,6 @@ package final class BlockedThreads {
     }
     let since = Clock.uptime()
     if all.patience > 0 && sleep(.uptime(since &+ all.patience)) { return }
-    _ = watchesForks
     while !all.sleep(wait, since, sleep) {}
   }
 
@@ -216,7 +215,6 @@ package final class BlockedThreads {
 
   /// Calls `body` with each registered thread, under the lock: what they wait for lives meanwhile.
   func visit(_ body: (BlockedThread) -> Void) {
-    _ = Self.watchesForks
     lock.withLock {
       for index in 0..<2 * Self.listCount {
         var link = lists?[index]
@@ -292,19 +290,8 @@ package final class BlockedThreads {
 
   // MARK: Forks
 
-  /// A child without the runtime's own handler may use the registry; its parent's threads do not exist in it.
-  private static let watchesForks: Void = Process.watchForks { Runtime.shared.blockedThreads.noteFork() }
-
-  /// The process whose threads are registered.
-  private let process = Atomic<UInt32>(Process.readId())
-
-  /// Forgets the parent's threads, once in each child.
-  func noteFork() {
-    let child = Process.readId()
-    // ORDERING: relaxed; the child has one thread.
-    guard process.exchange(child, ordering: .relaxed) != child else { return }
-    // A search may have held both locks. It changes no targets; a thread that does changes one word under the lock.
-    Runtime.shared.targetLock.forgetHolder()
+  /// In a forked child: the parent's threads do not exist in it. A search may have held the lock.
+  func forgetThreads() {
     lock.forgetHolder()
     lists?.update(repeating: nil, count: 2 * Self.listCount)
     // ORDERING: relaxed, both; the child has one thread.

@@ -75,7 +75,7 @@ public class DispatchQueue: DispatchObject {
         "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
     }
     // In a forked child, the thread that ran the item may not exist.
-    if (last.isOwned || last.hasReaders) && !Process.isForkedChild {
+    if (last.isOwned || last.hasReaders) && !Process.isForked {
       Trap.clientBug(
         205,
         "the last reference to queue \"\(label)\" was released while an item of it ran, or after longjmp or an "

@@ -76,9 +76,24 @@ final class MainThread {
     // maker looks at the list after publishing the descriptor.
     let before = signal.exchange(Signal.items, ordering: .sequentiallyConsistent)
     if before == Signal.sleeping { Futex.wake(signal, count: 1) }
-    // ORDERING: sequentially consistent; see above.
-    let descriptor = handle.load(ordering: .sequentiallyConsistent)
+    let descriptor = ownDescriptor
     if descriptor >= 0 { concourse_eventfd_signal(descriptor) }
+  }
+
+  /// The descriptor for other event loops; -1 if it has not been made. A daemon closes its parent's descriptors, and may
+  /// have opened a file of its own under this number.
+  private var ownDescriptor: Int32 {
+    // ORDERING: sequentially consistent; see `wake`.
+    let known = handle.load(ordering: .sequentiallyConsistent)
+    return known >= 0 && Process.isForked && !concourse_is_anonymous(known) ? -1 : known
+  }
+
+  /// In a forked child: its descriptor no longer wakes the parent. The number stays, since an event loop may watch it.
+  func noteFork() {
+    handleLock.forgetHolder()
+    // ORDERING: relaxed; the child has one thread.
+    let descriptor = handle.load(ordering: .relaxed)
+    if descriptor >= 0 { concourse_eventfd_replace(descriptor) }
   }
 
   /// Serves the main queue for ever.
@@ -109,8 +124,7 @@ final class MainThread {
   /// The descriptor that becomes readable when the main queue has items; -1 if the system refuses one.
   func descriptor() -> Int32 {
     handleLock.withLock {
-      // ORDERING: relaxed; under the lock.
-      let known = handle.load(ordering: .relaxed)
+      let known = ownDescriptor
       if known >= 0 { return known }
       let made = concourse_eventfd()
       // ORDERING: sequentially consistent; see `wake`.
@@ -122,8 +136,7 @@ final class MainThread {
 
   /// Runs the items that were in the main queue when the call began. Items that these add stay for later.
   func drainOnce() {
-    // ORDERING: acquiring; as in `descriptor`.
-    let descriptor = handle.load(ordering: .acquiring)
+    let descriptor = ownDescriptor
     if descriptor >= 0 { concourse_eventfd_clear(descriptor) }
     let queue = Runtime.mainQueue
     guard !queue.list.isEmpty else { return }

@@ -67,9 +67,6 @@ package enum Recording {
 
   static func end() { concourse_set_recording(false) }
 
-  /// Stops recording in a forked child, whose memory may be the parent's.
-  static func becomeForkedChild() { RecordingMemory.becomeForkedChild() }
-
   // MARK: For the process itself
 
   /// Begins to record for a reader in this process. Each call needs its `endStream`.

@@ -260,8 +260,7 @@ enum RecordingMemory {
       if flight != nil { isBegun.store(false, ordering: .relaxed) }
       return nil
     }
-    // Not with the handler of the pool, after which a child cannot make threads. Refused only for want of memory.
-    _ = concourse_at_fork_child { RecordingMemory.becomeForkedChild() }
+    concourse_at_fork({ _ in RecordingMemory.becomeForkedChild() }, nil)
     hasSteadyTicks = concourse_has_steady_ticks()
     mask = UInt64(capacity - 1)
     let header = memory.assumingMemoryBound(to: Header.self)

@@ -9,9 +9,7 @@ enum Process {
 
   static func beginAfresh() { (id, isForkedChild) = (1, false) }
 
-  static func readId() -> UInt32 { id }
-
-  static func watchForks(_ child: @convention(c) () -> Void) {}
+  static var isForked: Bool { isForkedChild }
 
   /// Makes the calling coroutine the main thread.
   static func becomeMainThread() {
@@ -28,7 +26,7 @@ enum Process {
     // As the fork handler in Runtime+Process.swift.
     (CurrentThread.state.pointee.worker, CurrentThread.state.pointee.delivering) = (nil, nil)
     NodeMagazine.depot.abandonStock()
-    Runtime.forgetThreads()
+    Runtime.shared.forgetThreads()
   }
 }
 
