@@ -38,9 +38,8 @@ struct BlockedThread {
   let holdsQueues: Bool
 
   // GUARDED BY the lock of `BlockedThreads`.
-  /// The search that reached this thread last, and whether it has left it again.
-  var search: UInt64 = 0
-  var isLeft = false
+  /// Whether no pass has begun after the registration and come to its end.
+  fileprivate var awaitsSearch = true
   var isReported = false
 
   fileprivate init(_ wait: Wait, since: UInt64) {
@@ -113,12 +112,15 @@ package final class BlockedThreads {
   /// The registered threads in lists by their ids: first those without a reader's place, then those with one. Made with
   /// the first.
   private var lists: UnsafeMutablePointer<BlockedPointer?>?
-  /// The number of the last search.
-  var searches: UInt64 = 0
-  /// Whether the last search met a queue between a push and its note.
-  var metUnnoted = false
+  /// Where the next pass begins, in order, and the same as a set.
+  private var starts: [WaitSearch.Node] = []
+  private var knownStarts: Set<WaitSearch.Node> = []
+  private var isSearching = false
+  private var budget = SearchBudget()
   /// The number of deadlocks found.
   var deadlocks = 0
+  /// The steps of all searches; for tests.
+  private var steps = 0
 
   static let listCount = 64
 
@@ -136,19 +138,35 @@ package final class BlockedThreads {
       return
     }
     let since = Clock.uptime()
-    if all.patience > 0 && sleep(.uptime(since &+ all.patience)) { return }
-    while !all.sleep(wait, since, sleep) {}
+    // Threads that begin to wait together do not all wake up together.
+    let patience = all.patience + all.patience / 64 * UInt64(CurrentThread.id % 32)
+    if patience > 0 && sleep(.uptime(since &+ patience)) { return }
+    var pause = max(1, all.patience)
+    // A deadlock that has been reported is not reported again after a pause.
+    var isReported = false
+    while !all.sleep(wait, since, pause, &isReported, sleep) { pause = min(pause * 2, 5_000_000_000) }
   }
 
+  /// - Parameter pause: how long to sleep if the search has not come to its end.
   /// - Returns: whether the wait is over. If not, the queues must be looked at again.
-  private func sleep(_ wait: BlockedThread.Wait, _ since: UInt64, _ sleep: (Deadline) -> Bool) -> Bool {
+  private func sleep(
+    _ wait: BlockedThread.Wait, _ since: UInt64, _ pause: UInt64, _ isReported: inout Bool,
+    _ sleep: (Deadline) -> Bool
+  ) -> Bool {
     if wait.kind == .turn { wait.queue.lookAgain(for: wait.waiter!) }
     var blocked = BlockedThread(wait, since: since)
+    blocked.isReported = isReported
     return withUnsafeMutablePointer(to: &blocked) { blocked in
-      lock.withLock { insert(blocked) }
-      let isSettled = search { [blocked] }
-      let isOver = sleep(isSettled ? .never : .uptime(Clock.uptime() &+ max(1, patience)))
+      search(
+        lock.withLock {
+          insert(blocked)
+          add(.thread(blocked.pointee.thread))
+          return beginPass()
+        })
+      let isSettled = lock.withLock { !blocked.pointee.awaitsSearch }
+      let isOver = sleep(isSettled ? .never : .uptime(Clock.uptime() &+ pause))
       lock.withLock { remove(blocked) }
+      isReported = blocked.pointee.isReported
       return isOver
     }
   }
@@ -163,7 +181,7 @@ package final class BlockedThreads {
     blocked.pointee.next = first.pointee
     first.pointee?.pointee.previous = blocked
     first.pointee = blocked
-    // ORDERING: relaxed; the search that follows publishes them, see `searchIfAny`.
+    // ORDERING: relaxed; the search that follows publishes them, see `mayMatter`.
     if !blocked.pointee.places.isEmpty { readers.wrappingAdd(1, ordering: .relaxed) }
     if blocked.pointee.holdsQueues { holders.wrappingAdd(1, ordering: .relaxed) }
   }
@@ -199,18 +217,13 @@ package final class BlockedThreads {
     return nil
   }
 
-  /// The registered threads that have a reader's place on the queue at this address. Call under the lock.
-  func readers(of place: UnsafeRawPointer) -> [BlockedPointer] {
-    var found: [BlockedPointer] = []
-    guard let lists else { return found }
-    for index in Self.listCount..<2 * Self.listCount {
-      var link = lists[index]
-      while let blocked = link {
-        if blocked.pointee.places.contains(where: { $0 == place }) { found.append(blocked) }
-        link = blocked.pointee.next
-      }
+  /// Calls `body` with the threads of one of the lists of those with a reader's place. Call under the lock.
+  func visitReaders(list index: Int, _ body: (BlockedThread) -> Void) {
+    var link = lists?[Self.listCount + index]
+    while let blocked = link {
+      body(blocked.pointee)
+      link = blocked.pointee.next
     }
-    return found
   }
 
   /// Calls `body` with each registered thread, under the lock: what they wait for lives meanwhile.
@@ -233,32 +246,78 @@ package final class BlockedThreads {
     return count
   }
 
+  var stepsTaken: Int { lock.withLock { steps } }
+
   /// The number of deadlocks found; for tests.
   var deadlocksFound: Int { lock.withLock { deadlocks } }
 
-  /// Searches from some threads, and reports what is found.
-  /// - Returns: whether the search met no queue between a push and its note.
-  @discardableResult
-  private func search(_ starts: () -> [BlockedPointer]) -> Bool {
-    var reports: [(cycle: String, threads: [String])] = []
-    // The targets of queues that no registered thread holds must not change during the search.
-    let isSettled = Runtime.shared.targetLock.withLock {
-      lock.withLock { () -> Bool in
-        searches += 1
-        metUnnoted = false
-        for start in starts() {
-          if let cycle = cycle(from: start) { reports.append(describe(cycle)) }
-        }
-        return !metUnnoted
+  // MARK: Searching
+
+  /// Makes a pass, and those that have become due meanwhile.
+  /// - Parameter limit: the most steps of the calling thread; nil for what the budget allows.
+  private func search(_ first: WaitSearch?, limit: Int? = nil) {
+    var next = first
+    while var pass = next {
+      let most = limit ?? pass.limit
+      var reports: [Report] = []
+      while !goOn(&pass, &reports) && pass.steps < most {}
+      next = lock.withLock {
+        end(pass, wasLimited: limit != nil)
+        return pass.isOver ? beginPass() : nil
       }
+      // Not under the locks: the output may block.
+      reports.forEach(print)
     }
-    // Not under the locks: the output may block.
-    for report in reports {
-      if reaction == .trap { Trap.clientBug(115, "deadlock: \(report.cycle)", details: report.threads) }
-      Trap.warn("deadlock: \(report.cycle)")
-      for thread in report.threads { Trap.warn("  \(thread)") }
+  }
+
+  /// Makes a slice of a pass.
+  /// - Returns: whether the pass is over.
+  private func goOn(_ pass: inout WaitSearch, _ reports: inout [Report]) -> Bool {
+    // The targets of queues that no registered thread holds must not change during a slice. Their lock is not held while
+    // this thread waits for the other one.
+    while true {
+      Runtime.shared.targetLock.lock()
+      if lock.tryLock() { break }
+      Runtime.shared.targetLock.unlock()
+      lock.withLock {}
     }
-    return isSettled
+    pass.goOn(in: self) { reports.append(describe($0)) }
+    lock.unlock()
+    Runtime.shared.targetLock.unlock()
+    return pass.isOver
+  }
+
+  typealias Report = (cycle: String, threads: [String])
+
+  private func print(_ report: Report) {
+    if reaction == .trap { Trap.clientBug(115, "deadlock: \(report.cycle)", details: report.threads) }
+    Trap.warn("deadlock: \(report.cycle)")
+    for thread in report.threads { Trap.warn("  \(thread)") }
+  }
+
+  // Call these under the lock.
+
+  private func add(_ start: WaitSearch.Node) {
+    if knownStarts.insert(start).inserted { starts.append(start) }
+  }
+
+  /// - Returns: nil if another thread searches, which does this, too, or if searches have taken too many steps lately, so
+  ///   that a later one does it.
+  private func beginPass() -> WaitSearch? {
+    guard !isSearching, !starts.isEmpty, budget.allows(at: Clock.uptime()) else { return nil }
+    isSearching = true
+    defer { (starts, knownStarts) = ([], []) }
+    return WaitSearch(from: starts, limit: budget.limit)
+  }
+
+  private func end(_ pass: WaitSearch, wasLimited: Bool) {
+    isSearching = false
+    steps += pass.steps
+    budget.charge(pass.steps, isOver: pass.isOver, wasLimited: wasLimited)
+    guard pass.isOver else { return pass.starts.forEach(add) }
+    // Where something may have been missed, the threads look again after a pause.
+    if pass.isIncomplete { return }
+    for case .thread(let id) in pass.starts { find(id)?.pointee.awaitsSearch = false }
   }
 
   // The calling thread, which goes on, has left a queue. This may have closed a deadlock of threads that sleep.
@@ -266,18 +325,29 @@ package final class BlockedThreads {
   /// The queue was left to its target. The caller keeps it alive.
   static func queueWasLeftToTarget(_ queue: DispatchQueue) {
     let all = Runtime.shared.blockedThreads
-    all.searchIfAny(all.holders) { all.threadsAhead(of: queue) }
+    guard all.mayMatter(all.holders) else { return }
+    for node in all.nodesAhead(of: queue) { all.searchBriefly(from: node) }
   }
 
   /// The queue at this address was left to its readers, the last of which may have released it meanwhile. At an address
   /// that is in use again, the search is futile.
   static func queueWasLeftToReaders(_ queue: UnsafeRawPointer) {
     let all = Runtime.shared.blockedThreads
-    all.searchIfAny(all.readers) { all.readers(of: queue) }
+    if all.mayMatter(all.readers) { all.searchBriefly(from: .readers(queue)) }
   }
 
-  /// Costs one load if there are no such threads.
-  private func searchIfAny(_ threads: borrowing Atomic<Int>, _ starts: () -> [BlockedPointer]) {
+  /// For a thread that goes on.
+  private func searchBriefly(from start: WaitSearch.Node) {
+    let most = 256
+    search(
+      lock.withLock {
+        add(start)
+        return starts.count <= most / 4 ? beginPass() : nil
+      }, limit: most)
+  }
+
+  /// Whether there are such threads. Costs one load if not.
+  private func mayMatter(_ threads: borrowing Atomic<Int>) -> Bool {
     #if DEBUG
       // A search needs this lock, so none that comes after it may be held, although searches are rare.
       LockRank.target.willTake()
@@ -285,7 +355,11 @@ package final class BlockedThreads {
     #endif
     // ORDERING: relaxed; a thread that waits for the queue and did not see that it was left has changed the queue's
     // word (`QueueState.confirmed`) after all that it waits for had registered and before this thread changed the word.
-    if threads.load(ordering: .relaxed) > 0 { search(starts) }
+    return threads.load(ordering: .relaxed) > 0
+  }
+
+  private func nodesAhead(of queue: DispatchQueue) -> [WaitSearch.Node] {
+    Runtime.shared.targetLock.withLock { lock.withLock { ahead(ofQueue: queue) } }
   }
 
   // MARK: Forks
@@ -294,6 +368,7 @@ package final class BlockedThreads {
   func forgetThreads() {
     lock.forgetHolder()
     lists?.update(repeating: nil, count: 2 * Self.listCount)
+    (starts, knownStarts, isSearching) = ([], [], false)
     // ORDERING: relaxed, both; the child has one thread.
     readers.store(0, ordering: .relaxed)
     holders.store(0, ordering: .relaxed)

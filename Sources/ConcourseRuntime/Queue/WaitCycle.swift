@@ -19,79 +19,65 @@ struct WaitEdge {
 // Everything below is called under the lock of `BlockedThreads` and `Runtime.targetLock`.
 
 extension BlockedThreads {
-  /// The first cycle of waits that can be reached from `start` and has not been reported.
-  func cycle(from start: BlockedPointer) -> [WaitEdge]? {
-    guard reach(start) else { return nil }
-    var path: [WaitEdge] = []
-    var rest = [edges(from: start)]
-    while let last = rest.indices.last {
-      guard let edge = rest[last].popLast() else {
-        rest.removeLast()
-        (path.popLast()?.to ?? start).pointee.isLeft = true
-        continue
-      }
-      if reach(edge.to) {
-        path.append(edge)
-        rest.append(edges(from: edge.to))
-      } else if !edge.to.pointee.isLeft {
-        let whole = path + [edge]
-        let cycle = whole[whole.firstIndex { $0.from == edge.to }!...]
-        if cycle.contains(where: { $0.from.pointee.isReported }) { continue }
-        for edge in whole { edge.from.pointee.isLeft = true }
-        return Array(cycle)
-      }
-    }
-    return nil
+  /// What must go on before a thread that waits, or before a queue that has been left.
+  struct Ahead {
+    var owner: (thread: BlockedPointer, reason: WaitEdge.Reason)?
+    /// The concurrent queue whose readers must go on.
+    var readersOf: DispatchQueue?
+    /// Whether a queue on the way was between a push and its note.
+    var isUnnoted = false
   }
 
-  /// - Returns: whether this search reaches the thread for the first time.
-  private func reach(_ blocked: BlockedPointer) -> Bool {
-    if blocked.pointee.search == searches { return false }
-    blocked.pointee.search = searches
-    blocked.pointee.isLeft = false
-    return true
-  }
-
-  // MARK: Edges
-
-  private func edges(from blocked: BlockedPointer) -> [WaitEdge] {
+  func ahead(of blocked: BlockedPointer) -> Ahead {
     let wait = blocked.pointee.wait
-    var found: [WaitEdge] = []
+    var found = Ahead()
     switch wait.kind {
     case .item, .once:
       let runner =
         wait.kind == .item ? DispatchWorkItem.onlyRunner(wait.object) : OnceGate.runner(wait.object)
-      if let other = find(runner) { found = [WaitEdge(from: blocked, to: other, reason: .runs)] }
+      found.owner = find(runner).map { ($0, .runs) }
     case .service:
-      if let other = server(of: wait.queue) {
-        found = [WaitEdge(from: blocked, to: other, reason: .serves(wait.queue))]
-      }
+      found.owner = server(of: wait.queue).map { ($0, .serves(wait.queue)) }
     case .turn:
       let queue = wait.queue
       let word = queue.state.confirmed
       if wait.waiter!.pointee.exclusive ? queue.kind == .concurrent : word.waitsForAllReaders {
-        found = readers(of: queue.selfPointer).map { WaitEdge(from: blocked, to: $0, reason: .reads(queue)) }
+        found.readersOf = queue
       }
-      if let (other, reason) = owner(above: queue, word) {
-        found.append(WaitEdge(from: blocked, to: other, reason: reason))
-      }
+      found.owner = owner(above: queue, word, &found.isUnnoted)
     }
     // Read last: if the thread has been given what it waits for before the words changed to what was read, the event
     // says so.
-    return wait.waiter?.pointee.event.isSet == true ? [] : found
+    return wait.waiter?.pointee.event.isSet == true ? Ahead(isUnnoted: found.isUnnoted) : found
   }
 
-  /// The threads that must go on before `queue`, which has been left to its target or its readers.
-  func threadsAhead(of queue: DispatchQueue) -> [BlockedPointer] {
+  /// Why `from` cannot go on before `to`; nil if it can.
+  func edge(from: BlockedPointer, to: BlockedPointer) -> WaitEdge? {
+    let ahead = ahead(of: from)
+    if let owner = ahead.owner, owner.thread == to {
+      return WaitEdge(from: from, to: to, reason: owner.reason)
+    }
+    guard let queue = ahead.readersOf, to.pointee.places.contains(UnsafeRawPointer(queue.selfPointer)) else {
+      return nil
+    }
+    return WaitEdge(from: from, to: to, reason: .reads(queue))
+  }
+
+  /// What must go on before `queue`, which has been left to its target or its readers.
+  func ahead(ofQueue queue: DispatchQueue) -> [WaitSearch.Node] {
     let word = queue.state.confirmed
-    let ahead = word.waitsForAllReaders ? readers(of: queue.selfPointer) : []
-    return owner(above: queue, word).map { ahead + [$0.0] } ?? ahead
+    var nodes: [WaitSearch.Node] = word.waitsForAllReaders ? [.readers(queue.selfPointer)] : []
+    var isUnnoted = false
+    if let owner = owner(above: queue, word, &isUnnoted) {
+      nodes.append(.thread(owner.thread.pointee.thread))
+    }
+    return nodes
   }
 
   /// The thread that owns `first`, or the queue in whose list the entry of `first` lies, directly or through queues
   /// between them.
-  private func owner(above first: DispatchQueue, _ word: QueueState.Snapshot)
-    -> (BlockedPointer, WaitEdge.Reason)?
+  private func owner(above first: DispatchQueue, _ word: QueueState.Snapshot, _ isUnnoted: inout Bool)
+    -> (thread: BlockedPointer, reason: WaitEdge.Reason)?
   {
     var (queue, word) = (first, word)
     while true {
@@ -103,7 +89,7 @@ extension BlockedThreads {
       if word.isHeld || !word.isNested { return nil }
       guard word.isEnqueued else {
         // With readers the first entry waits for them, or has been admitted. Without, it has not been noted.
-        if !word.hasReaders { metUnnoted = true }
+        if !word.hasReaders { isUnnoted = true }
         return nil
       }
       guard let target = queue.targetQueue, target.kind != .global else { return nil }

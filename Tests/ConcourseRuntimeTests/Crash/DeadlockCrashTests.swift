@@ -262,6 +262,50 @@ extension Crash {
       }
     }
 
+    /// Threads of layer k read queue k and wait for a barrier on queue k + 1.
+    @Test("S153 beside layers of readers that wait for barriers, which take few steps each")
+    func layersOfReaders() async {
+      await #expect(processExitsWith: .success) {
+        let (layers, readers) = (6, 30)
+        let queues = (0...layers).map { DispatchQueue(label: "layer \($0)", attributes: .concurrent) }
+        let all = Runtime.shared.blockedThreads
+        let (entered, ended) = (Meeting(layers * readers), Tally())
+        queues[layers].sync {
+          for index in 0..<layers * readers {
+            startThread {
+              queues[index / readers].sync {
+                entered.meet { queues[index / readers + 1].sync(flags: .barrier) {} }
+              }
+              ended.add()
+            }
+          }
+          #expect(awaitValue { all.registered == layers * readers })
+        }
+        #expect(awaitValue { ended.value == layers * readers })
+        #expect(all.deadlocksFound == 0)
+        // One pass for each thread that visits each thread and each list once. With an edge for each pair of a barrier
+        // and a reader there would be readers times as many.
+        #expect(
+          all.stepsTaken < layers * readers * (2 * layers * readers + BlockedThreads.listCount + 8 * layers))
+
+      }
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let (layers, readers) = (6, 30)
+        let queues = (0..<layers).map { DispatchQueue(label: "layer \($0)", attributes: .concurrent) }
+        let entered = Meeting(layers * readers)
+        for index in 0..<layers * readers {
+          startThread {
+            queues[index / readers].sync {
+              entered.meet { queues[(index / readers + 1) % layers].sync(flags: .barrier) {} }
+            }
+          }
+        }
+        awaitDeath()
+      }
+      let words = "deadlock: \(6) threads wait for one another, for a barrier on queue \"layer 0\""
+      #expect(end.lines.first?.contains(words) == true, "\(end.lines)")
+    }
+
     @Test("a sync that sleeps makes no thread of the runtime")
     func noThread() async {
       await #expect(processExitsWith: .success) {
