@@ -84,10 +84,10 @@ enum RunCommand {
     _ verdict: ProgramCheck.Verdict, on path: String, _ companions: Result<[String], RuntimeLibrary.Failure>
   ) -> Int32 {
     if verdict.isSwitchable, case .failure(let failure) = companions {
-      Terminal.printLine("\(path) cannot be switched: \(failure.reason)")
+      Terminal.printLine(ForeignText.line("\(path) cannot be switched: \(failure.reason)"))
       return Status.notSwitchable
     }
-    Terminal.printLine("\(path) \(verdict.description)")
+    Terminal.printLine(ForeignText.line("\(path) \(verdict.description)"))
     return verdict.isSwitchable ? 0 : Status.notSwitchable
   }
 

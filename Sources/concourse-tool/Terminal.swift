@@ -7,9 +7,10 @@ enum Terminal {
     emit(text + "\n", to: STDOUT_FILENO)
   }
 
-  /// Prints a message to standard error, after the command's name unless `asIs`.
+  /// Prints a message of one line to standard error, after the command's name. `asIs`: text of our own, or of a program
+  /// that writes to this terminal itself.
   static func printError(_ text: String, asIs: Bool = false) {
-    emit(asIs ? text : "concourse: \(text)\n", to: STDERR_FILENO)
+    emit(asIs ? text : "concourse: \(ForeignText.line(text))\n", to: STDERR_FILENO)
   }
 
   // Unbuffered: another program may replace the process right afterwards.

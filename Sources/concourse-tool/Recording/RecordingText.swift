@@ -47,16 +47,7 @@ enum RecordingText {
         "  " + pad(duration(timeline.end - event.time), 10) + pad("\(event.thread)", 8)
           + describe(event, recording, labels, name))
     }
-    return lines.map(printable).joined(separator: "\n")
-  }
-
-  /// Labels and names of threads may have characters that change the terminal.
-  private static func printable(_ line: String) -> String {
-    var result = String.UnicodeScalarView()
-    for scalar in line.unicodeScalars {
-      result.append(scalar.value < 32 || (0x7F..<0xA0).contains(scalar.value) ? "?" : scalar)
-    }
-    return String(result)
+    return lines.map(ForeignText.line).joined(separator: "\n")
   }
 
   private static func describe(

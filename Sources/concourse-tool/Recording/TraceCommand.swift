@@ -63,30 +63,20 @@ enum TraceCommand {
   ) throws(RecordingFailure) {
     var recording = reader.recording()
     if isWatched { recording.end = UptimeClock.now }
-    let path = options.output ?? "concourse-\(recording.process).json"
     let names = FunctionNames(recording, root: root)
     names.nameQueues(&recording)
-    let bytes = (TraceFormat(path: path) ?? .json).write(recording) { names.name(of: $0) }
-    guard let error = save(bytes, path) else {
-      Terminal.printError("\(path): \(recording.events.count) events\(recording.losses)")
-      return
+    let format = options.output.flatMap { TraceFormat(path: $0) } ?? .json
+    let bytes = format.write(recording) { names.name(of: $0) }
+    do throws(OutputFile.Failure) {
+      let file =
+        if let path = options.output { try OutputFile(named: path) } else {
+          try OutputFile(free: "concourse-\(recording.process)", ".json")
+        }
+      try file.write(bytes)
+      Terminal.printError("\(file.path): \(recording.events.count) events\(recording.losses)")
+    } catch {
+      throw RecordingFailure("\(error.path) cannot be written: \(error.reason)")
     }
-    throw RecordingFailure("\(path) cannot be written: \(describe(error: error))")
-  }
-
-  /// - Returns: `errno` if it fails.
-  private static func save(_ bytes: [UInt8], _ path: String) -> Int32? {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
-    guard descriptor >= 0 else { return errno }
-    defer { close(descriptor) }
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else { return errno }
-      rest = rest.dropFirst(count)
-    }
-    return nil
   }
 }
 

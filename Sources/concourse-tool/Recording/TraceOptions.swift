@@ -85,8 +85,9 @@ struct TraceOptions: Equatable {
     Records what a process on Concourse does, and writes a file that shows it: a track for each thread and for
     each queue, items, arrows from submission to start, waits, and counters.
 
-      -o FILE           the file to write (default: concourse-PID.json). Its ending chooses the format: .html is
-                        a page for any browser, .json is the Trace Event Format, .pftrace is for ui.perfetto.dev
+      -o FILE           the file to write (default: concourse-PID.json, or with a number if that name is taken). Its
+                        ending chooses the format: .html is a page for any browser, .json is the Trace Event
+                        Format, .pftrace is for ui.perfetto.dev. Only its owner can read a new file
       --seconds N       how long to record (default: a second; a program until it ends). The program goes on
                         afterwards, and the command ends with it. With PID an interrupt or SIGTERM ends it earlier
       --library PATH    the libdispatch.so to run the program on, as for 'concourse run'

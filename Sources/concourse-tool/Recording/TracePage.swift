@@ -113,19 +113,7 @@ enum TracePage {
     }
 
     /// A text as JSON that may stand inside a script element.
-    private static func json(_ text: String) -> String {
-      var result = "\""
-      for scalar in text.unicodeScalars {
-        switch scalar {
-        case "\"", "\\": result += "\\" + String(scalar)
-        case "<": result += "\\u003c"
-        case _ where scalar.value < 32:
-          result += "\\u00" + (scalar.value < 16 ? "0" : "1") + String(scalar.value % 16, radix: 16)
-        default: result.unicodeScalars.append(scalar)
-        }
-      }
-      return result + "\""
-    }
+    private static func json(_ text: String) -> String { "\"\(ForeignText.json(text))\"" }
   }
 
   /// Texts by number, each once.

@@ -5,6 +5,8 @@ struct ReportText {
   private let showsAll: Bool
   private let isColoured: Bool
   private var lines: [String] = []
+  /// The codes of the terminal for the beginnings of some lines, and their numbers of characters.
+  private var styles: [Int: (code: String, length: Int)] = [:]
 
   private static let width = 80
   /// Rows of a section that are shown without `--all`.
@@ -13,7 +15,7 @@ struct ReportText {
   static func text(_ report: Report, showsAll: Bool, isColoured: Bool) -> String {
     var text = ReportText(report, showsAll, isColoured)
     text.writeAll()
-    return text.lines.joined(separator: "\n")
+    return text.lines.enumerated().map { text.styled($0.element, $0.offset) }.joined(separator: "\n")
   }
 
   private init(_ report: Report, _ showsAll: Bool, _ isColoured: Bool) {
@@ -41,7 +43,11 @@ struct ReportText {
 
   // MARK: Words
 
-  private func bold(_ text: String) -> String { isColoured ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
+  private func styled(_ line: String, _ index: Int) -> String {
+    let line = ForeignText.line(line)
+    guard isColoured, let style = styles[index] else { return line }
+    return "\u{1B}[\(style.code)m\(line.prefix(style.length))\u{1B}[0m\(line.dropFirst(style.length))"
+  }
 
   private func pad(_ text: String, _ width: Int, right: Bool = false) -> String {
     let missing = width - text.count
@@ -55,7 +61,8 @@ struct ReportText {
   }
 
   private mutating func heading(_ title: String, _ summary: String) {
-    lines += ["", bold(pad(title, 10)) + summary]
+    lines += ["", pad(title, 10) + summary]
+    styles[lines.count - 1] = ("1", 10)
   }
 
   /// Breaks a line at spaces; further lines begin with `indent` spaces.
@@ -79,9 +86,9 @@ struct ReportText {
     let shown = report.verdicts.prefix(showsAll ? .max : 8)
     for verdict in shown {
       let text = verdict.summary.prefix(1).uppercased() + verdict.summary.dropFirst()
-      let colour = verdict.kind == .nothing ? "1" : "1;31"
       for line in wrap(text, indent: 2) {
-        lines.append(isColoured ? "\u{1B}[\(colour)m\(line)\u{1B}[0m" : line)
+        styles[lines.count] = (verdict.kind == .nothing ? "1" : "1;31", line.count)
+        lines.append(line)
       }
       for detail in verdict.details {
         let row = wrap("- " + detail.text, indent: 2)

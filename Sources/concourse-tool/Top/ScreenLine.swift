@@ -92,11 +92,10 @@ enum DisplayText {
   ) -> String {
     var cleaned = ""
     for scalar in text.unicodeScalars {
-      switch scalar.properties.generalCategory {
-      case .control, .lineSeparator, .paragraphSeparator, .surrogate: cleaned += "?"
-      // Among them those that reverse the direction of the line.
-      case .format: break
-      default:
+      switch scalar.effect {
+      case .control: cleaned += "?"
+      case .invisible: break
+      case .none:
         if abilities.isUnicode || scalar.isASCII {
           cleaned.unicodeScalars.append(scalar)
         } else {
