@@ -75,6 +75,29 @@ struct ReportTests {
     #expect(text.contains("price(of:)  Catalogue.swift:"), "\(text)")
   }
 
+  @Test("a busy hierarchy of short items is not stuck")
+  func healthy() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["healthy"]))
+    for _ in 0..<5 {
+      let text = try fixture.report(on: program.program) {
+        $0.contains("\"hierarchy\"") || $0.contains("right")
+      }
+      #expect(text.hasPrefix("Nothing is stuck: "), "\(text)")
+    }
+  }
+
+  @Test("the queues that one item holds are one cause, with a duration and a place")
+  func held() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["held"]))
+    let text = try fixture.report(on: program.program) { $0.hasPrefix("An item holds queue") }
+    let causes = text.prefix { $0 != "P" }.split(separator: "\n").filter { $0.hasPrefix("An item holds") }
+    #expect(causes.count == 1, "\(text)")
+    #expect(text.contains(" is running, at the same item for at least "), "\(text)")
+    #expect(
+      text.contains("neverEnds()  Hierarchy.swift:") || text.contains("compute(_:)  Hierarchy.swift:"),
+      "\(text)")
+  }
+
   @Test("an actor that computes on the main queue")
   func mainQueue() throws {
     let program = try start("busy-main-queue")

@@ -42,6 +42,8 @@ final class Box {
 if CommandLine.arguments.dropFirst().first == "busy" { Busy.run() }
 if CommandLine.arguments.dropFirst().first == "nameless" { Nameless.run() }
 if CommandLine.arguments.dropFirst().first == "hostile" { Hostile.run() }
+if CommandLine.arguments.dropFirst().first == "healthy" { Hierarchy.run(isHeld: false) }
+if CommandLine.arguments.dropFirst().first == "held" { Hierarchy.run(isHeld: true) }
 if CommandLine.arguments.dropFirst().first == "tasks" { Tasks.run() }
 if CommandLine.arguments.dropFirst().first == "channels" { Channels.run() }
 if CommandLine.arguments.dropFirst().first == "jobs" { Jobs.run() }

@@ -154,6 +154,7 @@ struct EngineReader {
     let groupOffset = try types.offset("WorkNode", "group")
     let waiterThread = try types.offset("SyncWaiter", "thread")
     let all = nodes?.list(endingAt: tail) ?? [tail]
+    queue.oldest = all.first ?? 0
     for (index, node) in all.enumerated() {
       queue.items += 1
       // The details of the first thousands are enough.
@@ -251,6 +252,10 @@ struct EngineReader {
     let since = memory.word(info.blockedSinceAddress) ?? 0
     info.blockedSince = since
     if since != 0, let now = process.now, since <= now { info.blockedFor = now - since }
+    info.frameAddress = state &+ ThreadState.frame
+    if worker != 0 && !isDelivering {
+      info.progressAddress = worker &+ (try types.offset("WorkerRecord", "progress"))
+    }
     let progress: UInt32? = isDelivering ? nil : try progress(of: worker)
     var frame = memory.word(state &+ ThreadState.frame) ?? 0
     while frame != 0, info.frames.count < 64,
@@ -381,6 +386,10 @@ struct EngineReader {
     case .monitor, .events:
       info.wait = .idle
       return
+    case .worker where call.number == SystemCallNames.epollWait && isParked(info):
+      // Its state was read before its call: it has become idle in between.
+      info.wait = .idle
+      return
     case .other where process.core != nil && call.number == SystemCallNames.epollWait && info.frames.isEmpty:
       // A core dump has no names of threads.
       info.role = .events
@@ -407,6 +416,9 @@ struct EngineReader {
     }
     info.wait = .call(SystemCallNames.name(call.number), detail)
   }
+
+  /// Whether a worker has no item now.
+  private func isParked(_ info: ThreadInfo) -> Bool { memory.word(info.frameAddress) == 0 }
 
   // MARK: Who holds what
 

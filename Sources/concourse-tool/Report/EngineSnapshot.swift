@@ -19,6 +19,8 @@ struct QueueInfo {
   var heldBack = 0
   /// Threads that wait for their turn in its list, in order.
   var waiters: [UInt32] = []
+  /// The oldest node of its list, which may be running; 0 for none.
+  var oldest: UInt64 = 0
   /// Whether the oldest entry of a concurrent queue is a barrier that waits for running items.
   var barrierIsNext = false
   /// Threads that run its items now, as far as known: the owner, and for a concurrent queue the readers.
@@ -113,6 +115,9 @@ struct ThreadInfo {
   var blockedSince: UInt64 = 0
   /// The address of that number.
   var blockedSinceAddress: UInt64 = 0
+  /// Where its innermost frame is noted, and the number of entries that it has begun; 0 if it is no worker.
+  var frameAddress: UInt64 = 0
+  var progressAddress: UInt64 = 0
   /// A worker's entry has taken at least this many nanoseconds; nil if unknown.
   var busyForAtLeast: UInt64?
   var stack: [StackEntry] = []

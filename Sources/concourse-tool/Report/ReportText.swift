@@ -200,7 +200,18 @@ struct ReportText {
         lines.append("    in \(task.name(nil))")
       }
       if let place = words.place(thread) { lines.append("    at \(place)") }
-      if showsAll { for entry in thread.stack { lines.append("       \(Wording.place(entry))") } }
+      if showsAll { writeStack(thread.stack) }
+    }
+  }
+
+  /// The frames of the engine between two of others are one line.
+  private mutating func writeStack(_ stack: [StackEntry]) {
+    var rest = stack[...]
+    while let entry = rest.first {
+      let engine = rest.prefix { $0.origin == .engine }
+      lines.append(
+        "       " + (engine.count > 1 ? "\(engine.count) frames of Concourse" : Wording.place(entry)))
+      rest = rest.dropFirst(max(1, engine.count))
     }
   }
 

@@ -21,11 +21,18 @@ struct Verdict {
 struct Verdicts {
   private let snapshot: EngineSnapshot
   private let graph: WaitGraph
+  private let watch: HoldWatch
   private(set) var all: [Verdict] = []
 
   init(_ snapshot: EngineSnapshot, _ graph: WaitGraph) {
     self.snapshot = snapshot
     self.graph = graph
+    watch = HoldWatch(
+      snapshot,
+      snapshot.queues.values.filter { queue in
+        !queue.holders.isEmpty && queue.items + queue.heldBack > 0 && queue.kind != .global
+          && !queue.word.isSuspended && !queue.word.isInactive
+      })
     let words = Wording(snapshot)
     for cycle in graph.cycles where stillStands(cycle) { all.append(deadlock(cycle, words)) }
     for band in snapshot.bands { if let verdict = starvation(of: band, words) { all.append(verdict) } }
@@ -35,6 +42,7 @@ struct Verdicts {
     where !concerned.contains(queue.address) {
       if let verdict = verdict(on: queue, words) { all.append(verdict) }
     }
+    joinHierarchies(words)
     all.sort { Self.rank($0.kind) < Self.rank($1.kind) }
     if all.isEmpty { all.append(Verdict(kind: .nothing, summary: quiet())) }
   }
@@ -52,12 +60,36 @@ struct Verdicts {
   }
 
   private func quiet() -> String {
-    let blocked = snapshot.threads.filter(\.isBlocked).count
-    let waiting = snapshot.bands.reduce(0) { $0 + $1.waiting }
     if !snapshot.isStarted { return "the process has not used a queue yet" }
-    if waiting > 0 { return "the pool is at work: \(entriesWait(waiting)) for a thread" }
-    return blocked == 0
-      ? "nothing waits" : "no queue has items that wait; \(count(blocked, "thread")) wait for something else"
+    let entries = snapshot.bands.reduce(0) { $0 + $1.waiting }
+    let items = snapshot.queues.values.reduce(0) { $0 + ($1.kind == .global ? 0 : $1.items + $1.heldBack) }
+    let active = snapshot.bands.reduce(0) { $0 + $1.counts.active }
+    let blocked = snapshot.threads.count(where: \.isBlocked)
+    return "nothing is stuck: \(count(items, "item")) in queues and \(entriesWait(entries)) for a thread, "
+      + "\(count(active, "worker")) active, \(count(blocked, "thread")) blocked"
+  }
+
+  /// The queues of a hierarchy that one thread holds are one cause: that with the most items stands for all.
+  private mutating func joinHierarchies(_ words: Wording) {
+    var joined: [Verdict] = []
+    for verdict in all {
+      let cause = joined.firstIndex {
+        $0.kind == verdict.kind && verdict.kind == .heldQueue && $0.threads == verdict.threads
+      }
+      if let cause {
+        joined[cause].queues += verdict.queues
+      } else {
+        joined.append(verdict)
+      }
+    }
+    for index in joined.indices where joined[index].kind == .heldQueue && joined[index].queues.count > 1 {
+      let others = joined[index].queues.dropFirst().map { queue in
+        let info = snapshot.queues[queue]
+        return "\(words.quoted(queue)) (\(count((info?.items ?? 0) + (info?.heldBack ?? 0), "item")))"
+      }
+      joined[index].details.append(.init(text: "for the same reason wait: \(others.joined(separator: ", "))"))
+    }
+    all = joined
   }
 
   private func entriesWait(_ number: Int) -> String {
@@ -161,9 +193,14 @@ struct Verdicts {
           queues: [queue.address], threads: queue.waiters)
     }
     guard waiting > 0 else { return nil }
+    let duration = watch.durations[queue.address]
+    // Without a reason to call it stuck, a holder is at work.
+    guard queue.holders.isEmpty || duration != nil else { return nil }
+    let since =
+      duration.flatMap { $0 > 0 ? ", at the same item for at least \(Wording.time($0))" : nil } ?? ""
     let holders = queue.holders.compactMap { snapshot.thread($0) }
     let details = holders.prefix(4).map {
-      Verdict.Detail(text: "\(words.name(of: $0)) \(words.activity(of: $0))", place: words.place($0))
+      Verdict.Detail(text: "\(words.name(of: $0)) \(words.activity(of: $0))\(since)", place: words.place($0))
     }
     func made(_ kind: Verdict.Kind, _ summary: String) -> Verdict {
       Verdict(kind: kind, summary: summary, details: details, queues: [queue.address], threads: queue.holders)
@@ -181,7 +218,9 @@ struct Verdicts {
       let none = "the main thread does not serve the main queue: \(waits)"
       return Verdict(
         kind: .mainQueue, summary: main.frames.contains { $0.queue == queue.address } ? item : none,
-        details: [.init(text: "the main thread \(words.activity(of: main))", place: words.place(main))],
+        details: [
+          .init(text: "the main thread \(words.activity(of: main))\(since)", place: words.place(main))
+        ],
         queues: [queue.address], threads: [main.id])
     case .serial, .workloop, .runLoop, .concurrent:
       guard !holders.isEmpty else { return nil }

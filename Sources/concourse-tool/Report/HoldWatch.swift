@@ -1,0 +1,73 @@
+import Glibc
+
+/// Tells an item that holds a queue for long from many short ones.
+///
+/// One look at a process cannot do that: a busy queue always has a holder, and items that wait. So the report looks at
+/// the holders several times, and believes only those that have been at the same item all the time. A process that is
+/// stopped stays the same in any case; there, and in a core dump, only the durations count that the engine has noted.
+struct HoldWatch {
+  /// The least duration that counts, in nanoseconds.
+  static let least: UInt64 = 100_000_000
+  private static let looks = 8
+
+  private let snapshot: EngineSnapshot
+  /// Of the queues whose items have waited for the same item all the time: how long at least.
+  private(set) var durations: [UInt64: UInt64] = [:]
+
+  /// - Parameter queues: the queues that have a holder, and items that wait.
+  init(_ snapshot: EngineSnapshot, _ queues: [QueueInfo]) {
+    self.snapshot = snapshot
+    let process = snapshot.process
+    for queue in queues {
+      if let known = Self.noted(queue, snapshot), known >= Self.least || process.core != nil {
+        durations[queue.address] = known
+      }
+    }
+    if process.core != nil {
+      for queue in queues where durations[queue.address] == nil { durations[queue.address] = 0 }
+      return
+    }
+    guard !queues.isEmpty, !process.threads.contains(where: { $0.state == "T" || $0.state == "t" }) else {
+      return
+    }
+    let before = queues.map { (queue: $0, state: state(of: $0)) }
+    var same = before
+    let begin = UptimeClock.now
+    for _ in 0..<Self.looks where !same.isEmpty {
+      // Not in step with what the process may do periodically.
+      usleep(UInt32.random(in: 13_000...17_000))
+      same.removeAll { state(of: $0.queue) != $0.state }
+    }
+    let watched = UptimeClock.now - begin
+    let kept = Set(same.map(\.queue.address))
+    for (queue, _) in before {
+      durations[queue.address] =
+        kept.contains(queue.address) ? max(watched, durations[queue.address] ?? 0) : nil
+    }
+  }
+
+  /// How long the engine says that a holder has been in the wait or the entry which holds the queue.
+  private static func noted(_ queue: QueueInfo, _ snapshot: EngineSnapshot) -> UInt64? {
+    let sleeping = queue.holders.compactMap { snapshot.thread($0) }
+      .filter { holder in holder.frames.contains { $0.queue == queue.address } }.compactMap(\.blockedFor)
+      .max()
+    return [sleeping, snapshot.heldForAtLeast(queue)].compactMap { $0 }.max()
+  }
+
+  /// What changes when a holder begins another item: the owner, the oldest entry of the list and the one after it, the
+  /// entries and frames of the holders.
+  private func state(of queue: QueueInfo) -> [UInt64] {
+    let memory = snapshot.process.memory
+    let word = QueueWord(bits: memory.word(queue.wordAddress) ?? 0)
+    var state = [UInt64(word.owner), UInt64(word.readers)]
+    if queue.oldest != 0 { state += [queue.oldest, memory.word(queue.oldest) ?? 0] }
+    for holder in queue.holders.compactMap({ snapshot.thread($0) }) {
+      state.append(memory.word(holder.frameAddress) ?? 0)
+      if holder.progressAddress != 0 {
+        state.append(
+          memory.number(at: holder.progressAddress).map { (entries: UInt32) in UInt64(entries) } ?? 0)
+      }
+    }
+    return state
+  }
+}

@@ -1,0 +1,30 @@
+import ConcourseEvents
+import Glibc
+
+/// Two queues on one target, with items that wait all the time: short ones, or one that computes for ever.
+enum Hierarchy {
+  static let target = DispatchQueue(label: "hierarchy")
+  static let children = ["left", "right"].map { DispatchQueue(label: $0, target: target) }
+
+  static func compute(_ microseconds: UInt64) {
+    let end = DispatchTime.now().uptimeNanoseconds + microseconds * 1000
+    while DispatchTime.now().uptimeNanoseconds < end {}
+  }
+
+  static func again(_ index: Int) {
+    compute(100)
+    children[index].async { again(index) }
+  }
+
+  @inline(never)
+  static func neverEnds() { while true { compute(1000) } }
+
+  static func run(isHeld: Bool) -> Never {
+    if isHeld { children[0].async { neverEnds() } }
+    for index in 0..<2 { for _ in 0..<(isHeld ? 5 : 2) { children[index].async { again(index) } } }
+    if isHeld { for _ in 0..<3 { target.async {} } }
+    print("ready")
+    fflush(nil)
+    while true { pause() }
+  }
+}
