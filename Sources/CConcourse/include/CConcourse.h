@@ -184,6 +184,10 @@ int concourse_affinity_count(void);
 /// `concourse_signal_allow`, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGABRT, SIGPIPE, SIGPROF and SIGSYS.
 int concourse_spawn(void *_Nullable (*_Nonnull entry)(void *_Nullable), void *_Nullable argument);
 
+/// Whether the process has an io_uring that is not ours, as of the last second. The kernel cancels the requests of a thread
+/// that ends.
+bool concourse_has_foreign_ring(void);
+
 /// The state letter of a thread of this process ('R', 'S', 'D', …), or 0 when it cannot be read.
 char concourse_thread_state(uint32_t tid);
 

@@ -282,8 +282,8 @@ extension Band {
     if Recording.isOn { Recording.threadParked() }
     defer { if Recording.isOn { Recording.threadWoken() } }
     if !worker.pointee.event.park(until: .uptime(Clock.uptime() &+ PoolSize.idleLifetime)) {
-      if leaveIdle(worker, retire: true) { return false }
-      // A waker has just taken this worker off the idle list: its signal is on its way.
+      if !SystemThread.endMayCancelRequests && leaveIdle(worker, retire: true) { return false }
+      // This worker stays, or a waker has just taken it off the idle list: its signal is on its way.
       _ = worker.pointee.event.park(until: .never)
     }
     worker.pointee.event.reset()
@@ -314,7 +314,7 @@ extension Band {
       // Before a retired record can get another thread.
       // ORDERING: relaxed; the worker's own.
       worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
-      let retires = !hasEvents && driver.hasThread
+      let retires = !hasEvents && driver.hasThread && !SystemThread.endMayCancelRequests
       if leaveIdle(worker, retire: retires) {
         stays = !retires
         if stays { worker.pointee.eventCost.begin(progress: progress) }

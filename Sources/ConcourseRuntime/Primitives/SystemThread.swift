@@ -64,6 +64,9 @@ package enum SystemThread {
   /// Sets the calling thread's time slice, if the kernel supports it.
   static func setSlice(_ nanoseconds: UInt64) { _ = concourse_set_slice(nanoseconds) }
 
+  /// Whether threads that end may take requests of the program with them: those that they have submitted to an io_uring.
+  static var endMayCancelRequests: Bool { concourse_has_foreign_ring() }
+
   /// Whether a thread of this process sleeps in the kernel; nil if unknown.
   static func isAsleep(_ id: UInt32) -> Bool? {
     switch UInt8(bitPattern: concourse_thread_state(id)) {

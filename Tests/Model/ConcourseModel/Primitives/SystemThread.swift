@@ -54,6 +54,7 @@ enum SystemThread {
   static func mayTake(nice: Int32) -> Bool { false }
   static func setNice(_ nice: Int32) {}
   static func setSlice(_ nanoseconds: UInt64) {}
+  static var endMayCancelRequests: Bool { false }
 
   /// Whether a coroutine sleeps on a word; nil for an unknown id.
   static func isAsleep(_ id: UInt32) -> Bool? {
