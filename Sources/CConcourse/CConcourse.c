@@ -72,9 +72,12 @@ uint32_t concourse_learn_process(void) {
   return concourse_process;
 }
 
+static void note_slack(void);
+
 // Before this module's other constructors. The constructor of another library may have used the runtime already.
 __attribute__((constructor(101))) static void note_load(void) {
   (void)concourse_process_id();
+  note_slack();
   concourse_inspection_record.thread_state =
       (char *)&concourse_thread_local - (char *)__builtin_thread_pointer();
 }
@@ -111,14 +114,50 @@ int concourse_futex_wake(const uint32_t *word, int count) {
   return woken < 0 ? 0 : (int)woken;
 }
 
-int concourse_set_nice(int nice) {
-  return setpriority(PRIO_PROCESS, 0, nice) == 0 ? 0 : errno;
-}
-
-int concourse_process_nice(void) { return getpriority(PRIO_PROCESS, (id_t)getpid()); }
-
 // A seccomp filter may kill the process for a system call that sets priorities.
 static bool has_filter(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
+
+// The number of seccomp filters of the calling thread; 0 if the system does not tell (before Linux 5.9).
+static long filter_count(void) {
+  // The number comes behind the groups, of which there may be many.
+  char text[16384];
+  int file = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+  ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+  if (file >= 0) close(file);
+  text[length > 0 ? length : 0] = 0;
+  const char name[] = "\nSeccomp_filters:", *line = strstr(text, name);
+  return line ? strtol(line + strlen(name), NULL, 10) : 0;
+}
+
+// Whether the process was loaded under the filter of a container. Those of Docker, Podman and Kubernetes refuse some
+// calls, kill for none, and allow these.
+static bool in_container;
+static long container_filters;
+__attribute__((constructor)) static void note_container(void) {
+  if (!has_filter()) return;
+  in_container = getenv("container") || getenv("KUBERNETES_SERVICE_HOST") || access("/.dockerenv", F_OK) == 0 ||
+                 access("/run/.containerenv", F_OK) == 0;
+  container_filters = filter_count();
+}
+
+bool concourse_may_set_priority(void) {
+  return !has_filter() || (in_container && filter_count() == container_filters);
+}
+
+void concourse_yield(void) {
+  if (in_container || !has_filter()) sched_yield();
+}
+
+int concourse_set_nice(int nice) {
+  if (!concourse_may_set_priority()) return EPERM;
+  if (setpriority(PRIO_PROCESS, 0, nice) != 0) return errno;
+  concourse_note_given_nice(nice);
+  return 0;
+}
+
+int concourse_process_nice(void) {
+  return concourse_may_set_priority() ? getpriority(PRIO_PROCESS, (id_t)getpid()) : 0;
+}
 
 bool concourse_is_lowered(int nice) { return !has_filter() && getpriority(PRIO_PROCESS, 0) > nice; }
 
@@ -144,8 +183,11 @@ static cpu_set_t *widened_mask(size_t *size, bool *is_wider) {
   return NULL;
 }
 
+static void adopt_slack_and_io(void);
+
 void concourse_adopt_scheduling(void) {
   if (has_filter()) return;
+  adopt_slack_and_io();
   size_t size;
   bool is_wider;
   cpu_set_t *mask = widened_mask(&size, &is_wider);
@@ -181,7 +223,9 @@ int concourse_set_slice(uint64_t nanoseconds) {
   enum { keep_policy = 8 };
   attributes.size = sizeof attributes;
   attributes.flags = keep_policy;
-  return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0 ? 0 : errno;
+  if (syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) return errno;
+  concourse_note_given_slice(nanoseconds);
+  return 0;
 }
 
 int concourse_affinity_count(void) {
@@ -191,6 +235,30 @@ int concourse_affinity_count(void) {
   long count = mask ? CPU_COUNT_S(size, mask) : sysconf(_SC_NPROCESSORS_ONLN);
   if (mask) CPU_FREE(mask);
   return count > 0 ? (int)count : 1;
+}
+
+// The timer slack and the I/O priority of the process's first thread. The slack of another thread is visible only with
+// privilege, so it is noted.
+static _Atomic long process_slack;
+static void note_slack(void) {
+  // ORDERING: relaxed; the value is the only data.
+  atomic_store_explicit(&process_slack, prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), memory_order_relaxed);
+}
+
+enum { io_of_thread = 1, io_class_shift = 13, io_best_effort = 2 };
+
+// A thread inherits both from the thread that makes it, which may have had them for its own work alone.
+static void adopt_slack_and_io(void) {
+  // ORDERING: relaxed; as above.
+  long slack = atomic_load_explicit(&process_slack, memory_order_relaxed);
+  if (slack > 0 && prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0) != slack)
+    (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0, 0, 0);
+  long own = syscall(SYS_ioprio_get, io_of_thread, 0), first = syscall(SYS_ioprio_get, io_of_thread, getpid());
+  if (own < 0 || first < 0 || own == first) return;
+  // Some kernels say the priority that follows from the nice value in place of 0, which means just that.
+  int nice = getpriority(PRIO_PROCESS, (id_t)getpid());
+  if (first == (io_best_effort << io_class_shift | (nice + 20) / 5)) first = 0;
+  (void)syscall(SYS_ioprio_set, io_of_thread, 0, first);
 }
 
 int concourse_spawn(void *(*entry)(void *), void *argument) {
@@ -204,6 +272,7 @@ int concourse_spawn(void *(*entry)(void *), void *argument) {
   if (pthread_attr_getstacksize(&attributes, &stack) != 0 || stack < least)
     pthread_attr_setstacksize(&attributes, least);
 
+  if (concourse_gettid() == (uint32_t)getpid()) note_slack();
   sigset_t blocked, previous;
   sigfillset(&blocked);
   const int open[] = {SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGABRT, SIGPIPE, SIGPROF, SIGSYS};

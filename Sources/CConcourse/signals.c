@@ -126,5 +126,6 @@ void concourse_signal_adopt(void) {
   uint64_t mask = atomic_load_explicit(&allowed, memory_order_relaxed);
   if (mask == adopted) return;
   adopted = mask;
+  concourse_note_unblocked(mask);
   concourse_signal_unblock(mask);
 }

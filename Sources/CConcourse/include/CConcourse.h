@@ -162,20 +162,34 @@ int concourse_futex_wait(const uint32_t *_Nonnull word, uint32_t expected, int c
 /// Wakes up to `count` waiters; returns how many.
 int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 
-/// Sets the calling thread's nice value. Returns 0 or the errno.
+/// Whether no seccomp filter may kill the process for setting priorities: there is none, or only that of a container.
+bool concourse_may_set_priority(void);
+/// Sets the calling thread's nice value. Returns 0 or the errno: EPERM under a seccomp filter that may kill.
 int concourse_set_nice(int nice);
 /// Whether the calling thread's nice value is above this one. False under a seccomp filter.
 bool concourse_is_lowered(int nice);
-/// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, and lets
-/// it use that thread's processors, too, if the system allows it. Does nothing under a seccomp filter.
+/// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, its
+/// timer slack and its I/O priority, and lets it use that thread's processors, too, if the system allows it. Does nothing
+/// under a seccomp filter.
 void concourse_adopt_scheduling(void);
-/// The nice value of the process's first thread.
+/// The nice value of the process's first thread; 0 under a seccomp filter that may kill.
 int concourse_process_nice(void);
 /// Whether the calling thread may take this nice value and every higher one. False under a seccomp filter.
 bool concourse_may_take_nice(int nice);
 /// Sets the calling thread's time slice; the scheduling policy stays. Returns 0 or the errno: EPERM under a seccomp
 /// filter. Kernels before 6.12 ignore it.
 int concourse_set_slice(uint64_t nanoseconds);
+
+/// Lets another thread have this processor, unless a seccomp filter may kill the process for it.
+void concourse_yield(void);
+
+/// Notes the calling thread as a worker, after it has got its signal mask. Processes that it starts get the signal mask,
+/// the nice value and the slice of the process (children.c).
+void concourse_begin_worker(void);
+/// Note what the calling thread has been given.
+void concourse_note_given_nice(int nice);
+void concourse_note_given_slice(uint64_t nanoseconds);
+void concourse_note_unblocked(uint64_t mask);
 
 /// Processors that the calling thread or the process's first thread may use; at least 1.
 int concourse_affinity_count(void);

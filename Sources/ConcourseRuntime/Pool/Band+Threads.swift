@@ -31,6 +31,7 @@ extension Band {
         let worker = argument!.assumingMemoryBound(to: WorkerRecord.self)
         let band = worker.pointee.band.takeUnretainedValue()
         SystemThread.setName(band.name)
+        SystemThread.beginWorker()
         band.adoptPriority(worker)
         // ORDERING: relaxed; read by the monitor, which tolerates a stale id.
         worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)

@@ -36,6 +36,9 @@ package enum SystemThread {
   /// Unblocks the signals that the program has allowed meanwhile on the calling thread.
   static func adoptSignals() { concourse_signal_adopt() }
 
+  /// Notes the calling thread as a worker: processes that it starts get what the process has.
+  static func beginWorker() { concourse_begin_worker() }
+
   /// Names the calling thread for `ps`, `top` and debuggers; 15 bytes at most.
   package static func setName(_ name: StaticString) {
     assert(name.utf8CodeUnitCount <= 15, "the system refuses longer names")
@@ -48,8 +51,8 @@ package enum SystemThread {
   /// Whether the calling thread's nice value is above this one, as far as the system allows the question.
   static func isLowered(below nice: Int32) -> Bool { concourse_is_lowered(nice) }
 
-  /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, and
-  /// lets it use that thread's processors, too. If the system refuses, the thread keeps what it has inherited.
+  /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, its
+  /// timer slack and its I/O priority, and lets it use that thread's processors, too. If the system refuses, the thread keeps what it has inherited.
   package static func adoptScheduling() { concourse_adopt_scheduling() }
 
   /// The nice value of the process's first thread.

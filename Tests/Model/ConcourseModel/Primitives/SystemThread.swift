@@ -42,6 +42,9 @@ enum SystemThread {
   /// The model has no signals.
   static func adoptSignals() {}
 
+  /// The model starts no processes.
+  static func beginWorker() {}
+
   /// Names the coroutine in traces.
   static func setName(_ name: StaticString) {
     Scheduler.current?.running?.name = name.description
