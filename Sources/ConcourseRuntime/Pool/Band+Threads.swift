@@ -32,6 +32,8 @@ extension Band {
         let band = worker.pointee.band.takeUnretainedValue()
         SystemThread.setName(band.name)
         SystemThread.beginWorker()
+        // ORDERING: relaxed; see `lacksWorkers`.
+        Runtime.shared.lacksWorkers.store(false, ordering: .relaxed)
         band.adoptPriority(worker)
         // ORDERING: relaxed; read by the monitor, which tolerates a stale id.
         worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)
@@ -47,6 +49,10 @@ extension Band {
       counters.apply(
         .init(active: before == WorkerRecord.Status.active ? -1 : 0, searching: -1, threads: -1))
       retireRecord(worker)
+    }
+    if Runtime.shared.bands.allSatisfy({ $0.counters.snapshot.threads == 0 }) {
+      // ORDERING: relaxed; see `lacksWorkers`.
+      Runtime.shared.lacksWorkers.store(true, ordering: .relaxed)
     }
     Runtime.shared.monitor.watch()
     Self.reportFailure(failure)

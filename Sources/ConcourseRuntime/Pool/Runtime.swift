@@ -13,6 +13,9 @@ package final class Runtime {
   package let monitor = Monitor()
   /// The threads that sleep in waits without a time-out (Queue/DEADLOCKS.md).
   let blockedThreads = BlockedThreads()
+  /// Whether there is no worker because the system has refused the last thread. A thread that waits for its turn looks
+  /// at it again and again while it is true, and so needs no order.
+  let lacksWorkers = Atomic<Bool>(false)
   /// Orders changes of queues' targets (Queue/DispatchQueue+Target.swift).
   let targetLock = Lock(.target)
   /// The server of the main queue.

@@ -234,6 +234,7 @@ extension DispatchQueue {
       if Recording.isOn { ItemRecording.waits(for: self) }
       waiter.pointee.event.wait(for: .sync, selfPointer) {
         if isBoosted { boostBeforeSleep() }
+        if Runtime.shared.serveWithoutWorkers(until: { waiter.pointee.event.isSet }, $0) { return }
         BlockedThreads.during(.init(object: selfPointer, waiter: waiter, frames: frame, kind: .turn), $0)
       }
       PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
