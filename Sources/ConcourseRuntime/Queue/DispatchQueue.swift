@@ -75,7 +75,9 @@ public class DispatchQueue: DispatchObject {
         "the last reference to queue \"\(label)\" was released while it was inactive; activate it first")
     }
     // In a forked child, the thread that ran the item may not exist.
-    if (last.isOwned || last.hasReaders) && !Process.isForked {
+    let isLeftByFork =
+      Process.isForkedChild || Process.isForked && last.isOwned && last.owner != CurrentThread.id
+    if (last.isOwned || last.hasReaders) && !isLeftByFork {
       Trap.clientBug(
         205,
         "the last reference to queue \"\(label)\" was released while an item of it ran, or after longjmp or an "
