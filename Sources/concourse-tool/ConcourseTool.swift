@@ -17,6 +17,8 @@ enum ConcourseTool {
 
     """
 
+  private static let commands = ["run", "report", "top", "trace"]
+
   static func main() {
     let arguments = CommandLine.arguments
     switch arguments.dropFirst().first {
@@ -37,7 +39,7 @@ enum ConcourseTool {
       Terminal.printError(usage, asIs: true)
       exit(2)
     case .some(let unknown):
-      Terminal.printError("unknown command '\(unknown)'")
+      Terminal.printError(Suggestion.unknown("command", unknown, of: commands + ["help", "--version"]))
       Terminal.printError(usage, asIs: true)
       exit(2)
     }
@@ -68,7 +70,7 @@ enum ConcourseTool {
       Terminal.printLine(ReportOptions.help)
       return 0
     case .some(let unknown):
-      Terminal.printError("unknown command '\(unknown)'")
+      Terminal.printError(Suggestion.unknown("command", unknown, of: commands))
       return 2
     }
   }

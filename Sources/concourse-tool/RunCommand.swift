@@ -35,11 +35,9 @@ enum RunCommand {
     case .found(let found):
       path = found
     case .absent:
-      Terminal.printError("\(options.program): no such program")
-      return Status.notFound
+      return refuse("\(options.program): no such program", options, Status.notFound)
     case .notRunnable(let found, let error):
-      Terminal.printError("\(found) cannot be run: \(describe(error: error))")
-      return Status.notRunnable
+      return refuse("\(found) cannot be run: \(describe(error: error))", options, Status.notRunnable)
     }
 
     let library: RuntimeLibrary
@@ -78,6 +76,16 @@ enum RunCommand {
       environment: environment.switched(to: loaded, children: options.children))
     Terminal.printError("\(path) cannot be run: \(describe(error: error))")
     return error == ENOENT ? Status.notFound : Status.notRunnable
+  }
+
+  /// With `--check` the reason is the result.
+  private static func refuse(_ reason: String, _ options: RunOptions, _ status: Int32) -> Int32 {
+    guard options.check else {
+      Terminal.printError(reason)
+      return status
+    }
+    Terminal.printLine(ForeignText.line(reason))
+    return Status.notSwitchable
   }
 
   private static func report(

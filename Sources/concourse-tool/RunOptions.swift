@@ -45,7 +45,7 @@ struct RunOptions: Equatable {
         if argument.utf8.starts(with: "--library=".utf8) {
           options.library = String(argument.dropFirst("--library=".count))
         } else if argument.utf8.first == UInt8(ascii: "-") {
-          return .unusable("unknown option '\(argument)'")
+          return .unusable(Suggestion.unknown("option", argument, of: Suggestion.options(in: help)))
         } else {
           break reading
         }

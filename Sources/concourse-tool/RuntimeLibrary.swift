@@ -42,7 +42,7 @@ struct RuntimeLibrary {
     }
     throw Failure(
       reason: "Concourse's \(ProgramCheck.dispatchName) is not at \(places.joined(separator: ", nor at ")); "
-        + "give its path with --library PATH")
+        + "Scripts/install of Concourse puts it there, or give its path with --library PATH")
   }
 
   private init(path: String) throws(Failure) {

@@ -86,6 +86,11 @@ struct ConcourseRunRefusalTests {
     let refused = try fixture.run([text])
     #expect(refused.ending == .exit(126))
     #expect(refused.complaint == "concourse: \(text) cannot be run: Permission denied\n")
+    // With --check the reason is the result, as its help says.
+    let check = try fixture.run([text], options: ["--check"])
+    #expect(check.ending == .exit(1))
+    #expect(check.text == "\(text) cannot be run: Permission denied\n")
+    #expect(try fixture.run(["no-such-program"], options: ["--check"]).ending == .exit(1))
     #expect(try fixture.run([fixture.folder.path]).ending == .exit(126))
     // Found and permitted, but the kernel cannot run it.
     let data = try fixture.folder.write("exit 0\n".utf8, to: "bin/data", mode: 0o755)

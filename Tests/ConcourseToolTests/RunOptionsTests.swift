@@ -4,6 +4,23 @@ import Testing
 
 @Suite("RunOptions")
 struct RunOptionsTests {
+  @Test("a similar word is suggested for an unknown command or option")
+  func suggestions() {
+    func unknown(_ word: String) -> String {
+      Suggestion.unknown("option", word, of: Suggestion.options(in: RunOptions.help))
+    }
+    #expect(unknown("--chekc") == "unknown option '--chekc'; did you mean '--check'?")
+    #expect(unknown("--libary=/x") == "unknown option '--libary=/x'; did you mean '--library'?")
+    #expect(unknown("--xyz") == "unknown option '--xyz'")
+    #expect(
+      RunOptions.parse(["--verbos", "a"]) == .unusable("unknown option '--verbos'; did you mean '--verbose'?")
+    )
+    #expect(Suggestion.distance(Array("report".utf8), Array("reprot".utf8)) == 1)
+    for help in [RunOptions.help, ReportOptions.help, TopOptions.help, TraceOptions.help] {
+      #expect(Suggestion.options(in: help).contains("--help"))
+    }
+  }
+
   @Test("the program is the first word that is not an option; later words are its arguments")
   func program() {
     #expect(

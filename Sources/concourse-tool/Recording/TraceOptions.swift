@@ -52,7 +52,8 @@ struct TraceOptions: Equatable {
       } else if argument.utf8.first == UInt8(ascii: "-") {
         return .unusable(
           ["--seconds", "-o", "--output", "--library", "--recording"].contains(argument)
-            ? "\(argument) needs a value" : "unknown option '\(argument)'")
+            ? "\(argument) needs a value"
+            : Suggestion.unknown("option", argument, of: Suggestion.options(in: help)))
       } else {
         break reading
       }

@@ -90,7 +90,7 @@ struct ReportOptions: Equatable {
         } else if argument.hasPrefix("--core=") {
           targets.append(.core(String(argument.dropFirst("--core=".count))))
         } else if argument.hasPrefix("-") {
-          return .unusable("unknown option '\(argument)'")
+          return .unusable(Suggestion.unknown("option", argument, of: Suggestion.options(in: help)))
         } else if let id = Int32(argument), id > 0 {
           targets.append(.process(id))
         } else {

@@ -62,7 +62,8 @@ struct TopOptions: Equatable {
         } else if argument.utf8.first == UInt8(ascii: "-") {
           return .unusable(
             ["--interval", "--filter", "--sort", "--library"].contains(argument)
-              ? "\(argument) needs a value" : "unknown option '\(argument)'")
+              ? "\(argument) needs a value"
+              : Suggestion.unknown("option", argument, of: Suggestion.options(in: help)))
         } else if process == nil, let number = Int32(argument), number > 0 {
           process = number
         } else {
