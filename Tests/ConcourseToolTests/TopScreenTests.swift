@@ -34,7 +34,7 @@ struct TopScreenTests {
         blockedFor: 2_500_000_000)
     }
     frame.events = (0..<events).map {
-      .init(name: "timer \($0) on \"a\"", count: 10, detail: "due in 5.0 ms")
+      .init(what: "timer \($0)", queue: "\"a\"", count: 10, detail: "due in 5.0 ms")
     }
     return frame
   }
@@ -112,6 +112,95 @@ struct TopScreenTests {
     }
     let ascii = lines(frame, TopState(), columns, rows, .init(isUnicode: false))
     #expect(ascii.allSatisfy { $0.utf8.allSatisfy { $0 < 0x7F } })
+  }
+
+  /// The numbers of lines, with their units.
+  private func numbers(_ lines: [String]) -> Set<String> {
+    var found: Set<String> = []
+    for line in lines {
+      let words = line.split { " ;:,()".contains($0) }.map(String.init)
+      for (index, word) in words.enumerated() where word.utf8.first.map({ (48...57).contains($0) }) == true {
+        let next = index + 1 < words.count ? words[index + 1] : ""
+        found.insert(["ns", "us", "ms", "s", "%"].contains(next) ? "\(word) \(next)" : word)
+      }
+    }
+    return found
+  }
+
+  @Test("on no width does a number lose digits or its unit", arguments: 30...130)
+  func wholeNumbers(columns: Int) {
+    var frame = frame(["com.example.images", "log", String(repeating: "long.", count: 20)], events: 0)
+    frame.program = "a-server-with-a-long-name"
+    frame.alarm =
+      "deadlock: threads 123456 and 123457 wait for one another, and 123458 for them, since 12.5 s"
+    frame.interval.lost = 12_345_678
+    frame.blocked = [
+      .init(
+        threads: [123_456], role: "pool",
+        text: "waits in sync for queue \"com.example.images\", which thread 123457 holds, with a time-out",
+        item: "\"com.example.thumbnails\"", blockedFor: 12_500_000_000)
+    ]
+    frame.events = [
+      .init(
+        what: "write of descriptor 123456", queue: "\"com.example.images\"", count: 98_765,
+        detail: "thread 123457 runs its handler")
+    ]
+    frame.queues[0].state = "held by thread 123457, barrier of thread 123458"
+    frame.queues[0].properties = ["concurrent", "class user-initiated", "width 123459", "target \"x\""]
+    for view in [TopState.View.all, .queue(1), .help] {
+      for order in TopState.Order.allCases {
+        var state = TopState()
+        (state.view, state.order) = (view, order)
+        let whole = numbers(lines(frame, state, 400, nil))
+        let shown = lines(frame, state, columns, nil)
+        let wrong = numbers(shown).subtracting(whole)
+        #expect(wrong.isEmpty, "\(view), \(order): \(shown.joined(separator: "\n"))")
+      }
+    }
+  }
+
+  @Test("60 columns: the numbers that matter most are whole, and the sorted column stays")
+  func narrow() {
+    var frame = frame(["images", "log"])
+    frame.interval.lost = 1_234_567
+    let text = lines(frame, TopState(), 60, 24)
+    let wanted = [
+      " concourse top   server (4711)        12:00:00  every 1.0 s",
+      "POOL   6 threads: 4 active of 4, 1 blocked, 2 waiting",
+      "ITEMS  3000/s started, 3000/s submitted, 1.5 at once",
+      "LOST   1.2M events: rates and counts are too low. ? says",
+      "       what helps",
+      "",
+      "  QUEUE                RATE↓  DEPTH     WAIT      RUN   BUSY",
+    ]
+    #expect(Array(text.prefix(wanted.count)) == wanted, "\(text.joined(separator: "\n"))")
+    var state = TopState()
+    state.order = .wait
+    #expect(lines(frame, state, 50, 24)[6].contains("WAIT↓     p99"))
+    #expect(text.last == "q quit   ? help   s sort: rate   / filter   Enter look into")
+    state.view = .help
+    #expect(lines(frame, state, 60, 60).joined(separator: "").contains("CONCOURSE_RECORDER=1000000"))
+  }
+
+  @Test("many sources of a kind on a queue are one row, also those that were gone before the look")
+  func manySources() throws {
+    var interval = EventInterval(start: 0, end: 1_000_000_000)
+    for source in 1...97 as ClosedRange<UInt64> {
+      interval.events[source * 64] = 1000
+      interval.origins[source * 64] = SourceOrigin(3 << 48 | 0xA0)
+    }
+    interval.events[0x10000] = 5
+    interval.origins[0x10000] = SourceOrigin(2 << 48 | 0xA0)
+    let name = RecordedName(queue: 0xA0, time: 0, target: 0, kind: 1, text: "MultiHandle.isolation")
+    let frame = TopFrame(
+      process: 1, program: "p", interval: interval, names: [0xA0: name], snapshot: nil)
+    #expect(
+      frame.events.map(\.name) == [
+        "97 write sources on \"MultiHandle.isolation\"", "read on \"MultiHandle.isolation\"",
+      ])
+    let row = try #require(lines(frame, TopState(), 80, nil).first { $0.contains("97 write") })
+    #expect(row == "  97 write sources on \"MultiHandle.isolation\"   97.0k/s", "\(row)")
+    #expect(SourceOrigin(0) == nil && SourceOrigin(77 << 48 | 0xA0) == nil)
   }
 
   @Test("wide characters keep the columns in line")

@@ -36,13 +36,16 @@ extension SourceBackend {
 }
 
 /// The kinds of sources; the raw value is the name in messages.
-enum SourceKind: String {
+enum SourceKind: String, CaseIterable {
   case timer, signal, read, write, process
   case fileSystemObject = "file-system object"
   case memoryPressure = "memory pressure"
   case userDataAdd = "user data add"
   case userDataOr = "user data or"
   case userDataReplace = "user data replace"
+
+  /// As recordings have it: the place among the cases.
+  var number: UInt8 { UInt8(Self.allCases.firstIndex(of: self)!) }
 
   /// What `handle` stands for, if the kind has one.
   var handleName: String? {

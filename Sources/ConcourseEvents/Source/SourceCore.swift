@@ -76,8 +76,15 @@ final class SourceCore {
     }
     // The thread that makes the value nonzero requests the visit.
     guard before == 0 else { return }
-    if Recording.isOn { Recording.sourceRaised(Unmanaged.passUnretained(self).toOpaque(), value: value) }
+    if Recording.isOn { record(value) }
     act { $0.raise() }
+  }
+
+  @inline(never)
+  private func record(_ value: UInt) {
+    let queue = UInt(bitPattern: Unmanaged.passUnretained(currentTarget).toOpaque())
+    Recording.sourceRaised(
+      Unmanaged.passUnretained(self).toOpaque(), value: value, kind: kind.number, queue: queue)
   }
 
   /// Discards the values that have been raised and not collected.

@@ -6,6 +6,8 @@ struct EventInterval {
   var queues: [UInt64: QueueActivity] = [:]
   /// Timers and sources, by their addresses; of a delayed submission the queue.
   var events: [UInt64: Int] = [:]
+  /// What is known of a source also when it is gone.
+  var origins: [UInt64: SourceOrigin] = [:]
   /// The items of each queue that run at its end.
   var open: [UInt64: Int] = [:]
   /// The sum of the times during which a thread ran an item and did not wait.
@@ -261,7 +263,10 @@ struct EventStatistics {
         interval.queues[queue(wait.object), default: QueueActivity()].syncWait.add(
           event.time.since(wait.start))
       }
-    case .timer, .source: interval.events[event.object, default: 0] += 1
+    case .timer: interval.events[event.object, default: 0] += 1
+    case .source:
+      interval.events[event.object, default: 0] += 1
+      if let origin = SourceOrigin(event.node) { interval.origins[event.object] = origin }
     case .made: interval.made += 1
     case .woken: interval.woken += 1
     case .parked:

@@ -90,6 +90,25 @@ struct RecordedJob: Equatable {
   }
 }
 
+/// The node of a source's event: the number of its kind from bit 48 on, and below it the address of its queue.
+struct SourceOrigin: Equatable {
+  let kind: String
+  let queue: UInt64
+
+  /// nil of an older library, which records none.
+  init?(_ node: UInt64) {
+    let number = Int(node >> 48)
+    guard number < Self.kinds.count, node & (1 << 48 - 1) != 0 else { return nil }
+    (kind, queue) = (Self.kinds[number], node & (1 << 48 - 1))
+  }
+
+  /// The cases of `SourceKind` in ConcourseEvents.
+  private static let kinds = [
+    "timer", "signal", "read", "write", "process", "fileSystemObject", "memoryPressure", "userDataAdd",
+    "userDataOr", "userDataReplace",
+  ]
+}
+
 /// A queue's name from a time on.
 struct RecordedName: Equatable {
   var queue: UInt64
@@ -147,6 +166,11 @@ extension Recording {
     ].filter { $0.0 > 0 }.map { "; \($0.0) \($0.1)" }.joined()
       + (pauses.isEmpty ? "" : "; recording was off \(pauses.count == 1 ? "once" : "\(pauses.count) times")")
   }
+
+  /// What to do against lost events.
+  static let remedy =
+    "events that a thread's ring lost before they were read, in a flood of tiny items or on a busy machine. Larger "
+    + "rings keep them: start the program with CONCOURSE_RECORDER=1000000 in its environment"
 
   /// The places in `names` of each queue.
   var namesByQueue: [UInt64: [Int]] {

@@ -19,7 +19,7 @@ package enum Recording {
     case made, parked, woken
     /// Object: the timer, or the queue of a delayed submission.
     case timer
-    /// Object: the source; function: the value.
+    /// Object: the source; function: the value. Node: the kind from bit 48 on, and the address of its queue.
     case source
     /// A part of the name of the task that the thread runs, of Swift Concurrency: object and function are 16 bytes of the
     /// text. Node: the task's number, and in the lowest byte that of the part.
@@ -187,8 +187,8 @@ package enum Recording {
   package static func timerFired(_ object: UnsafeRawPointer) { write(.timer, 0, UInt(bitPattern: object), 0) }
 
   @inline(never)
-  package static func sourceRaised(_ object: UnsafeRawPointer, value: UInt) {
-    write(.source, 0, UInt(bitPattern: object), value)
+  package static func sourceRaised(_ object: UnsafeRawPointer, value: UInt, kind: UInt8, queue: UInt) {
+    write(.source, UInt(kind) << 48 | queue & (1 << 48 - 1), UInt(bitPattern: object), value)
   }
 
   // MARK: Records

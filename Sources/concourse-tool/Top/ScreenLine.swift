@@ -133,10 +133,20 @@ enum DisplayText {
       if used > columns * 3 / 5 { break }
       end.insert(scalar, at: end.startIndex)
     }
+    let isDigit = { (scalar: Unicode.Scalar) in ("0"..."9").contains(scalar) || scalar == "." }
+    // Of a number that the cut goes through nothing is left: its other digits would be another number.
+    if let before = whole.unicodeScalars.dropLast(end.count).last, isDigit(before) {
+      end.removeSubrange(..<(end.firstIndex { !isDigit($0) } ?? end.endIndex))
+    }
     let tail = String(end)
     // Ends with the sign of the cut.
-    let head = fit(whole, columns - width(tail), abilities, pads: false)
-    return fit(head + tail, columns, abilities)
+    var head = fit(whole, columns - width(tail), abilities, pads: false).unicodeScalars
+    let sign = head.removeLast()
+    if let next = whole.unicodeScalars.dropFirst(head.count).first, isDigit(next) {
+      while let last = head.last, isDigit(last) { head.removeLast() }
+    }
+    head.append(sign)
+    return fit(String(head) + tail, columns, abilities)
   }
 
   private static func replacement(_ scalar: Unicode.Scalar) -> String {

@@ -27,9 +27,14 @@ struct TopFrame {
   }
 
   struct Event {
-    var name: String
+    /// Its kind and descriptor, or how many of a kind.
+    var what: String
+    /// Quoted.
+    var queue: String?
     var count: Int
     var detail: String
+
+    var name: String { what + (queue.map { " on \($0)" } ?? "") }
   }
 
   struct Pool {
@@ -60,6 +65,8 @@ struct TopFrame {
   static let historyLength = 60
   /// Intervals for which a queue without work stays in the view.
   private static let recent = 5
+  /// More sources of a kind on a queue are one row.
+  private static let mostAlike = 4
 
   init(
     process: Int32, program: String, interval: EventInterval, names: [UInt64: RecordedName],
@@ -191,8 +198,22 @@ struct TopFrame {
     }
   }
 
+  /// Sources of one kind on one queue.
+  private struct Alike: Hashable {
+    var kind: String
+    var queue: UInt64
+  }
+
   private mutating func takeEvents(_ names: [UInt64: RecordedName], _ snapshot: EngineSnapshot?) {
     var rest = interval.events
+    var alike: [Alike: [Event]] = [:]
+    func quoted(_ queue: UInt64) -> String? {
+      guard queue != 0, names[queue]?.isGlobal != true else { return nil }
+      if let snapshot, let info = snapshot.queues[queue] {
+        return info.kind == .global ? nil : Wording(snapshot).quoted(queue)
+      }
+      return "\"\(names[queue]?.text ?? "")\""
+    }
     for source in snapshot?.sources ?? [] {
       // Of a timer both have events.
       let count = max(
@@ -203,24 +224,38 @@ struct TopFrame {
         name += " of descriptor \(source.handle)"
       }
       if source.kind == "signal" || source.kind == "process" { name += " \(source.handle)" }
-      if let queue = snapshot?.queues[source.queue], queue.kind != .global {
-        name += " on \(Wording(snapshot!).quoted(source.queue))"
-      }
       var detail = ""
       // Of one that fires often it would be too old.
       if count == 0, let due = source.dueIn { detail = Self.due(due) }
       if source.suspensions > 0 { detail = "suspended" }
       if source.handlerThread != 0 { detail = "thread \(source.handlerThread) runs its handler" }
-      events.append(Event(name: name, count: count, detail: detail))
+      alike[Alike(kind: source.kind, queue: source.queue), default: []].append(
+        Event(what: name, queue: quoted(source.queue), count: count, detail: detail))
     }
     for (object, count) in rest {
-      var name = "0x" + String(object, radix: 16)
-      if let text = snapshot?.queues[object]?.label ?? names[object]?.text {
-        name = "asyncAfter on " + (text.isEmpty ? name : "\"\(text)\"")
+      let address = "0x" + String(object, radix: 16)
+      if let origin = interval.origins[object] {
+        // It was gone before the look.
+        alike[Alike(kind: origin.kind, queue: origin.queue), default: []].append(
+          Event(what: origin.kind, queue: quoted(origin.queue), count: count, detail: "ended"))
+      } else if let text = snapshot?.queues[object]?.label ?? names[object]?.text {
+        let queue = text.isEmpty ? address : "\"\(text)\""
+        events.append(Event(what: "asyncAfter", queue: queue, count: count, detail: ""))
       } else {
-        name = "timer or source " + name
+        events.append(Event(what: "timer or source " + address, count: count, detail: ""))
       }
-      events.append(Event(name: name, count: count, detail: ""))
+    }
+    for (key, rows) in alike {
+      guard rows.count > Self.mostAlike else {
+        events += rows
+        continue
+      }
+      let what = "\(rows.count) " + (key.kind == "timer" ? "timers" : "\(key.kind) sources")
+      let suspended = rows.count { $0.detail == "suspended" }
+      events.append(
+        Event(
+          what: what, queue: rows[0].queue, count: rows.reduce(0) { $0 + $1.count },
+          detail: suspended > 0 ? "\(suspended) suspended" : ""))
     }
     events.sort { ($0.count, $1.name) > ($1.count, $0.name) }
   }

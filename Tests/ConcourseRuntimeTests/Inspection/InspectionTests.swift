@@ -227,7 +227,9 @@ extension Crash {
         DispatchQueue(label: "test.inspected.submitter").async {
           while !isStopped.value { Processor.yield() }
           queue.async {
-            for _ in 0..<40000 { EngineRecording.sourceRaised(UnsafeRawPointer(bitPattern: 16)!, value: 0) }
+            for _ in 0..<40000 {
+              EngineRecording.sourceRaised(UnsafeRawPointer(bitPattern: 16)!, value: 0, kind: 0, queue: 0)
+            }
             isFull.change { $0 = true }
           }
           while !isFull.value { Processor.yield() }

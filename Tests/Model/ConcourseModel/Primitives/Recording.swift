@@ -17,7 +17,7 @@ package enum Recording {
     sleep()
   }
   static func timerFired(_ object: UnsafeRawPointer) {}
-  static func sourceRaised(_ object: UnsafeRawPointer, value: UInt) {}
+  static func sourceRaised(_ object: UnsafeRawPointer, value: UInt, kind: UInt8, queue: UInt) {}
   static func threadMade(_ level: QoSLevel) {}
   static func threadParked() {}
   static func threadWoken() {}
