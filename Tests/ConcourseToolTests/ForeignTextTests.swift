@@ -28,7 +28,10 @@ struct ForeignTextTests {
     text.unicodeScalars.allSatisfy { $0 == "\n" || $0.effect == .none }
   }
 
-  @Test("report, top and trace clean the labels and names of a hostile process")
+  // Under a sanitizer a program's memory is not what `report` expects (ReportTests).
+  @Test(
+    "report, top and trace clean the labels and names of a hostile process",
+    .enabled(if: getenv("CONCOURSE_SANITIZER") == nil))
   func commands() throws {
     let fixture = try ReportFixture()
     let program = Examined(try fixture.spawn(fixture.waits, ["hostile"]))

@@ -99,7 +99,7 @@ static inline __attribute__((always_inline)) void *_Nullable concourse_roots(voi
 void concourse_set_roots(void *_Nonnull table);
 
 /// The lists of blocked threads, for tools that look at the process; NULL until a thread has been blocked for long. The
-/// layout is in Queue/DEADLOCKS.md.
+/// layout is in Queue/BlockedThreads.swift.
 void concourse_set_blocked_threads(void *_Nonnull lists);
 
 enum {

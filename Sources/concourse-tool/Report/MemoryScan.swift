@@ -12,8 +12,11 @@ struct MemoryScan {
     guard let least = wanted.min(), let most = wanted.max() else { return }
     let span = most - least
     let pieceSize = 1 << 20
+    // Larger than any heap: the shadow memory of a sanitizer, whose page table alone takes minutes to read.
+    let reserved: UInt64 = 1 << 40
     var piece = [UInt8](repeating: 0, count: pieceSize)
-    for region in process.regions where region.isReadable && region.isWritable && region.isPrivate {
+    for region in process.regions
+    where region.isReadable && region.isWritable && region.isPrivate && region.end - region.start < reserved {
       for range in process.memory.populated(region) {
         var place = range.lowerBound
         while place < range.upperBound && bytesRead < limit {

@@ -387,7 +387,7 @@ extension Crash {
     }
 
     /// Tools read the records from another process.
-    @Test("the layout of a record is as DEADLOCKS.md says")
+    @Test("the layout of a record is as `BlockedThread` says")
     func layout() {
       #expect(MemoryLayout<BlockedThread>.offset(of: \.next) == 0)
       #expect(MemoryLayout<BlockedThread>.offset(of: \.since) == 16)
