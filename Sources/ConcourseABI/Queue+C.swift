@@ -17,7 +17,8 @@ private func makeQueue(
   let attribute = QueueAttribute.checked(attribute, function)
   return DispatchQueue(
     cLabel: label, isConcurrent: attribute.isConcurrent, qos: attribute.qos, isInactive: attribute.isInactive,
-    target: target, mayChangeTarget: mayChangeTarget && attribute.frequency == 0 && !attribute.isInactive
+    target: target, mayChangeTarget: mayChangeTarget && attribute.frequency == 0 && !attribute.isInactive,
+    overcommits: attribute.overcommit
   ).firstReference
 }
 

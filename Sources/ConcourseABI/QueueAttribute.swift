@@ -12,7 +12,8 @@ struct QueueAttribute {
   var frequency = 0
   var level = 0
   var relativePriority = 0
-  var overcommit = 0
+  /// Whether the queue is promised a thread; nil leaves that to its target.
+  var overcommit: Bool?
 
   /// In table order.
   static let classes: [UInt32] = [0, 0x05, 0x09, 0x11, 0x15, 0x19, 0x21]
@@ -38,7 +39,7 @@ struct QueueAttribute {
     isConcurrent = next(2) == 0
     isInactive = next(2) == 1
     frequency = next(Self.frequencies)
-    overcommit = next(Self.overcommits)
+    overcommit = [nil, true, false][next(Self.overcommits)]
     level = next(Self.classes.count)
     relativePriority = -next(Self.priorities)
   }
@@ -47,7 +48,7 @@ struct QueueAttribute {
   var reference: Reference {
     var index = -relativePriority
     index = index * Self.classes.count + level
-    index = index * Self.overcommits + overcommit
+    index = index * Self.overcommits + (overcommit.map { $0 ? 1 : 2 } ?? 0)
     index = index * Self.frequencies + frequency
     index = index * 2 + (isInactive ? 1 : 0)
     index = index * 2 + (isConcurrent ? 0 : 1)
@@ -142,6 +143,6 @@ package func dispatch_queue_attr_make_with_overcommit(
   _ attribute: UnsafeMutableRawPointer?, _ overcommit: Bool
 ) -> UnsafeMutableRawPointer? {
   var changed = QueueAttribute.checked(attribute, "dispatch_queue_attr_make_with_overcommit")
-  changed.overcommit = overcommit ? 1 : 2
+  changed.overcommit = overcommit
   return changed.reference
 }

@@ -63,6 +63,8 @@ package struct WorkTraits: OptionSet, Sendable {
   static let ticket = WorkTraits(rawValue: 8)
   /// The work is `.retarget`.
   static let retarget = WorkTraits(rawValue: 16)
+  /// Was submitted to an overcommitting global queue (Pool/Overcommit.swift).
+  static let promised = WorkTraits(rawValue: 32)
 }
 
 extension UnsafeMutablePointer where Pointee == WorkNode {

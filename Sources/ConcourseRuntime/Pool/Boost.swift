@@ -64,20 +64,27 @@ extension RootQueue {
   fileprivate func boost(upTo matches: (NodePointer) -> Bool) {
     // The holder may be a lowered thread without a processor: the caller does not wait for it.
     guard hasWork && tryToConsume() else { return }
-    var (position, last): (UInt, UInt) = (0, 0)
-    var next = list.firstIfLinked
-    // An entry that is not linked yet ends the look, for the same reason.
-    while let node = next, position < Self.boostReach {
-      position += 1
-      if node.stands(for: matches) { last = position }
-      next = list.next(after: node)
-    }
+    let last = lastAmongOldest { $0.stands(for: matches) }
     let takers = last > 0 ? boosted.boost(last) : 0
     consumer.unlock()
     for _ in 0..<takers { pushTaker() }
   }
 
-  private func tryToConsume() -> Bool {
+  /// The position of the last of the oldest entries that `matches`, counted from 1; 0 if there is none. Consumer only.
+  func lastAmongOldest(where matches: (NodePointer) -> Bool) -> UInt {
+    var (position, last): (UInt, UInt) = (0, 0)
+    var next = list.firstIfLinked
+    // An entry that is not linked yet ends the look: its producer may be a thread without a processor.
+    while let node = next, position < Self.boostReach {
+      position += 1
+      if matches(node) { last = position }
+      next = list.next(after: node)
+    }
+    return last
+  }
+
+  /// Becomes the consumer, without waiting for a thread that may have no processor.
+  func tryToConsume() -> Bool {
     for _ in 0..<Spin.lockRounds {
       if consumer.tryLock() { return true }
       Processor.pause()

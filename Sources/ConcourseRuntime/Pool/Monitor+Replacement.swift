@@ -2,6 +2,8 @@ extension Monitor {
   /// The number of looks without any completion after which a band full of computing workers gets one more;
   /// doubled each time until an entry ends. The computing workers may wait for the work that waits here.
   static var overrun: Int { Int(Processor.number(100, inModel: 3)) }
+  /// The number of such looks after which it gets one more for an entry that was promised a thread (Overcommit.swift).
+  private static let looksForPromised = 2
   /// The number of looks without a newly stuck worker after which the allowance shrinks.
   private static let calm = 4
   /// Reading a thread's state costs a few system calls: after two looks without progress only every so many looks.
@@ -100,6 +102,10 @@ extension Monitor {
     // ORDERING: relaxed throughout; the monitor's own.
     let looks = band.overrunLooks.wrappingAdd(1, ordering: .relaxed).newValue
     let limit = band.overrunLimit.load(ordering: .relaxed)
+    if looks < limit && looks % Self.looksForPromised == 0 && Overcommit.isAwaited(in: band) {
+      _ = giveUp(worker, of: band)
+      return
+    }
     guard looks >= limit, giveUp(worker, of: band) else { return }
     // ORDERING: relaxed; as above.
     band.overrunLooks.store(0, ordering: .relaxed)

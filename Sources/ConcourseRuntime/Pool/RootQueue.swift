@@ -73,18 +73,6 @@ extension DispatchQueue {
     Runtime.globalQueue(QoSLevel(qos))
   }
 
-  /// As `global(qos:)`, with another label. The flag of the C interface asks for a thread, which the pool provides
-  /// anyway.
-  package static func overcommit(qos: DispatchQoS.QoSClass) -> DispatchQueue {
-    overcommitting[Int(QoSLevel(qos).rawValue)]
-  }
-
-  private static let overcommitting = (0...5).map { number -> DispatchQueue in
-    GlobalQueue(
-      Runtime.globalQueue(QoSLevel(rawValue: UInt8(number))!).asGlobal.root.takeUnretainedValue(),
-      suffix: ".overcommit")
-  }
-
   /// The global queue of a legacy priority. Matching C function: `dispatch_get_global_queue`.
   /// - Parameter priority: the legacy priority.
   @available(macOS, deprecated: 10.10, renamed: "global(qos:)")

@@ -94,11 +94,14 @@ package final class Runtime {
 /// One of the queues in which every hierarchy ends: hands its items directly to the pool.
 final class GlobalQueue: DispatchQueue, @unchecked Sendable {
   let root: Unmanaged<RootQueue>
+  /// Whether its items were promised a thread each (Overcommit.swift).
+  let isOvercommitting: Bool
 
-  init(_ root: RootQueue, suffix: String = "") {
+  init(_ root: RootQueue, isOvercommitting: Bool = false) {
     self.root = .passUnretained(root)
+    self.isOvercommitting = isOvercommitting
     super.init(
-      kind: .global, label: QueueName(suffix.isEmpty ? root.level.label : root.level.label + suffix),
+      kind: .global, label: QueueName(isOvercommitting ? root.level.label + ".overcommit" : root.level.label),
       qos: DispatchQoS(qosClass: root.level.qosClass, relativePriority: 0), attributes: [], target: nil)
   }
 }

@@ -4,14 +4,17 @@ import Synchronization
 // What only the C interface needs of queues: labels as C strings, values by pointers.
 
 extension DispatchQueue {
-  /// Makes a queue for C. `mayChangeTarget`: also while it is active.
+  /// Makes a queue for C. `mayChangeTarget`: also while it is active. `overcommits`: whether it is promised a thread;
+  /// nil leaves that to the target.
   package convenience init(
     cLabel: UnsafePointer<CChar>?, isConcurrent: Bool, qos: DispatchQoS, isInactive: Bool,
-    target: DispatchQueue?, mayChangeTarget: Bool
+    target: DispatchQueue?, mayChangeTarget: Bool, overcommits: Bool? = nil
   ) {
+    let target = overcommits.map { target?.asTarget(overcommitting: $0) } ?? target
     self.init(
       kind: isConcurrent ? .concurrent : .serial, label: QueueName(copying: cLabel), qos: qos,
-      attributes: isInactive ? .initiallyInactive : [], target: target, mayChangeTarget: mayChangeTarget)
+      attributes: isInactive ? .initiallyInactive : [], target: target, mayChangeTarget: mayChangeTarget,
+      overcommits: overcommits == true)
   }
 
   /// The empty string.

@@ -36,7 +36,7 @@ public class DispatchQueue: DispatchObject {
 
   init(
     kind: ObjectKind, label: QueueName, qos: DispatchQoS, attributes: Attributes, target: DispatchQueue?,
-    mayChangeTarget: Bool = false
+    mayChangeTarget: Bool = false, overcommits: Bool = false
   ) {
     name = label
     self.mayChangeTarget = mayChangeTarget
@@ -46,7 +46,9 @@ public class DispatchQueue: DispatchObject {
     var nested = !kind.isLane
     if kind.isLane {
       // No references are counted here: counting would cost more than the rest of creating a queue.
-      let chosen = target.map { .passUnretained($0) } ?? Runtime.uncountedGlobalQueue(.default)
+      let chosen =
+        target.map { .passUnretained($0) }
+        ?? (overcommits ? Overcommit.queue(.default) : Runtime.uncountedGlobalQueue(.default))
       let (isGlobal, itsClass) = chosen._withUnsafeGuaranteedRef { ($0.kind == .global, $0.ownClass) }
       nested = !isGlobal
       if level == .unspecified, target != nil, isGlobal { level = itsClass }

@@ -106,6 +106,7 @@ extension DispatchQueue {
         append(node)
       }
     case .global:
+      if asGlobal.isOvercommitting { node.pointee.traits.insert(.promised) }
       asGlobal.root._withUnsafeGuaranteedRef { $0.submitItem(node) }
     case .main:
       if list.push(node) { MainThread.wake() }
