@@ -17,7 +17,7 @@ enum ConcourseTool {
 
     """
 
-  private static let commands = ["run", "report", "top", "trace"]
+  static let commands = ["run", "report", "top", "trace"]
 
   static func main() {
     let arguments = CommandLine.arguments
