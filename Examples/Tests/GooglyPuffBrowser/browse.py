@@ -35,7 +35,9 @@ class Visit:
             [program, "--port", "0"], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": self.photos.name})
         self.address = self.program.stdout.readline().split()[-1]
         options = webdriver.ChromeOptions()
-        for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]:
+        # A mouse: without a window there is none.
+        mouse = "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"
+        for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", mouse]:
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
@@ -195,6 +197,20 @@ def eyes_are_where_the_faces_are(visit):
         # And nowhere else: the face's own chin, a corner.
         for place in [(places[0][0], places[0][1] + 4 * reach), (40, 40)]:
             assert not eye_at(picture, place, reach), f"an eye at {place}"
+    # The gallery shows them, too; a photo that has not been opened is as it was.
+    shown = [image.get_attribute("src").rpartition("/")[2] for image in visit.all("#photos img")]
+    assert shown == ["googly-thumbnail", "googly-thumbnail", "thumbnail"], shown
+
+
+def the_cross_is_there_on_hover(visit):
+    def opacity():
+        return float(visit.all("#photos .drop")[2].value_of_css_property("opacity"))
+
+    assert visit.browser.execute_script("return matchMedia('(hover: hover)').matches")
+    visit.until("no cross", lambda: opacity() == 0)
+    webdriver.ActionChains(visit.browser).move_to_element(visit.all("#photos li")[2]).perform()
+    visit.until("the cross", lambda: opacity() == 1)
+    webdriver.ActionChains(visit.browser).move_to_element(visit.one("h1")).perform()
 
 
 def a_photo_without_faces_stays_as_it_is(visit):
@@ -300,7 +316,7 @@ def main():
     passed = failed = 0
     try:
         for test in [the_prompt_comes_after_two_seconds, photos_of_ones_own_appear_and_the_prompt_goes,
-                     what_is_sent_shows_its_progress, eyes_are_where_the_faces_are,
+                     what_is_sent_shows_its_progress, the_cross_is_there_on_hover, eyes_are_where_the_faces_are,
                      a_photo_without_faces_stays_as_it_is, every_face_of_a_group_gets_eyes,
                      the_eyes_follow_the_pointer, removed_photos_go_and_the_prompt_returns, le_internet_in_all_its_moods,
                      bad_files_are_named_with_the_reason, a_hundred_at_once_leave_the_main_queue_free,

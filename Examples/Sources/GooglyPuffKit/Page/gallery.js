@@ -83,7 +83,7 @@ function tell({ arrived, failures }) {
 
 async function watch() {
   const { items, longest } = await (await fetch("/statistics")).json();
-  $("watch").textContent = `main queue: ${items} items, the longest held it for ${(longest / 1e6).toFixed(2)} ms`;
+  $("watch").textContent = `main queue: ${items} ${items === 1 ? "item" : "items"}, the longest held it for ${(longest / 1e6).toFixed(2)} ms`;
 }
 
 // One photo, large.
