@@ -204,6 +204,8 @@ bool concourse_has_foreign_ring(void);
 
 /// The state letter of a thread of this process ('R', 'S', 'D', …), or 0 when it cannot be read.
 char concourse_thread_state(uint32_t tid);
+/// The processor's time that a thread of this process has used, in nanoseconds; 0 if unknown, and under a seccomp filter.
+uint64_t concourse_processor_time(uint32_t tid);
 
 /// Registers (`holds`) or unregisters memory that the leak checker must scan for pointers. No effect in builds without
 /// the checker.

@@ -85,7 +85,7 @@ extension Band {
       }
       worker.pointee.event.reset()
       // ORDERING: relaxed, both; the thread made next is the only reader.
-      worker.pointee.cameBack.store(false, ordering: .relaxed)
+      worker.pointee.attention.store(WorkerRecord.Attention.none, ordering: .relaxed)
       worker.pointee.servesEvents.store(false, ordering: .relaxed)
       // The kernel may have given an earlier thread's id to another thread.
       worker.pointee.thread.store(0, ordering: .relaxed)

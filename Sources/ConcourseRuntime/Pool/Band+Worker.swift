@@ -21,9 +21,10 @@ extension Band {
     CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
     var searching = true
     while true {
-      // ORDERING: relaxed; the worker's own.
-      if !worker.pointee.cameBack.load(ordering: .relaxed) || !isOneTooMany(worker) {
-        if let found = take(worker) {
+      // ORDERING: relaxed; the worker's own, and set by the monitor.
+      let attention = worker.pointee.attention.load(ordering: .relaxed)
+      if attention != WorkerRecord.Attention.limit || !isOneTooMany(worker) {
+        if let found = attention == WorkerRecord.Attention.none ? take(worker) : takeByShare(worker) {
           if searching {
             searching = false
             SystemThread.adoptSignals()
@@ -87,6 +88,45 @@ extension Band {
       return Found(node: node, root: root)
     }
     return nil
+  }
+
+  /// As `take`, while levels compete: the entry of the level that has paid least, the most urgent of several.
+  @inline(never)
+  private func takeByShare(_ worker: WorkerPointer) -> Found? {
+    // ORDERING: relaxed; this thread is the only writer.
+    guard worker.pointee.progress.load(ordering: .relaxed) % Fairness.rootPeriod != 0,
+      monitor._withUnsafeGuaranteedRef({ $0.shares.levelsCompete })
+    else { return noteLevel(of: take(worker), worker) }
+    // ORDERING: relaxed, then acquiring; as in `take`.
+    let kept =
+      worker.pointee.kept.load(ordering: .relaxed) == nil
+      ? nil : worker.pointee.kept.exchange(nil, ordering: .acquiring)
+    let keptLevel = kept?.pointee.level.served
+    var (next, least) = (Unmanaged<RootQueue>?.none, Int64.max)
+    for root in roots {
+      let (level, waits) = root._withUnsafeGuaranteedRef { ($0.level, $0.hasWork) }
+      let paid = monitor._withUnsafeGuaranteedRef { $0.shares[level] }
+      if (waits || level == keptLevel) && paid < least { (next, least) = (root, paid) }
+    }
+    if let kept {
+      if next == nil || next?._withUnsafeGuaranteedRef({ $0.level }) == keptLevel {
+        return noteLevel(of: Found(node: kept, root: nil), worker)
+      }
+      keep(kept, on: worker)
+    }
+    if let next, let node = next._withUnsafeGuaranteedRef({ $0.take() }) {
+      return noteLevel(of: Found(node: node, root: next), worker)
+    }
+    return noteLevel(of: take(worker), worker)
+  }
+
+  /// Notes for the monitor which level the worker is charged to.
+  private func noteLevel(of found: Found?, _ worker: WorkerPointer) -> Found? {
+    guard let found else { return nil }
+    let level = found.root?._withUnsafeGuaranteedRef { $0.level } ?? found.node.pointee.level.served
+    // ORDERING: relaxed; a sample for the monitor.
+    worker.pointee.level.store(level, ordering: .relaxed)
+    return found
   }
 
   private struct Found {
@@ -227,11 +267,13 @@ extension Band {
   // MARK: Park
 
   /// Whether more workers are active than the limit allows, because this one came back from a wait in which it
-  /// was replaced. It then parks, and leaves its kept queue to the others.
+  /// was replaced, or the limit has become smaller. It then parks, and leaves its kept queue to the others.
   private func isOneTooMany(_ worker: WorkerPointer) -> Bool {
     guard counters.snapshot.active > activeLimit else {
-      // ORDERING: relaxed; the worker's own.
-      worker.pointee.cameBack.store(false, ordering: .relaxed)
+      let shares = !isLowered && monitor._withUnsafeGuaranteedRef { $0.shares.levelsCompete }
+      // ORDERING: relaxed; the worker's own. While levels compete, the monitor sets it again at each look.
+      worker.pointee.attention.store(
+        shares ? WorkerRecord.Attention.shares : WorkerRecord.Attention.none, ordering: .relaxed)
       return false
     }
     // As in `search`, which this worker skips.
@@ -320,7 +362,7 @@ extension Band {
         if stays { worker.pointee.eventCost.begin(progress: progress) }
         // The worker has become active without a check of the limit.
         // ORDERING: relaxed; the worker's own.
-        if stays { worker.pointee.cameBack.store(true, ordering: .relaxed) }
+        if stays { worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed) }
       } else {
         // A waker has taken this worker off the idle list.
         _ = worker.pointee.event.park(until: .never)

@@ -48,6 +48,10 @@ package final class Band {
   /// The number of active workers allowed beyond the width, because as many others sleep in calls unknown to the
   /// engine. Written by the monitor alone (Monitor+Replacement.swift).
   let allowance = Atomic<Int>(0)
+  /// Whether the band's level has had more than its share (Monitor+Shares.swift). Written by the monitor alone.
+  let isHeldBack = Atomic<Bool>(false)
+  /// The estimated part of their time in which active workers do not sleep. OWNED BY the monitor.
+  var awakeShare = 0
 
   /// Looks in a row without a newly stuck worker. OWNED BY the monitor.
   let calmLooks = Atomic<Int>(0)
@@ -67,10 +71,15 @@ package final class Band {
   /// Whether the band serves levels below default, and no events.
   var isLowered: Bool { level < .default }
 
+  // ORDERING: relaxed; see `activeLimit`.
+  var isHeld: Bool { isHeldBack.load(ordering: .relaxed) }
+
   /// How many workers may be active at once.
   var activeLimit: Int {
-    // ORDERING: relaxed; a hint for decisions.
-    @inline(__always) get { PoolSize.width &+ allowance.load(ordering: .relaxed) }
+    // ORDERING: relaxed, both; hints for decisions. The monitor posts what waits in a band after it has let it go.
+    @inline(__always) get {
+      isHeldBack.load(ordering: .relaxed) ? 0 : PoolSize.width &+ allowance.load(ordering: .relaxed)
+    }
   }
 
   /// All records ever made, the newest first.
@@ -207,7 +216,7 @@ package final class Band {
     // ORDERING: releasing; pairs with the monitor's acquiring look.
     worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
     // ORDERING: relaxed; the worker's own.
-    worker.pointee.cameBack.store(true, ordering: .relaxed)
+    worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed)
   }
 
   /// Moves the queue that a worker keeps to its root, where other workers find it.
@@ -222,5 +231,5 @@ package final class Band {
 }
 
 // SAFETY: `idle` and `freeRecords` are GUARDED BY `idleLock`, `roots` and `monitor` are set once while the runtime
-// is made, `starvation` is OWNED BY the monitor, the rest is atomic or constant.
+// is made, `starvation` and `awakeShare` are OWNED BY the monitor, the rest is atomic or constant.
 extension Band: @unchecked Sendable {}

@@ -28,7 +28,13 @@ package final class Monitor {
   /// a lowered monitor is better than none.
   private let refusal = Atomic<UInt64>(0)
   private let runs = Atomic<Bool>(false)
-  private var looks = 0
+  private(set) var looks = 0
+
+  let shares = LevelShares()
+  /// Looks in a row at which fewer than two levels waited. OWNED BY the monitor.
+  var looksWithoutCompetition = 0
+  /// When the monitor last charged the levels. OWNED BY the monitor.
+  var lastCharge: UInt64 = 0
 
   /// Whether its thread has not been made. A hint.
   var isAbsent: Bool {
@@ -171,8 +177,9 @@ package final class Monitor {
         _ = Futex.wait(tickWord, expected: 0, deadline: .uptime(Clock.uptime() &+ Self.tick))
         quiet = look() ? 0 : quiet + 1
       }
-      // ORDERING: relaxed; the allowance of one burst says nothing about the next.
+      // ORDERING: relaxed; the allowance and the shares of one burst say nothing about the next.
       for band in Runtime.shared.bands { band.allowance.store(0, ordering: .relaxed) }
+      endSharing()
       // ORDERING: sequentially consistent; the announcement comes before the last look, see `watch`.
       state.store(State.dormant, ordering: .sequentiallyConsistent)
       if somethingWaits() {
@@ -189,6 +196,7 @@ package final class Monitor {
     if looks % Self.quotaInterval == 0 && PoolSize.refreshWidth() { stepBackEverywhere() }
     var waiting = false
     serveRequests()
+    shareTime()
     for band in Runtime.shared.bands where look(at: band) { waiting = true }
     return waiting
   }
@@ -197,7 +205,9 @@ package final class Monitor {
   private func stepBackEverywhere() {
     for band in Runtime.shared.bands {
       // ORDERING: relaxed; a worker may see it late.
-      for worker in band.workers { worker.pointee.cameBack.store(true, ordering: .relaxed) }
+      for worker in band.workers {
+        worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed)
+      }
     }
   }
 
@@ -217,5 +227,5 @@ package final class Monitor {
   }
 }
 
-// SAFETY: the shared words are atomics; `looks` is OWNED BY the monitor's own thread.
+// SAFETY: the shared words are atomics; the counts of looks and `lastCharge` are OWNED BY the monitor's own thread.
 extension Monitor: @unchecked Sendable {}

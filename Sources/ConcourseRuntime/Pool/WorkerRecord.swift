@@ -36,9 +36,19 @@ struct WorkerRecord: ~Copyable {
 
   // The other fields are atomic only so that one can be written without exclusive access to the record; relaxed.
 
-  /// Whether there may be one active worker too many: this one was replaced while it waited, or the number of
-  /// processors has become smaller.
-  let cameBack = Atomic<Bool>(false)
+  /// What the worker looks at before it takes an entry.
+  enum Attention {
+    /// Nothing.
+    static let none: UInt8 = 0
+    /// Whether there is one active worker too many: this one was replaced while it waited, the limit has become smaller,
+    /// or levels compete.
+    static let limit: UInt8 = 1
+    /// Which level has paid least: levels compete.
+    static let shares: UInt8 = 2
+  }
+  let attention = Atomic<UInt8>(Attention.none)
+  /// The level of the entry that a worker of the default band runs while levels compete.
+  let level = Atomic<QoSLevel>(.unspecified)
 
   /// Whether the worker runs what an event made runnable. Its next work is likely to come from events, too.
   let servesEvents = Atomic<Bool>(false)
@@ -51,6 +61,8 @@ struct WorkerRecord: ~Copyable {
   let seenProgress = Atomic<UInt32>(0)
   /// OWNED BY the monitor: the number of looks in a row without progress.
   let looksWithoutProgress = Atomic<Int>(0)
+  /// OWNED BY the monitor: the processor's time that the thread had used at the last look; 0 if not read.
+  let processorTime = Atomic<UInt64>(0)
   /// OWNED BY the monitor: the uptime of the look that saw `seenProgress` first; for `concourse report`.
   let seenSince = Atomic<UInt64>(0)
 
@@ -88,6 +100,9 @@ enum WorkerThread {
 
   /// Whether the calling thread is a worker of a lowered band.
   static var isLowered: Bool { current?.pointee.band._withUnsafeGuaranteedRef { $0.isLowered } ?? false }
+
+  /// Whether the calling thread is a worker of a band that is held back.
+  static var isHeldBack: Bool { current?.pointee.band._withUnsafeGuaranteedRef { $0.isHeld } ?? false }
 
   /// Whether other work waits for a worker like this one.
   static var shouldYield: Bool {

@@ -78,4 +78,10 @@ package enum SystemThread {
     default: true
     }
   }
+
+  /// The processor's time that a thread of this process has used, in nanoseconds; nil if unknown.
+  static func processorTime(of id: UInt32) -> UInt64? {
+    let time = concourse_processor_time(id)
+    return time == 0 ? nil : time
+  }
 }

@@ -101,7 +101,8 @@ extension DispatchQueue {
   }
 
   /// Gives the worker up if other entries wait for it or for the target, if the next entries are for another band's
-  /// workers, or if a queue above has been suspended meanwhile, whose resume brings this one back.
+  /// workers, if its band is held back, or if a queue above has been suspended meanwhile, whose resume brings this one
+  /// back.
   /// - Parameters:
   ///   - entry: this queue's entry, if it is still in the list of the target.
   ///   - first: this queue's next entry.
@@ -109,7 +110,7 @@ extension DispatchQueue {
   private final func ends(_ turn: inout Turn, at entry: NodePointer?, leaving first: NodePointer) -> Bool {
     guard
       turn.usesUpBudget() && (WorkerThread.shouldYield || goesBack(from: first) || isBelowHeldQueue)
-        || turn.isOver(for: self, at: entry)
+        || WorkerThread.isHeldBack || turn.isOver(for: self, at: entry)
     else { return false }
     giveUpWorker(entryLevel(first))
     return true
@@ -279,7 +280,8 @@ extension DispatchQueue {
 
 /// When a drain looks at what else waits.
 ///
-/// Each drain looks at the pool after a number of items. A drain inside that of another queue also looks for other
+/// Each drain looks at the pool after a number of items; that of a lowered worker, which may be held back, looks more
+/// often. A drain inside that of another queue also looks for other
 /// entries of that queue: it would delay them without end if its own queue were never empty. From when it finds some it
 /// goes on for a quantum. The entries of a target share time, not numbers of items: a queue with long items that fill
 /// another one would otherwise fill it faster than it gets turns.
@@ -297,13 +299,14 @@ struct Turn {
 
   @inline(__always)
   static func firstInterval(of queue: DispatchQueue) -> Int {
-    queue.state.snapshot.isNested ? 2 : DispatchQueue.budget
+    queue.state.snapshot.isNested || WorkerThread.isLowered ? 2 : DispatchQueue.budget
   }
 
   /// Counts the items since the last look.
   /// - Returns: whether the drain must look at the pool.
   mutating func usesUpBudget() -> Bool {
     items += interval
+    interval = min(2 * interval, max(interval, Self.longestInterval))
     guard items >= DispatchQueue.budget else { return false }
     items = 0
     return true
@@ -312,7 +315,6 @@ struct Turn {
   /// Whether the drain of `queue` has gone on for long while others waited for its target.
   mutating func isOver(for queue: DispatchQueue, at entry: NodePointer?) -> Bool {
     guard queue.state.snapshot.isNested else { return false }
-    interval = min(2 * interval, Self.longestInterval)
     if !queue.othersWait(besides: entry) {
       deadline = 0
     } else if deadline == 0 {

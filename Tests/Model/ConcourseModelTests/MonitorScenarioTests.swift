@@ -148,6 +148,60 @@ extension ModelSuite {
       #expect(result.failure != nil, "\(result)")
     }
 
+    /// Items of two levels compute while more of both wait: the lowered band is held back until the default one has begun
+    /// its last item, and then goes on.
+    private static func competingLevels() {
+      Model.setProcessors(1)
+      let log = Model.Log<String>()
+      let done = DispatchSemaphore(value: 0)
+      Model.thread("client") {
+        for (name, level) in [("a", DispatchQoS.QoSClass.default), ("b", .utility)] {
+          for number in 1...2 {
+            DispatchQueue.global(qos: level).async {
+              log.append("\(name)\(number)")
+              Model.compute(nanoseconds: name == "a" ? 12_000_000 : 6_000_000)
+              done.signal()
+            }
+          }
+        }
+        for _ in 0..<4 { done.wait() }
+      }
+      Model.run()
+      Model.check(log.entries.last == "b2", "the last item was not last: \(log.entries)")
+      Model.check(!Runtime.shared.bands[1].isHeld, "a band is held back for good")
+      checkCounters()
+    }
+
+    @Test func sharingTime() {
+      expectComplete(
+        Model.explore("levels compete", bound: 1, stale: 0, allowTime: true) { Self.competingLevels() })
+      expectFound(PlantedFault(.noWrite, "Monitor+Shares"), stale: 0, allowTime: true) {
+        Self.competingLevels()
+      }
+    }
+
+    /// A lowered band that was held back when the monitor went to sleep, or had no work any more, gets its work done.
+    private static func bandLetGo() {
+      Model.setProcessors(1)
+      let runtime = Runtime.shared
+      runtime.monitor.shares.begin()
+      // ORDERING: relaxed; the scenario's body comes first.
+      runtime.bands[1].isHeldBack.store(true, ordering: .relaxed)
+      let done = DispatchSemaphore(value: 0)
+      Model.thread("client") {
+        DispatchQueue.global(qos: .utility).async { done.signal() }
+        done.wait()
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test func lettingABandGo() {
+      expectComplete(
+        Model.explore("a band is let go", bound: 2, stale: 0, allowTime: true) { Self.bandLetGo() })
+      expectFound(PlantedFault(.noWrite, "Monitor+Shares"), stale: 0, allowTime: true) { Self.bandLetGo() }
+    }
+
     /// The pool is at its cap, and each of its threads waits for an item that has none.
     private static func starvedBand() {
       Model.setProcessors(1)

@@ -64,4 +64,7 @@ enum SystemThread {
     guard let scheduler = Scheduler.arrive() else { return nil }
     return scheduler.isAsleep(Int(id) - 1)
   }
+
+  /// The model has no such clock.
+  static func processorTime(of id: UInt32) -> UInt64? { nil }
 }

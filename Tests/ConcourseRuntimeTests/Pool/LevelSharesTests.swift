@@ -1,0 +1,133 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+@Suite("Shares of levels")
+struct LevelSharesTests {
+  private static let every: [QoSLevel] = [.userInteractive, .userInitiated, .default, .utility, .background]
+
+  private static func set(_ levels: [QoSLevel]) -> LevelSet {
+    var set = LevelSet()
+    for level in levels { set.insert(level) }
+    return set
+  }
+
+  /// Gives the level that has paid least, the most urgent of several, a worker for a time.
+  private static func next(_ shares: borrowing LevelShares, of levels: [QoSLevel], nanoseconds: UInt64)
+    -> QoSLevel
+  {
+    var next = levels[0]
+    for level in levels where shares[level] < shares[next] { next = level }
+    shares.charge(next, nanoseconds: nanoseconds)
+    shares.bound(waiting: set(levels))
+    return next
+  }
+
+  @Test(
+    "S51 levels that wait share the workers by weight; none is ever behind a lower one",
+    arguments: [1_000_000, 10_000_000, 50_000_000])
+  func weights(_ nanoseconds: UInt64) {
+    for count in 2...5 {
+      for skipped in 0...(5 - count) {
+        let levels = Array(Self.every[skipped..<(skipped + count)])
+        let shares = LevelShares()
+        shares.begin()
+        #expect(shares.levelsCompete)
+        var entries = [QoSLevel: Int]()
+        for _ in 0..<20_000 {
+          entries[Self.next(shares, of: levels, nanoseconds: nanoseconds), default: 0] += 1
+          for (higher, lower) in zip(levels, levels.dropFirst()) {
+            #expect(entries[higher, default: 0] >= entries[lower, default: 0])
+          }
+        }
+        let costs = levels.map { Double(entries[$0, default: 0]) * Double(LevelShares.price(of: $0)) }
+        #expect(costs.max()! < 1.05 * costs.min()!, "\(levels): \(entries)")
+        #expect(Double(entries[levels.last!]!) > 0.03 * 20_000, "\(levels): \(entries)")
+      }
+    }
+  }
+
+  @Test("S51 a level that has not waited goes before lower ones for a moment, and then has its share")
+  func newcomer() {
+    let shares = LevelShares()
+    shares.begin()
+    for _ in 0..<1_000 { _ = Self.next(shares, of: [.default, .utility], nanoseconds: 10_000_000) }
+    for level in [QoSLevel.userInteractive, .userInitiated] {
+      #expect(shares[level] < shares[.default] && !shares.isAhead(level, waiting: Self.set([.default])))
+      let first = (0..<4).map { _ in Self.next(shares, of: [level, .default], nanoseconds: 10_000_000) }
+      #expect(first == [level, level, level, level])
+      var own = 0
+      for _ in 0..<1_100 where Self.next(shares, of: [level, .default], nanoseconds: 10_000_000) == level {
+        own += 1
+      }
+      let share = Double(LevelShares.price(of: .default)) / Double(LevelShares.price(of: level))
+      #expect(abs(Double(own) / Double(1_100 - own) - share) < 0.1 * share, "\(level): \(own)")
+    }
+  }
+
+  @Test("S51 a lower level has no claim to the time in which it did not wait")
+  func latecomer() {
+    let shares = LevelShares()
+    shares.begin()
+    for _ in 0..<1_000 { _ = Self.next(shares, of: [.userInitiated, .default], nanoseconds: 10_000_000) }
+    let waiting = Self.set([.userInitiated, .default, .background])
+    #expect(shares[.background] >= min(shares[.userInitiated], shares[.default]))
+    shares.charge(.background, nanoseconds: 10_000_000)
+    #expect(shares.isAhead(.background, waiting: waiting))
+  }
+
+  @Test("S51 a level that had all processors waits a second at most for the others to catch up")
+  func reach() {
+    let shares = LevelShares()
+    shares.begin()
+    shares.charge(.background, nanoseconds: 3_600_000_000_000)
+    let waiting = Self.set([.default, .background])
+    shares.bound(waiting: waiting)
+    #expect(
+      shares.isAhead(.background, waiting: waiting) && !shares.isAhead(.background, waiting: LevelSet()))
+    shares.charge(.default, nanoseconds: UInt64(LevelShares.reach / LevelShares.price(of: .default)))
+    #expect(!shares.isAhead(.background, waiting: waiting))
+    shares.end()
+    #expect(!shares.levelsCompete)
+  }
+
+  /// Classes whose items spin for this many microseconds; all of them wait from the beginning.
+  struct Flood: Codable, Sendable, CustomTestStringConvertible {
+    let classes: [Int]
+    var microseconds: UInt64 = 4_000
+    var processor = false
+    var testDescription: String { "\(classes), \(microseconds) µs\(processor ? ", one processor" : "")" }
+  }
+
+  @Test(
+    "S51 while items of several classes wait, no class gets ahead of a higher one, and each progresses",
+    arguments: [
+      Flood(classes: [4, 3, 2, 1]), Flood(classes: [5, 4, 3, 2, 1]), Flood(classes: [3, 2, 1]),
+      Flood(classes: [2, 1]), Flood(classes: [5, 3, 1], microseconds: 10_000),
+      Flood(classes: [4, 3, 2, 1], processor: true),
+    ])
+  func fullClasses(_ flood: Flood) async {
+    await #expect(processExitsWith: .success) { [flood] in
+      if flood.processor { useOneProcessor() }
+      let items = 100
+      let ran = (0...5).map { _ in Tally() }
+      let atEnd = Shared<[Int]>([])
+      let group = DispatchGroup()
+      for _ in 0..<items {
+        for level in flood.classes {
+          DispatchQueue.global(qos: QoSLevel(rawValue: UInt8(level))!.qosClass).async(group: group) {
+            guard atEnd.value.isEmpty else { return }
+            let end = Clock.uptime() + 1_000 * flood.microseconds
+            while Clock.uptime() < end {}
+            if ran[level].add() == items && level == flood.classes[0] {
+              atEnd.change { $0 = flood.classes.map { ran[$0].value } }
+            }
+          }
+        }
+      }
+      group.wait()
+      let counts = atEnd.value
+      precondition(zip(counts, counts.dropFirst()).allSatisfy(>=) && counts.last! > 0, "\(counts)")
+    }
+  }
+}
