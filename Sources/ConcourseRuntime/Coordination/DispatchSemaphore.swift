@@ -37,15 +37,17 @@ public class DispatchSemaphore: DispatchObject {
 
   /// Returns a place and wakes the waiter that receives it, if any.
   ///
-  /// O(1), one atomic addition if there is no waiter. Matching C function: `dispatch_semaphore_signal`.
+  /// O(1), one atomic addition if there is no waiter. Traps on a semaphore that has `Int.max` places.
+  /// Matching C function: `dispatch_semaphore_signal`.
   /// - Returns: non-zero exactly if a waiting thread received the place.
   @inlinable
   @discardableResult
   public final func signal() -> Int {
     // ORDERING: releasing; pairs with the acquiring subtraction of the wait that takes this place.
     let before = value.wrappingAdd(1, ordering: .releasing).oldValue
-    if before >= 0 { return 0 }
-    grant()
+    // One comparison for both: neither below zero, nor at `Int.max`, whose successor wraps.
+    if UInt(bitPattern: before) < UInt(Int.max) { return 0 }
+    grant(from: before)
     return 1
   }
 
@@ -78,9 +80,12 @@ public class DispatchSemaphore: DispatchObject {
 
   // MARK: Slow paths
 
-  /// Grants a place to a waiter. Called by a signal that found the value below zero.
+  /// Grants a place to a waiter. Called by a signal that found the value below zero, or at `Int.max`.
   @usableFromInline @inline(never)
-  final func grant() {
+  final func grant(from before: Int) {
+    if before == .max {
+      Trap.clientBug(311, "signal() on a semaphore with Int.max places: more signals than can be counted")
+    }
     // The waiter keeps the semaphore alive until it has the grant. It may then release the last reference, even to an
     // object that a C program is signalling.
     let kept = Unmanaged.passRetained(self)

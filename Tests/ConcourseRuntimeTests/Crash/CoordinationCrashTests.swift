@@ -52,6 +52,19 @@ extension Crash {
       end.says("DispatchSemaphore(value: -1): the value must not be negative")
     }
 
+    @Test("S71 a signal beyond the greatest value")
+    func tooManySignals() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let semaphore = DispatchSemaphore(value: .max - 1)
+        // The last place that can be counted, and the toolchain's Dispatch wraps with the next: a poll then hangs.
+        precondition(semaphore.signal() == 0)
+        precondition(semaphore.wait(timeout: .now()) == .success)
+        precondition(semaphore.signal() == 0)
+        semaphore.signal()
+      }
+      end.says("signal() on a semaphore with Int.max places: more signals than can be counted")
+    }
+
     @Test("S73 dropping a semaphore below its initial value")
     func semaphoreInUse() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
