@@ -106,6 +106,11 @@ final class EventLoop: EventDriver {
     return isTaken
   }
 
+  func askAgain() -> Bool {
+    let timersAreSet = pollerIfAny.map(Self.timers.armAgain) ?? true
+    return startThread() && timersAreSet
+  }
+
   private func run() -> Never {
     var warned = false
     while true {

@@ -6,7 +6,8 @@ final class TimerTable {
     var queue = TimerQueue()
     /// The time that the kernel's timer is set to; 0 if it is not set or has fired.
     var armed: UInt64 = 0
-    /// Whether the kernel refused to set it. The next timer that is set then makes up for it.
+    /// Whether the kernel refused to set it. The next timer that is set then makes up for it, or the monitor, which asks
+    /// again each millisecond.
     var wasRefused = false
 
     /// How long a clock rests after a report: a fifth of the lateness that the contract allows.
@@ -25,6 +26,12 @@ final class TimerTable {
 
     /// Makes the kernel's timer fire now.
     mutating func armAtOnce(_ poller: Poller) { arm(poller, at: 1) }
+
+    mutating func armAgain(_ poller: Poller) {
+      // If the earliest timer has been cancelled since, there may be nothing to set.
+      wasRefused = false
+      arm(poller)
+    }
 
     private mutating func arm(_ poller: Poller, at time: UInt64) {
       wasRefused = !poller.arm(isWall: isWall, at: time)
@@ -120,7 +127,9 @@ final class TimerTable {
       return isEarliest
     }
     let isEarliest = isWall ? add(to: &wall) : add(to: &uptime)
+    let wasRefused = self.wasRefused
     lock.unlock()
+    if wasRefused { Runtime.shared.monitor.startEventLoop() }
     if isEarliest && poller == nil { EventLoop.shared.nudge() }
   }
 
@@ -146,7 +155,11 @@ final class TimerTable {
       if reported >= Self.mostReported, let poller {
         // ORDERING: as above.
         _ = reportRequests.exchange(0, ordering: .acquiringAndReleasing)
-        lock.withLock { uptime.armAtOnce(poller) }
+        let wasRefused = lock.withLock { () -> Bool in
+          uptime.armAtOnce(poller)
+          return self.wasRefused
+        }
+        if wasRefused { Runtime.shared.monitor.startEventLoop() }
         return true
       }
     }
@@ -160,10 +173,11 @@ final class TimerTable {
   /// - Returns: how many, and whether due timers are left.
   private func reportSome(_ poller: Poller?) -> (count: Int, areLeft: Bool) {
     var due: [TimerHeap.Entry] = []
-    let areLeft = lock.withLock { () -> Bool in
+    let (areLeft, wasRefused) = lock.withLock { () -> (Bool, Bool) in
       let areLeft = uptime.collect(into: &due, poller)
-      return wall.collect(into: &due, poller) || areLeft
+      return (wall.collect(into: &due, poller) || areLeft, self.wasRefused)
     }
+    if wasRefused { Runtime.shared.monitor.startEventLoop() }
     for entry in due {
       switch entry.payload {
       case .submission(let node, let queue):
@@ -177,6 +191,21 @@ final class TimerTable {
       }
     }
     return (due.count, areLeft)
+  }
+
+  /// Whether the kernel refused to set a timer. Call under the lock.
+  private var wasRefused: Bool { uptime.wasRefused || wall.wasRefused }
+
+  /// Sets the kernel's timers if the kernel has refused to set one.
+  /// - Returns: false if the kernel refuses again.
+  func armAgain(_ poller: Poller) -> Bool {
+    lock.withLock {
+      guard wasRefused else { return true }
+      // Both: the uptime's timer may have been meant to fire for a due timer of the wall clock.
+      uptime.armAgain(poller)
+      wall.armAgain(poller)
+      return !wasRefused
+    }
   }
 
   /// When to look next, for a thread that sleeps without the kernel's timers.

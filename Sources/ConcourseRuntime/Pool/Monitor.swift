@@ -67,8 +67,9 @@ package final class Monitor {
     if state.load(ordering: .sequentiallyConsistent) != State.awake { wake() }
   }
 
-  /// Starts the event loop's thread on behalf of a lowered thread, or because the system has refused it. While it
-  /// refuses, the monitor asks again at each look, until a worker waits for events.
+  /// Starts the event loop's thread on behalf of a lowered thread, or because the system has refused it, or has refused
+  /// to set the loop's timer. While it refuses, the monitor asks again at each look; for the thread, until a worker waits
+  /// for events.
   package func startEventLoop() {
     // ORDERING: sequentially consistent; as for `Band.wantedThreads`.
     wantsEventLoop.store(true, ordering: .sequentiallyConsistent)
@@ -155,7 +156,7 @@ package final class Monitor {
   /// Makes the threads that were asked for.
   private func serveRequests() {
     // ORDERING: acquiring; pairs with the store in `startEventLoop`.
-    if wantsEventLoop.exchange(false, ordering: .acquiring), Runtime.eventDriver?.startThread() == false {
+    if wantsEventLoop.exchange(false, ordering: .acquiring), Runtime.eventDriver?.askAgain() == false {
       // ORDERING: relaxed; read by the monitor alone, or by the next caller of `startEventLoop`.
       wantsEventLoop.store(true, ordering: .relaxed)
     }

@@ -146,6 +146,23 @@ extension Engine {
       #expect(comes(fired))
     }
 
+    @Test("trap 19: the kernel's timer cannot be set while due timers are reported: the monitor sets it again")
+    func timerRefusedAfterReport() {
+      defer { SystemScript.clear() }
+      let fired = DispatchSemaphore(value: 0)
+      let first = DispatchSource.makeTimerSource()
+      // The handler runs after the report in which the kernel refuses to be set for the others.
+      for index in 1...3 {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(100 * index)) { fired.signal() }
+      }
+      first.schedule(wallDeadline: .now() + .milliseconds(450))
+      first.setEventHandler { fired.signal() }
+      first.activate()
+      SystemScript.refuse(.timerSet, with: ENOMEM, times: 12)
+      for _ in 1...4 { #expect(comes(fired)) }
+      first.cancel()
+    }
+
     @Test(
       "S112, trap 19: no descriptor for signals: they are counted, and the counts are polled",
       .enabled(if: !Sanitizer.isThread))
