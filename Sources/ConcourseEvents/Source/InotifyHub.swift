@@ -46,6 +46,13 @@ final class InotifyHub {
   private var descriptor: Int32 = -1
   private var watch: FileWatch?
   private var watches: [Int32: [InotifyWatch]] = [:]
+  /// The calls of inotify_add_watch in flight. They are made without the lock: the path may lead to a server that does not
+  /// answer. Each may return the number of a watch that the kernel already has, so the hub notes in the meantime
+  private var adding = 0
+  /// - numbers whose last watch was removed: the kernel's watch goes once no call is in flight,
+  private var abandoned: Set<Int32> = []
+  /// - numbers whose file has moved or gone.
+  private var missed: Set<Int32> = []
 
   /// Fits one notice with the longest name, or some hundreds without names.
   private static let bufferSize = 8192
@@ -57,6 +64,7 @@ final class InotifyHub {
     let (watch, descriptor, watches) = lock.withLock { () -> (FileWatch?, Int32, [Int32: [InotifyWatch]]) in
       defer { (self.watch, self.descriptor, self.watches) = (nil, -1, [:]) }
       for watch in self.watches.values.joined() { watch.number = -1 }
+      (adding, abandoned, missed) = (0, [], [])
       return (self.watch, self.descriptor, self.watches)
     }
     watch?.remove()
@@ -78,37 +86,49 @@ final class InotifyHub {
   /// Starts to report changes of the file at `path` to the watch's listener.
   /// - Returns: 0, or the errno.
   func add(_ watch: InotifyWatch, path: String, interest: Int32) -> Int32 {
-    // The path may lead to a server, which lets the thread wait.
-    let (failure, newWatch) = BlockedSection.run { addNow(watch, path: path, interest: interest) }
+    let (descriptor, newWatch) = lock.withLock { beginAdding() }
+    guard descriptor >= 0 else { return -descriptor }
     _ = newWatch?.install()
-    return failure
+    // IN_MASK_ADD: the kernel's one watch for the file may already serve a listener with another mask.
+    let number = BlockedSection.run { Int32(System.addWatch(descriptor, path, interest | IN_MASK_ADD)) }
+    return lock.withLock { endAdding(watch, number, descriptor) }
   }
 
-  private func addNow(
-    _ watch: InotifyWatch, path: String, interest: Int32
-  ) -> (failure: Int32, new: FileWatch?) {
-    lock.lock()
-    let isFirst = descriptor < 0
-    if isFirst {
+  /// Call under the lock.
+  /// - Returns: the inotify descriptor, or the errno negated, and the descriptor's watch if that is new.
+  private func beginAdding() -> (descriptor: Int32, new: FileWatch?) {
+    var newWatch: FileWatch?
+    if descriptor < 0 {
       descriptor = Int32(System.createInotify())
+      guard descriptor >= 0 else { return (descriptor, nil) }
+      newWatch = FileWatch(descriptor: descriptor, interest: .read, owner: self)
+      watch = newWatch
     }
-    guard descriptor >= 0 else {
-      defer { lock.unlock() }
-      return (-descriptor, nil)
-    }
-    // IN_MASK_ADD: the kernel's one watch for the file may already serve a listener with another mask.
-    let number = Int32(System.addWatch(descriptor, path, interest | IN_MASK_ADD))
-    if number >= 0 {
+    adding += 1
+    return (descriptor, newWatch)
+  }
+
+  /// Notes the number that the kernel has returned for a watch. Call under the lock.
+  /// - Parameter used: the inotify descriptor of the call.
+  /// - Returns: 0, or the errno. ESTALE: the file has moved or gone meanwhile.
+  private func endAdding(_ watch: InotifyWatch, _ number: Int32, _ used: Int32) -> Int32 {
+    guard used == descriptor else { return EBADF }
+    var failure = number < 0 ? -number : 0
+    if failure == 0 && missed.contains(number) {
+      failure = ESTALE
+      if watches[number] == nil { abandoned.insert(number) }
+    } else if failure == 0 {
       watch.number = number
       watches[number, default: []].append(watch)
+      abandoned.remove(number)
     }
-    var newWatch: FileWatch?
-    if isFirst {
-      newWatch = FileWatch(descriptor: descriptor, interest: .read, owner: self)
-      self.watch = newWatch
+    adding -= 1
+    if adding == 0 {
+      // EINVAL: the file was removed, and its watch with it.
+      for number in abandoned { _ = System.removeWatch(descriptor, number) }
+      (abandoned, missed) = ([], [])
     }
-    lock.unlock()
-    return (number < 0 ? -number : 0, newWatch)
+    return failure
   }
 
   /// Removes the watch. The kernel's own watch goes with the last one for the file.
@@ -120,7 +140,11 @@ final class InotifyHub {
       watches[number]?.removeAll { $0 === watch }
       guard watches[number]?.isEmpty == true else { return }
       watches[number] = nil
-      // EINVAL: the file was removed, and its watch with it.
+      guard adding == 0 else {
+        abandoned.insert(number)
+        return
+      }
+      // EINVAL: as above.
       _ = System.removeWatch(descriptor, number)
     }
   }
@@ -137,7 +161,7 @@ extension InotifyHub: FileWatchOwner {
     withUnsafeTemporaryAllocation(byteCount: Self.bufferSize, alignment: 8) { buffer in
       for _ in 0..<Self.batch {
         // After `close`, the descriptor's number may belong to a client.
-        let count = lock.withLockPatiently {
+        let count = lock.withLock {
           watch !== self.watch ? 0 : System.read(watch.descriptor, into: buffer)
         }
         guard count > 0 else { break }
@@ -158,20 +182,25 @@ extension InotifyHub: FileWatchOwner {
       offset += header + Int(event.len)
       let mask = Int32(bitPattern: event.mask)
       if mask & IN_Q_OVERFLOW != 0 {
-        let all = lock.withLockPatiently { watches.values.flatMap { $0 } }
+        let all = lock.withLock { watches.values.flatMap { $0 } }
         for watch in all { watch.listener.noticesLost() }
         continue
       }
       let notice = InotifyWatch.Notice(mask: mask, concernsEntry: event.len > 0)
-      for watch in recipients(of: event.wd, isLast: notice.contains(Int32(IN_IGNORED))) {
+      for watch in recipients(of: event.wd, notice) {
         watch.listener.fileNoticed(notice, by: watch)
       }
     }
   }
 
-  /// The watches that a notice concerns. `isLast`: the kernel has dropped the watch.
-  private func recipients(of number: Int32, isLast: Bool) -> [InotifyWatch] {
-    lock.withLockPatiently {
+  /// The watches that a notice concerns.
+  private func recipients(of number: Int32, _ notice: InotifyWatch.Notice) -> [InotifyWatch] {
+    lock.withLock {
+      // The kernel has dropped the watch.
+      let isLast = notice.contains(Int32(IN_IGNORED))
+      // A listener that is on its way compares the file's status, which shows all but these.
+      if adding > 0 && (isLast || notice.contains(IN_MOVE_SELF)) { missed.insert(number) }
+      if isLast { abandoned.remove(number) }
       guard let found = watches[number] else { return [] }
       if isLast {
         for watch in found { watch.number = -1 }

@@ -57,9 +57,13 @@ package enum SystemScript {
   }
 
   @usableFromInline static let active = Atomic<Bool>(false)
-  private typealias State = (plans: [SystemCall: Plan], counts: [SystemCall: Int])
+  /// Gets the call, and returns its result.
+  typealias Detour = @Sendable (_ call: () -> Int) -> Int
+  private typealias State = (
+    plans: [SystemCall: Plan], counts: [SystemCall: Int], detours: [SystemCall: Detour]
+  )
   // SAFETY: GUARDED BY `mutex`.
-  nonisolated(unsafe) private static var state: State = ([:], [:])
+  nonisolated(unsafe) private static var state: State = ([:], [:], [:])
   // `Lock` stands above the primitives, and the thread sanitizer does not see a contended `Mutex`.
   // SAFETY: a zeroed mutex is an initialized one; it is never freed.
   nonisolated(unsafe) private static let mutex: UnsafeMutablePointer<pthread_mutex_t> = {
@@ -87,11 +91,18 @@ package enum SystemScript {
     active.store(true, ordering: .relaxed)
   }
 
-  /// Removes all refusals and counts.
+  /// Runs `detour` in place of each call, for example to hold the thread before or after the call.
+  static func redirect(_ call: SystemCall, through detour: @escaping Detour) {
+    withState { $0.detours[call] = detour }
+    // ORDERING: relaxed; as in `isActive`.
+    active.store(true, ordering: .relaxed)
+  }
+
+  /// Removes all refusals, detours and counts.
   static func clear() {
     // ORDERING: relaxed; as in `isActive`.
     active.store(false, ordering: .relaxed)
-    withState { $0 = ([:], [:]) }
+    withState { $0 = ([:], [:], [:]) }
   }
 
   /// How often `call` has been made or refused since a script became active.
@@ -111,7 +122,10 @@ package enum SystemScript {
       plan.refused -= 1
       return plan.errno
     }
-    guard let refusal else { return body() }
+    guard let refusal else {
+      if let detour = withState({ $0.detours[call] }) { return detour(body) }
+      return body()
+    }
     // The kernel releases a descriptor even if `close` reports an error.
     if call == .close { _ = body() }
     return -Int(refusal)
