@@ -84,7 +84,15 @@ package enum NodeMagazine {
   @inline(never)
   private static func overflow() {
     let count = CurrentThread.state.pointee.free_count
-    if !mayKeepNodes { giveBack(count) } else if count >= 2 * batch { giveBack(batch) }
+    guard mayKeepNodes else { return giveBack(count) }
+    while CurrentThread.state.pointee.free_count >= 2 * batch {
+      guard depot.lock.tryLockBriefly() else {
+        // The thread keeps the nodes until the depot's lock is free, and looks again after another batch.
+        CurrentThread.state.pointee.free_limit = CurrentThread.state.pointee.free_count + batch
+        return
+      }
+      giveBack(batch, underLock: true)
+    }
   }
 
   /// Whether the calling thread may keep free nodes. It may not after its exit hook has run: no later hook would return
@@ -101,8 +109,9 @@ package enum NodeMagazine {
     giveBack(CurrentThread.state.pointee.free_count)
   }
 
+  /// - Parameter underLock: whether the caller holds the depot's lock, which this releases.
   @inline(never)
-  private static func giveBack(_ count: UInt32) {
+  private static func giveBack(_ count: UInt32, underLock: Bool = false) {
     let thread = CurrentThread.state
     guard count > 0, let raw = thread.pointee.free_nodes else { return }
     let first = raw.assumingMemoryBound(to: WorkNode.self)
@@ -115,6 +124,7 @@ package enum NodeMagazine {
     thread.pointee.free_nodes = UnsafeMutableRawPointer(last.pointee.next.load(ordering: .relaxed))
     last.pointee.next.store(nil, ordering: .relaxed)
     thread.pointee.free_count &-= count
+    if !underLock { depot.lock.lock() }
     depot.put(first, count: count)
   }
 
@@ -127,6 +137,12 @@ package enum NodeMagazine {
 /// Up to a bound, batches on their way from consumers to producers stay whole: a put is a push, a take is a pop. Nodes
 /// beyond the bound return to their slabs (NodeSlab.swift). Slabs with all their nodes back return to the system,
 /// except a few: after a million pending items the depot keeps no more than a busy program needs.
+///
+/// A lowered thread that is preempted while it holds the lock may not run for a hundred milliseconds beside busy
+/// processes. So no thread of normal priority waits for the lock: a consumer keeps its nodes until later, and a producer
+/// takes new ones from a reserve, whose lock no lowered thread takes. Rejected: futexes that lend priority
+/// (FUTEX_LOCK_PI), because the kernel does not lend nice values; a depot for each priority, because most nodes that
+/// lowered threads free come from normal ones.
 final class NodeDepot: Sendable {
   /// The most batches that stay whole: 3 MiB of nodes.
   static let stocked = 1024
@@ -137,32 +153,41 @@ final class NodeDepot: Sendable {
   // SAFETY: GUARDED BY `lock`.
   private nonisolated(unsafe) var slabs = NodeSlabs()
 
+  let reserveLock = Lock(.nodeDepot)
+  // SAFETY: GUARDED BY `reserveLock`.
+  private nonisolated(unsafe) var reserve = NodeReserve()
+
   /// A chain of at most a batch.
   func take() -> (first: NodePointer, count: UInt32) {
-    lock.withLock {
-      if let batch = batches.popLast() { return NodeSupply.chain(batch, count: NodeMagazine.batch) }
-      return slabs.take()
-    }.linked()
+    if !lock.tryLockBriefly() {
+      if CurrentThread.state.pointee.nice <= 0 { return reserveLock.withLock { reserve.take() }.linked() }
+      lock.lock()
+    }
+    let supply = batches.popLast().map { NodeSupply.chain($0, count: NodeMagazine.batch) } ?? slabs.take()
+    lock.unlock()
+    return supply.linked()
   }
 
   /// Starts empty in a forked child. Another thread of the parent may have held the lock in the middle of a change.
   func abandonStock() {
     lock.unlock()
+    reserveLock.unlock()
     // SAFETY: the child's only thread. The old array is not released: it may be inconsistent.
     withUnsafeMutablePointer(to: &batches) { $0.initialize(to: []) }
     withUnsafeMutablePointer(to: &slabs) { $0.initialize(to: NodeSlabs()) }
+    withUnsafeMutablePointer(to: &reserve) { $0.initialize(to: NodeReserve()) }
   }
 
-  /// Stores a chain of `count` nodes that no other thread knows (see `NodeMagazine`).
+  /// Stores a chain of `count` nodes that no other thread knows (see `NodeMagazine`). Call under the lock; releases it.
   func put(_ chain: NodePointer, count: UInt32) {
-    let surplus = lock.withLock { () -> NodeSlabList? in
-      guard count == NodeMagazine.batch && batches.count < Self.stocked else {
-        // A forked child does not know the state of its parent's slabs, and abandons the surplus.
-        return Process.isForkedChild ? nil : slabs.giveBack(chain)
-      }
+    var surplus: NodeSlabList?
+    if count == NodeMagazine.batch && batches.count < Self.stocked {
       batches.append(chain)
-      return nil
+    } else if !Process.isForkedChild {
+      // A forked child does not know the state of its parent's slabs, and abandons the surplus.
+      surplus = slabs.giveBack(chain)
     }
+    lock.unlock()
     // Without the lock: the system calls are slow.
     if let surplus { surplus.release() }
   }

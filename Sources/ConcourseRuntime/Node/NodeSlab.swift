@@ -177,6 +177,13 @@ struct NodeSlabs {
     return slab
   }
 
+  /// The nodes of a new slab, which is in no list until some of them come back.
+  mutating func openWhole() -> NodePointer {
+    let slab = makeSlab()
+    (slab.pointee.untouched, slab.pointee.outstanding) = (NodeSlab.capacity, NodeSlab.capacity)
+    return slab.node(0)
+  }
+
   private mutating func makeSlab() -> NodeSlab {
     if unmadeCount == 0 {
       let size = Self.mappedAtOnce * NodeSlab.size
@@ -190,6 +197,28 @@ struct NodeSlabs {
     unmadeCount -= 1
     madeCount += 1
     return .create(at: start)
+  }
+}
+
+/// New slabs, all of whose nodes count as handed out at once: the depot's lock need not be held to take them, and the
+/// nodes that come back lead to their slab as those of any exhausted one.
+///
+/// GUARDED BY the lock of the reserve.
+struct NodeReserve {
+  private var slabs = NodeSlabs()
+  private var next: NodePointer?
+  private var left = 0
+
+  /// A batch of new nodes.
+  mutating func take() -> NodeSupply {
+    if left == 0 {
+      next = slabs.openWhole()
+      left = NodeSlab.capacity
+    }
+    let first = next!
+    next = first + Int(NodeMagazine.batch)
+    left -= Int(NodeMagazine.batch)
+    return .row(first, count: NodeMagazine.batch)
   }
 }
 

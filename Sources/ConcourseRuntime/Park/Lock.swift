@@ -42,6 +42,17 @@ package struct Lock: ~Copyable, Sendable {
     return true
   }
 
+  /// Spins for the lock as `lock` does, but does not sleep.
+  /// - Returns: whether the caller holds the lock.
+  @inline(never)
+  func tryLockBriefly() -> Bool {
+    for _ in 0..<Spin.lockRounds {
+      if tryLock() { return true }
+      Processor.pause()
+    }
+    return false
+  }
+
   @inlinable @inline(__always)
   package func unlock() {
     #if DEBUG

@@ -32,6 +32,37 @@ extension Engine {
       }
     }
 
+    @Test("items go on while a thread that does not run holds the depot's lock, and the nodes come back")
+    func holderDoesNotRun() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "serial")
+        let ran = DispatchSemaphore(value: 0)
+        // Threads of the pool exist, and have nodes.
+        for _ in 0..<10 { queue.async { ran.signal() } }
+        for _ in 0..<10 { #expect(comes(ran)) }
+        let depot = NodeMagazine.depot
+        let (isHeld, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        startThread {
+          depot.lock.lock()
+          isHeld.signal()
+          mayGo.wait()
+          depot.lock.unlock()
+        }
+        #expect(comes(isHeld))
+        // Many times what a thread keeps.
+        for round in 1...10 {
+          for _ in 0..<10_000 { queue.async {} }
+          queue.async { ran.signal() }
+          if !comes(ran) { fatalError("round \(round)") }
+        }
+        mayGo.signal()
+        depot.lock.withLock {}
+        for _ in 0..<10_000 { queue.async {} }
+        queue.async { if CurrentThread.state.pointee.free_count < 3 * NodeMagazine.batch { ran.signal() } }
+        #expect(comes(ran))
+      }
+    }
+
     @Test("nodes that one thread takes and another returns, by the ten thousand: none is handed out twice")
     func exchange() {
       let threads = 4
