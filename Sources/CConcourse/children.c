@@ -13,7 +13,9 @@
 //   library, and in programs that load the library by dlopen, after the C library;
 // - the mask, if the caller blocks all signals around fork, and in the child restores the mask that it had.
 //
-// Rejected: workers that leave signals open. Handlers would interrupt items (S146).
+// Rejected: workers that leave signals open, also only while system or popen runs. Handlers would interrupt items (S146).
+// Rejected: a thread of normal priority that starts the processes. They would lose what the item has set on its thread
+// (affinity, capabilities, seccomp filters, namespaces), and PR_SET_PDEATHSIG would mean the wrong thread.
 
 #define _GNU_SOURCE
 #include "include/CConcourse.h"
