@@ -53,6 +53,8 @@ struct concourse_thread {
   struct concourse_event_ring *_Nullable recording;
   /// In place of `worker` while the worker delivers events, else NULL.
   void *_Nullable delivering;
+  /// The group of the item that the thread runs, not counted: the item keeps it alive. NULL outside grouped items.
+  void *_Nullable group;
 };
 
 enum {

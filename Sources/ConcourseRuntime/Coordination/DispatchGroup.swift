@@ -1,3 +1,5 @@
+internal import CConcourse
+
 /// Counts outstanding work, and lets a thread wait, or be notified, until all of it is done.
 ///
 /// A group counts items that are submitted with it, and pairs of `enter` and `leave`. It can be reused. All calls may
@@ -59,8 +61,22 @@ public class DispatchGroup: DispatchObject {
     return .passUnretained(self)
   }
 
+  /// Notes that the calling thread begins an item of the group. An item that this one runs inside itself replaces the
+  /// note, and removes it.
+  @inline(__always)
+  static func beginItem(of group: Unmanaged<DispatchGroup>) {
+    CurrentThread.state.pointee.group = group.toOpaque()
+  }
+
   /// Uncounts an item that has returned and whose captures are destroyed.
-  final func leaveAfterItem() {
+  @inline(__always)
+  static func endItem(of group: Unmanaged<DispatchGroup>) {
+    CurrentThread.state.pointee.group = nil
+    group._withUnsafeGuaranteedRef { $0.leaveAfterItem() }
+  }
+
+  @inline(__always)
+  private final func leaveAfterItem() {
     let (leave, lastItem) = state.leaveItem()
     if leave == .last { becameEmpty() }
     if lastItem { Unmanaged.passUnretained(self).release() }
@@ -70,8 +86,8 @@ public class DispatchGroup: DispatchObject {
 
   /// Waits until nothing is outstanding.
   ///
-  /// Blocks the calling thread; returns at once when the group is empty. Matching C function:
-  /// `dispatch_group_wait`.
+  /// Blocks the calling thread; returns at once when the group is empty. Traps inside an item that was submitted with
+  /// the group: it would wait for itself. Matching C function: `dispatch_group_wait`.
   @available(*, noasync, message: "blocks the thread; use notify or await the work")
   public func wait() { _ = wait(until: .never) }
 
@@ -92,6 +108,7 @@ public class DispatchGroup: DispatchObject {
     if case .immediate = deadline { return .timedOut }
     if Spin.wait(rounds: Spin.waitRounds, until: { state.isEmpty }) { return .success }
     let group = Unmanaged.passUnretained(self).toOpaque()
+    if case .never = deadline, CurrentThread.state.pointee.group == group { waitInsideItem() }
     if !WorkerThread.isLowered { Runtime.boost { $0.pointee.group?.toOpaque() == group } }
     lock.lock()
     // ORDERING: relaxed; `round` changes only under the lock.
@@ -100,18 +117,52 @@ public class DispatchGroup: DispatchObject {
     if mustWait { hasWaiters = true }
     lock.unlock()
     guard mustWait else { return .success }
-    var result = DispatchTimeoutResult.success
-    BlockedSection.run(.group, group) {
-      // ORDERING: acquiring; pairs with the releasing addition in `becameEmpty`.
-      while round.load(ordering: .acquiring) == seen {
-        if Futex.wait(round, expected: seen, deadline: deadline) == .timedOut {
-          // ORDERING: acquiring; as above.
-          result = round.load(ordering: .acquiring) == seen ? .timedOut : .success
-          return
-        }
+    let isOver = BlockedSection.run(.group, group) {
+      guard case .never = deadline else { return sleep(until: deadline, seen) }
+      BlockedThreads.during(.init(object: group, kind: .group), round: seen) { sleep(until: $0, seen) }
+      return true
+    }
+    return isOver ? .success : .timedOut
+  }
+
+  /// - Returns: whether the group has become empty since `seen` was read.
+  private final func sleep(until deadline: Deadline, _ seen: UInt32) -> Bool {
+    // ORDERING: acquiring; pairs with the releasing addition in `submitRegistered`.
+    while round.load(ordering: .acquiring) == seen {
+      if Futex.wait(round, expected: seen, deadline: deadline) == .timedOut {
+        // ORDERING: acquiring; as above.
+        return round.load(ordering: .acquiring) != seen
       }
     }
-    return result
+    return true
+  }
+
+  /// Whether a thread that registered when the round was `seen` has not been released, and cannot be before the items
+  /// that run now have returned. For the search for deadlocks.
+  static func isAwaited(_ group: UnsafeRawPointer, since seen: UInt32) -> Bool {
+    Unmanaged<DispatchGroup>.fromOpaque(group)._withUnsafeGuaranteedRef {
+      // ORDERING: relaxed; `hasRegistrations` acquires. If the registrations that it has seen are later ones, the round
+      // changed before they were made.
+      $0.state.hasRegistrations && $0.round.load(ordering: .relaxed) == seen
+    }
+  }
+
+  /// For tests.
+  // ORDERING: relaxed; tests compare values that they have seen.
+  final var roundForTests: UInt32 { round.load(ordering: .relaxed) }
+
+  @inline(never)
+  private final func waitInsideItem() -> Never {
+    Trap.clientBug(
+      312,
+      "wait() on a group from inside an item that was submitted with it\(Self.place): the item would wait for itself"
+    )
+  }
+
+  /// The queue of the item that the calling thread runs.
+  private static var place: String {
+    guard let queue = Frame.current?.pointee.queue.takeUnretainedValue() else { return "" }
+    return ", on queue \"\(queue.label)\""
   }
 
   // MARK: Notification

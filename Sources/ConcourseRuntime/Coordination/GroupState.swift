@@ -109,6 +109,13 @@ struct GroupState: ~Copyable {
     return false
   }
 
+  /// Whether a waiter or a notification is registered.
+  var hasRegistrations: Bool {
+    // ORDERING: acquiring; pairs with `register`, whose thread has the group's lock: what was done under the lock before
+    // is visible.
+    word.load(ordering: .acquiring) & Self.registered != 0
+  }
+
   /// Takes the registrations if the group is still empty. Call under the group's lock.
   func takeRegistrations() -> Bool {
     // ORDERING: acquiring and releasing; as in `leave`.

@@ -5,7 +5,7 @@ internal import CConcourse
 /// While it is registered, the thread runs no client code: what it holds stays held.
 ///
 /// Tools read the record from another process. `concourse_blocked_threads` has the address of 128 pointers to the first
-/// records of lists, or NULL until the first thread registers; the lists from 64 on have the threads with reader's
+/// records of lists, or NULL until the first thread registers; the lists from 64 on have the threads with
 /// places. The fields up to `thread` keep their offsets: 0 `next`, 8 `previous`, 16 `since`, 24 `object`, 32 `waiter`,
 /// 40 `frames` (0: the queue, 8: the outer frame), 48 `kind` (one byte), 52 `thread` (four bytes).
 struct BlockedThread {
@@ -18,10 +18,12 @@ struct BlockedThread {
     case item
     /// For the end of a body that runs once.
     case once
+    /// Until a group is empty.
+    case group
   }
 
   struct Wait {
-    /// The queue, work item or gate that the thread waits for.
+    /// The queue, work item, gate or group that the thread waits for.
     let object: UnsafeRawPointer
     var waiter: UnsafeMutablePointer<SyncWaiter>?
     /// The frame of the `sync` that waits, or else of the innermost item that the thread runs.
@@ -36,7 +38,10 @@ struct BlockedThread {
   let wait: Wait
   let thread: UInt32
 
-  /// The concurrent queues on which the thread has a reader's place.
+  /// The group's round in which the wait for it began.
+  let round: UInt32
+  /// The concurrent queues on which the thread has a reader's place, and the group of the item that it runs: whoever
+  /// waits until these are free waits for all threads that have a place.
   let places: [UnsafeRawPointer]
   /// Whether the thread holds a queue for itself alone, or is the main thread, which serves one.
   let holdsQueues: Bool
@@ -46,14 +51,16 @@ struct BlockedThread {
   fileprivate var awaitsSearch = true
   var isReported = false
 
-  fileprivate init(_ wait: Wait, since: UInt64) {
+  fileprivate init(_ wait: Wait, round: UInt32, since: UInt64) {
     self.since = since
     self.wait = wait
+    self.round = round
     thread = CurrentThread.id
     var (places, holdsQueues) = ([UnsafeRawPointer](), thread == Process.id)
     wait.forEachHeld { queue, isPlace in
       if isPlace { places.append(queue.selfPointer) } else { holdsQueues = true }
     }
+    if let group = CurrentThread.state.pointee.group { places.append(group) }
     (self.places, self.holdsQueues) = (places, holdsQueues)
   }
 }
@@ -134,7 +141,8 @@ package final class BlockedThreads {
 
   /// Runs `sleep` until it returns true. If that takes long, the calling thread is registered, and a deadlock that the
   /// wait closes is reported.
-  static func during(_ wait: BlockedThread.Wait, _ sleep: (Deadline) -> Bool) {
+  /// - Parameter round: that of the group, if the wait is for one.
+  static func during(_ wait: BlockedThread.Wait, round: UInt32 = 0, _ sleep: (Deadline) -> Bool) {
     // The threads that a fork left behind do not exist in the child.
     let all = Runtime.shared.blockedThreads
     if Process.isForkedChild || all.reaction == .off {
@@ -148,17 +156,17 @@ package final class BlockedThreads {
     var pause = max(1, all.patience)
     // A deadlock that has been reported is not reported again after a pause.
     var isReported = false
-    while !all.sleep(wait, since, pause, &isReported, sleep) { pause = min(pause * 2, 5_000_000_000) }
+    while !all.sleep(wait, round, since, pause, &isReported, sleep) { pause = min(pause * 2, 5_000_000_000) }
   }
 
   /// - Parameter pause: how long to sleep if the search has not come to its end.
   /// - Returns: whether the wait is over. If not, the queues must be looked at again.
   private func sleep(
-    _ wait: BlockedThread.Wait, _ since: UInt64, _ pause: UInt64, _ isReported: inout Bool,
+    _ wait: BlockedThread.Wait, _ round: UInt32, _ since: UInt64, _ pause: UInt64, _ isReported: inout Bool,
     _ sleep: (Deadline) -> Bool
   ) -> Bool {
     if wait.kind == .turn { wait.queue.lookAgain(for: wait.waiter!) }
-    var blocked = BlockedThread(wait, since: since)
+    var blocked = BlockedThread(wait, round: round, since: since)
     blocked.isReported = isReported
     return withUnsafeMutablePointer(to: &blocked) { blocked in
       search(

@@ -10,15 +10,17 @@ enum Invocation {
     let work = node.takeWork()
     let group = node.pointee.group
     NodeMagazine.recycle(node)
+    if let group { DispatchGroup.beginItem(of: group) }
     run(work, from: node, isInPlace: false)
-    if let group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
+    if let group { DispatchGroup.endItem(of: group) }
   }
 
   /// As `perform`, for a node that is still the oldest of a list. The caller recycles it later.
   @inline(__always)
   static func performInPlace(_ node: NodePointer) {
+    if let group = node.pointee.group { DispatchGroup.beginItem(of: group) }
     run(node.takeWork(), from: node, isInPlace: true)
-    if let group = node.pointee.group { group._withUnsafeGuaranteedRef { $0.leaveAfterItem() } }
+    if let group = node.pointee.group { DispatchGroup.endItem(of: group) }
   }
 
   /// - Parameters:

@@ -9,6 +9,8 @@ struct WaitEdge {
     case serves(DispatchQueue)
     /// The other runs the body.
     case runs
+    /// The other runs an item of the group.
+    case isCounted
   }
 
   let from: BlockedPointer
@@ -22,8 +24,8 @@ extension BlockedThreads {
   /// What must go on before a thread that waits, or before a queue that has been left.
   struct Ahead {
     var owner: (thread: BlockedPointer, reason: WaitEdge.Reason)?
-    /// The concurrent queue whose readers must go on.
-    var readersOf: DispatchQueue?
+    /// The concurrent queue or group in which no thread may have a place.
+    var readersOf: UnsafeRawPointer?
     /// Whether a queue on the way was between a push and its note.
     var isUnnoted = false
   }
@@ -38,11 +40,13 @@ extension BlockedThreads {
       found.owner = find(runner).map { ($0, .runs) }
     case .service:
       found.owner = server(of: wait.queue).map { ($0, .serves(wait.queue)) }
+    case .group:
+      if DispatchGroup.isAwaited(wait.object, since: blocked.pointee.round) { found.readersOf = wait.object }
     case .turn:
       let queue = wait.queue
       let word = queue.state.confirmed
       if wait.waiter!.pointee.exclusive ? queue.kind == .concurrent : word.waitsForAllReaders {
-        found.readersOf = queue
+        found.readersOf = wait.object
       }
       found.owner = owner(above: queue, word, &found.isUnnoted)
     }
@@ -57,10 +61,9 @@ extension BlockedThreads {
     if let owner = ahead.owner, owner.thread == to {
       return WaitEdge(from: from, to: to, reason: owner.reason)
     }
-    guard let queue = ahead.readersOf, to.pointee.places.contains(UnsafeRawPointer(queue.selfPointer)) else {
-      return nil
-    }
-    return WaitEdge(from: from, to: to, reason: .reads(queue))
+    guard let place = ahead.readersOf, to.pointee.places.contains(place) else { return nil }
+    let wait = from.pointee.wait
+    return WaitEdge(from: from, to: to, reason: wait.kind == .group ? .isCounted : .reads(wait.queue))
   }
 
   /// What must go on before `queue`, which has been left to its target or its readers.
@@ -150,6 +153,7 @@ extension BlockedThread.Wait {
   fileprivate var description: String {
     switch kind {
     case .item: return "a work item"
+    case .group: return "a group"
     case .once: return "a body that runs once"
     case .turn:
       let isBarrier = waiter!.pointee.exclusive && queue.kind == .concurrent
@@ -175,6 +179,7 @@ extension WaitEdge {
     case .reads(let queue): return "while \(other) runs an item of \(queue.quotedLabel)"
     case .serves(let queue): return "while \(other), which serves \(queue.quotedLabel), waits"
     case .runs: return "while \(other) runs it"
+    case .isCounted: return "while \(other) runs an item of it"
     }
   }
 }

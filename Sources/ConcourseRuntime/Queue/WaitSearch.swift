@@ -7,7 +7,7 @@
 struct WaitSearch {
   enum Node: Hashable {
     case thread(UInt32)
-    /// The threads with a reader's place on the concurrent queue at this address.
+    /// The threads with a place on the concurrent queue, or in the group, at this address.
     case readers(UnsafeRawPointer)
   }
 
@@ -78,7 +78,7 @@ struct WaitSearch {
     if let blocked = threads.find(id) {
       let ahead = threads.ahead(of: blocked)
       if ahead.isUnnoted { isIncomplete = true }
-      if let queue = ahead.readersOf { rest.append(.readers(queue.selfPointer)) }
+      if let place = ahead.readersOf { rest.append(.readers(place)) }
       if let owner = ahead.owner { rest.append(.thread(owner.thread.pointee.thread)) }
     }
     path.append((node, rest))

@@ -238,7 +238,95 @@ extension Crash {
         "holds no queue, and waits for queue \"queue\", while thread N holds \"queue\"")
     }
 
+    @Test("S153 a group, one of whose items waits for a queue that the waiting thread holds")
+    func group() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let group = DispatchGroup()
+        let queue = DispatchQueue(label: "queue")
+        let both = Meeting(2)
+        // Items of the group that run, have not begun or have ended are no part of the cycle.
+        DispatchQueue(label: "other").async(group: group) { awaitDeath() }
+        DispatchQueue.global().async(group: group) { both.meet { queue.sync {} } }
+        queue.async { both.meet { group.wait() } }
+        awaitDeath()
+      }
+      end.reports(
+        "2 threads wait for one another, for a group, for queue \"queue\"",
+        "holds \"queue\", and waits for a group, while thread N runs an item of it",
+        "holds no queue, and waits for queue \"queue\", while thread N holds \"queue\"")
+    }
+
+    @Test(
+      "S153 a group that is waited for on the main thread, which one of its items waits for",
+      .enabled(if: MainThreadLoan.isPossible))
+    func groupOnMainThread() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let group = DispatchGroup()
+        DispatchQueue(label: "queue").async(group: group) { DispatchQueue.main.sync { group.wait() } }
+        MainThreadLoan.run { dispatchMain() }
+        awaitDeath()
+      }
+      end.reports(
+        "2 threads wait for one another, for a group, for queue \"com.apple.main-thread\"",
+        "(the main thread) holds \"com.apple.main-thread\", \"queue\", and waits for a group, while thread N runs "
+          + "an item of it",
+        "holds \"queue\", and waits for queue \"com.apple.main-thread\", while thread N, which serves "
+          + "\"com.apple.main-thread\", waits")
+    }
+
     // MARK: Side effects
+
+    @Test("S153 threads that wait for groups of busy, entered or blocked items wait on, and the items end")
+    func groupsThatEnd() async {
+      await #expect(processExitsWith: .success) {
+        let all = Runtime.shared.blockedThreads
+        let (outer, inner) = (DispatchGroup(), DispatchGroup())
+        let (queue, held) = (DispatchQueue(label: "queue"), DispatchQueue(label: "held"))
+        let ended = Tally()
+        // An item of `outer` waits for `inner`, which is entered by hand and has an item that waits for a queue.
+        inner.enter()
+        held.sync {
+          queue.async(group: outer) { inner.wait() }
+          DispatchQueue.global().async(group: inner) { held.sync {} }
+          startThread {
+            outer.wait()
+            ended.add()
+          }
+          #expect(awaitValue { all.registered == 3 })
+        }
+        #expect(awaitValue { all.registered == 2 })
+        inner.leave()
+        #expect(awaitValue { ended.value == 1 })
+        #expect(all.deadlocksFound == 0)
+      }
+    }
+
+    @Test("S153 a round of a group that has ended is no wait for the items of the next one")
+    func groupOfAnotherRound() {
+      let group = DispatchGroup()
+      group.enter()
+      let (address, seen) = (
+        UnsafeRawPointer(Unmanaged.passUnretained(group).toOpaque()), group.roundForTests
+      )
+      #expect(!DispatchGroup.isAwaited(address, since: seen))
+      let waiter = Tally()
+      startThread {
+        group.wait()
+        waiter.add()
+      }
+      #expect(awaitValue { DispatchGroup.isAwaited(address, since: seen) })
+      group.leave()
+      #expect(awaitValue { waiter.value == 1 })
+      group.enter()
+      startThread {
+        group.wait()
+        waiter.add()
+      }
+      #expect(awaitValue { DispatchGroup.isAwaited(address, since: seen &+ 1) })
+      #expect(!DispatchGroup.isAwaited(address, since: seen))
+      group.leave()
+      #expect(awaitValue { waiter.value == 2 })
+    }
 
     @Test("S153 an entry that was noted late is not taken for a barrier")
     func lateNote() async {
@@ -466,7 +554,8 @@ private final class Meeting: Sendable {
 
   func meet(_ goOn: () -> Void) {
     missing.leave()
-    missing.wait()
+    // With a time-out: a thread that comes late must not make the others register.
+    _ = missing.wait(timeout: .now() + 60)
     goOn()
   }
 }

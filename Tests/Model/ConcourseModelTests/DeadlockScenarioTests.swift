@@ -60,6 +60,19 @@ extension ModelSuite {
         })
     }
 
+    @Test func groupAndQueue() {
+      expectResult(
+        Model.explore("an item of a group and its waiter", bound: 1, freshBound: 2, expectedTrap: Self.two) {
+          Self.searchAtOnce()
+          let queue = DispatchQueue(label: "queue")
+          let group = DispatchGroup()
+          let meeting = Meeting()
+          Model.thread("holder") { queue.sync { meeting.meet(0) { group.wait() } } }
+          DispatchQueue.global().async(group: group) { meeting.meet(1) { queue.sync {} } }
+          Model.run()
+        })
+    }
+
     /// The first push onto `child` may be between its exchange and its note when the other thread searches.
     @Test func pushIsNotNotedYet() {
       expectResult(

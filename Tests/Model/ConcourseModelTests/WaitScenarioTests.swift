@@ -139,7 +139,7 @@ extension ModelSuite {
         PlantedFault(.noWrite, "GroupState", "register()"),
         PlantedFault(.relaxed, "GroupState", "leave()")
       ) { Self.groupAgainstLeaver(late: false) }
-      expectFound(PlantedFault(.relaxed, "DispatchGroup", "wait(until:)"), bound: 2) {
+      expectFound(PlantedFault(.relaxed, "DispatchGroup", "sleep(until:_:)"), bound: 2) {
         Self.groupAgainstLeaver(late: true)
       }
     }
