@@ -156,6 +156,36 @@ struct ReportTests {
     try expectRefusal(["--core", cut], saying: "\(cut) is damaged: ")
   }
 
+  /// The thread that has found the deadlock is awake: it traps.
+  @Test(
+    "the core dump of a process that has trapped because of a deadlock names it, with the place of each thread",
+    .enabled(if: writesCores, "the kernel writes cores elsewhere"))
+  func coreOfDeadlock() throws {
+    let folder = try TemporaryFolder()
+    let run = { (command: String) throws -> String in
+      let shell =
+        "ulimit -c unlimited; export CONCOURSE_DEADLOCK=trap; cd '\(folder.path)' && exec \(command)"
+      let ended = try fixture.spawn("/bin/sh", ["-c", shell]).wait()
+      #expect(ended.ending == .signal(SIGILL), "\(ended.complaint)")
+      let names = try #require(try? FileManager.default.contentsOfDirectory(atPath: folder.path))
+      let name = try #require(names.first { $0.hasPrefix("core") }, "\(names)")
+      defer { unlink(folder.path + "/" + name) }
+      return try fixture.report(["--core", folder.path + "/" + name]).text
+    }
+    let queues = try run("'\(fixture.broken)' deadlock")
+    #expect(queues.hasPrefix("Deadlock: 3 threads wait for one another\n"), "\(queues)")
+    let places = queues.split(separator: "\n").prefix(9).filter {
+      $0.contains("transfer(to:)  Transfers.swift:22")
+    }
+    #expect(places.count == 3, "\(queues)")
+    for (kind, object) in [("group", "a group"), ("work-item", "a work item"), ("once", "a once body")] {
+      let text = try run("'\(fixture.waits)' deadlock \(kind)")
+      #expect(text.hasPrefix("Deadlock: 2 threads wait for one another\n"), "\(text)")
+      #expect(text.contains("holds \"held\", waits for \(object)"), "\(text)")
+      #expect(text.contains("waits for queue \"held\""), "\(text)")
+    }
+  }
+
   private func expectRefusal(
     _ arguments: [String], saying text: String, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {

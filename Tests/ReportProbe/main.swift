@@ -48,6 +48,7 @@ if CommandLine.arguments.dropFirst().first == "tasks" { Tasks.run() }
 if CommandLine.arguments.dropFirst().first == "channels" { Channels.run() }
 if CommandLine.arguments.dropFirst().first == "jobs" { Jobs.run() }
 if CommandLine.arguments.dropFirst().first == "computing" { Computing.run() }
+if CommandLine.arguments.dropFirst().first == "deadlock" { Deadlock.run(CommandLine.arguments.last!) }
 
 // These live as long as the process, and the threads only wait on them.
 let group = DispatchGroup()

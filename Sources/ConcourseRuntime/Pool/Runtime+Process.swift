@@ -102,6 +102,7 @@ package enum ExportedLayout {
     export(SyncWaiter.self, at: 16)
     export(Frame.self, at: 17)
     export(Monitor.self, at: 18)
+    export(BlockedThreads.self, at: 19)
     concourse_inspection_get().pointee.roots = UnsafeRawPointer(runtime.roots)
   }
 

@@ -7,7 +7,7 @@ internal import CConcourse
 /// Tools read the record from another process. `concourse_blocked_threads` has the address of 128 pointers to the first
 /// records of lists, or NULL until the first thread registers; the lists from 64 on have the threads with
 /// places. The fields up to `thread` keep their offsets: 0 `next`, 8 `previous`, 16 `since`, 24 `object`, 32 `waiter`,
-/// 40 `frames` (0: the queue, 8: the outer frame), 48 `kind` (one byte), 52 `thread` (four bytes).
+/// 40 `frames` (0: the queue, 8: the outer frame), 48 `kind` (one byte: the number of the case), 52 `thread` (four bytes).
 struct BlockedThread {
   enum Kind: UInt8 {
     /// For its turn on a queue, to which the queue of `frames` is equal or leads.

@@ -202,9 +202,66 @@ struct EngineReader {
     static let id: UInt64 = 40
     static let blockedSince: UInt64 = 72
     static let delivering: UInt64 = 96
+    static let group: UInt64 = 104
   }
   /// Where glibc has a thread's id, from its thread pointer on.
   private static let libraryThreadID: UInt64 = 0x2D0
+
+  /// What threads that have slept for long wait for, as they have registered it for the search for deadlocks. One of them
+  /// is awake while it searches, and when it traps.
+  private struct Registered {
+    let kind: UInt8
+    let object: UInt64
+    let frames: UInt64
+  }
+
+  /// The records of `BlockedThreads`, by threads: see `BlockedThread` in the engine for the offsets.
+  private func readRegistered() -> [UInt32: Registered] {
+    var found: [UInt32: Registered] = [:]
+    guard let all = objects["BlockedThreads"]?.first, let offset = types["BlockedThreads"]?.fields["lists"],
+      let lists = memory.word(all &+ offset), lists != 0
+    else { return found }
+    for index in 0..<128 as Range<UInt64> {
+      var link = memory.word(lists &+ index * 8) ?? 0
+      while link != 0, found.count < 100_000, let kind: UInt8 = memory.number(at: link &+ 48),
+        let object = memory.word(link &+ 24), let frames = memory.word(link &+ 40),
+        let thread: UInt32 = memory.number(at: link &+ 52), isThread(thread), found[thread] == nil
+      {
+        found[thread] = Registered(kind: kind, object: object, frames: frames)
+        link = memory.word(link) ?? 0
+      }
+    }
+    return found
+  }
+
+  /// The thread that is in the first and only execution of a work item.
+  private func runner(of item: UInt64) throws(EngineTypes.Missing) -> UInt32? {
+    guard let place = types["DispatchWorkItem"]?.fields["runner"],
+      let runner: UInt32 = memory.number(at: item &+ place), isThread(runner),
+      let state: UInt32 = memory.number(at: item &+ (try types.offset("DispatchWorkItem", "state")))
+    else { return nil }
+    // Begun once, and not complete: see `WorkItemState`.
+    return state >> 8 == 1 && state & 2 == 0 ? runner : nil
+  }
+
+  private func wait(of registered: Registered) throws(EngineTypes.Missing) -> Wait? {
+    // The number of the case of `BlockedThread.Kind`.
+    switch registered.kind {
+    case 0, 1:
+      guard snapshot.queues[registered.object] != nil,
+        let named = memory.word(registered.frames &+ (try types.offset("Frame", "queue"))),
+        snapshot.queues[named] != nil
+      else { return nil }
+      return registered.kind == 0
+        ? .turn(queue: registered.object, named: named) : .service(queue: registered.object, named: named)
+    case 2: return .workItem(registered.object)
+    case 3:
+      let runner = (memory.number(at: registered.object, as: UInt32.self) ?? 0) & 0x7FFF_FFFF
+      return isThread(runner) ? .once(runner: runner) : nil
+    case 4: return snapshot.groups[registered.object] == nil ? nil : .group(registered.object)
+    default: return nil
+    }
+  }
 
   private mutating func readThreads(_ candidates: [UInt64]) throws(EngineTypes.Missing) {
     let known = Set(process.threads.map(\.id))
@@ -217,6 +274,7 @@ struct EngineReader {
         pointers[id] = pointer
       }
     }
+    let registered = readRegistered()
     for thread in process.threads {
       var info = ThreadInfo(id: thread.id, thread: thread, role: role(of: thread))
       if let pointer = thread.threadPointer ?? pointers[thread.id] {
@@ -225,6 +283,16 @@ struct EngineReader {
       }
       try classify(&info)
       if info.wait.hasNoTimeout { info.hasTimeout = false }
+      if let own = registered[thread.id], process.core != nil || info.blockedSince != 0,
+        let wait = try wait(of: own)
+      {
+        if info.wait == .running || process.core != nil { info.wait = wait }
+        // Only waits without a time-out are registered.
+        if info.wait == wait { info.hasTimeout = false }
+      }
+      if case .workItem(let item) = info.wait, let runner = try runner(of: item) {
+        snapshot.runners[item] = runner
+      }
       snapshot.threads.append(info)
     }
   }
@@ -253,6 +321,9 @@ struct EngineReader {
     info.blockedSince = since
     if since != 0, let now = process.now, since <= now { info.blockedFor = now - since }
     info.frameAddress = state &+ ThreadState.frame
+    if let group = memory.word(state &+ ThreadState.group), object(group, isA: "DispatchGroup") {
+      info.group = group
+    }
     if worker != 0 && !isDelivering {
       info.progressAddress = worker &+ (try types.offset("WorkerRecord", "progress"))
     }

@@ -109,6 +109,8 @@ struct ThreadInfo {
   var frames: [FrameInfo] = []
   var wait = Wait.running
   var hasTimeout = false
+  /// The group of the innermost grouped item that it runs; 0 if there is none.
+  var group: UInt64 = 0
   /// How long it has waited, in nanoseconds; nil if unknown.
   var blockedFor: UInt64?
   /// The uptime at which the wait began; 0 if unknown.
@@ -177,6 +179,8 @@ struct TimersInfo {
 
 /// Everything that the report shows, read from a process at one time.
 struct EngineSnapshot {
+  /// The threads that run work items, by item.
+  var runners: [UInt64: UInt32] = [:]
   var process: TargetProcess
   var queues: [UInt64: QueueInfo] = [:]
   var threads: [ThreadInfo] = []

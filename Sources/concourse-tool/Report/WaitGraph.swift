@@ -23,9 +23,12 @@ struct WaitGraph {
   private static func targets(of thread: ThreadInfo, _ snapshot: EngineSnapshot) -> [Node] {
     switch thread.wait {
     case .turn(let queue, _), .service(let queue, _): [.queue(queue)]
-    case .group(let group): (snapshot.groups[group]?.queues ?? []).map { .queue($0) }
+    case .group(let group):
+      (snapshot.groups[group]?.queues ?? []).map { .queue($0) }
+        + snapshot.threads.filter { $0.group == group }.map { .thread($0.id) }
     case .workItem(let item):
       snapshot.queues.values.filter { $0.workItems.contains(item) }.map { .queue($0.address) }
+        + (snapshot.runners[item].map { [.thread($0)] } ?? [])
     case .once(let runner): [.thread(runner)]
     case .mutex(_, let owner): [.thread(owner)]
     case .semaphore, .loop, .engine, .call, .idle, .running: []

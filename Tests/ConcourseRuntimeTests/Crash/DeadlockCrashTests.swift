@@ -484,6 +484,9 @@ extension Crash {
       #expect(MemoryLayout<BlockedThread>.offset(of: \.wait.frames) == 40)
       #expect(MemoryLayout<BlockedThread>.offset(of: \.wait.kind) == 48)
       #expect(MemoryLayout<BlockedThread>.offset(of: \.thread) == 52)
+      // `concourse report` reads the number of the case, which is not the raw value.
+      let kinds: [BlockedThread.Kind] = [.turn, .service, .item, .once, .group]
+      #expect(kinds.map { unsafeBitCast($0, to: UInt8.self) } == [0, 1, 2, 3, 4])
       #expect(MemoryLayout<Frame>.offset(of: \.queue) == 0 && MemoryLayout<Frame>.offset(of: \.parent) == 8)
     }
 
