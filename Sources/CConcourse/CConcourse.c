@@ -37,6 +37,11 @@ void concourse_set_thread_name(const char *name) {
   (void)pthread_setname_np(pthread_self(), name);
 }
 
+__attribute__((noinline)) uintptr_t concourse_caller_frame(void) {
+  // The frame begins with the caller's frame pointer.
+  return *(uintptr_t *)__builtin_frame_address(0);
+}
+
 uint32_t concourse_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
 
 uint32_t concourse_process;

@@ -130,6 +130,9 @@ static inline struct concourse_inspection *_Nonnull concourse_inspection_get(voi
 
 uint32_t concourse_gettid(void);
 
+/// The frame pointer of the calling function.
+uintptr_t concourse_caller_frame(void);
+
 /// The process id, which is also the main thread's id; a fork changes it. 0 until first needed.
 extern uint32_t concourse_process __attribute__((visibility("hidden")));
 uint32_t concourse_learn_process(void);

@@ -38,6 +38,8 @@ struct BlockedThread {
   let wait: Wait
   let thread: UInt32
 
+  /// A frame of the engine on the thread's stack (`CallPlace`).
+  let frame: UInt
   /// The group's round in which the wait for it began.
   let round: UInt32
   /// The concurrent queues on which the thread has a reader's place, and the group of the item that it runs: whoever
@@ -51,10 +53,11 @@ struct BlockedThread {
   fileprivate var awaitsSearch = true
   var isReported = false
 
-  fileprivate init(_ wait: Wait, round: UInt32, since: UInt64) {
+  fileprivate init(_ wait: Wait, round: UInt32, since: UInt64, frame: UInt) {
     self.since = since
     self.wait = wait
     self.round = round
+    self.frame = frame
     thread = CurrentThread.id
     var (places, holdsQueues) = ([UnsafeRawPointer](), thread == Process.id)
     wait.forEachHeld { queue, isPlace in
@@ -166,7 +169,7 @@ package final class BlockedThreads {
     _ sleep: (Deadline) -> Bool
   ) -> Bool {
     if wait.kind == .turn { wait.queue.lookAgain(for: wait.waiter!) }
-    var blocked = BlockedThread(wait, round: round, since: since)
+    var blocked = BlockedThread(wait, round: round, since: since, frame: concourse_caller_frame())
     blocked.isReported = isReported
     return withUnsafeMutablePointer(to: &blocked) { blocked in
       search(
@@ -299,12 +302,15 @@ package final class BlockedThreads {
     return pass.isOver
   }
 
-  typealias Report = (cycle: String, threads: [String])
+  typealias Report = (cycle: String, threads: [(text: String, frame: UInt)])
 
   private func print(_ report: Report) {
-    if reaction == .trap { Trap.clientBug(115, "deadlock: \(report.cycle)", details: report.threads) }
+    let threads = report.threads.map { thread in
+      thread.text + (CallPlace.description(from: thread.frame).map { ", in \($0)" } ?? "")
+    }
+    if reaction == .trap { Trap.clientBug(115, "deadlock: \(report.cycle)", details: threads) }
     Trap.warn("deadlock: \(report.cycle)")
-    for thread in report.threads { Trap.warn("  \(thread)") }
+    for thread in threads { Trap.warn("  \(thread)") }
   }
 
   // Call these under the lock.

@@ -119,7 +119,7 @@ extension BlockedThread.Wait {
 extension BlockedThreads {
   /// Counts a cycle that has been found.
   /// - Returns: a line for all, and one for each thread.
-  func describe(_ cycle: [WaitEdge]) -> (cycle: String, threads: [String]) {
+  func describe(_ cycle: [WaitEdge]) -> Report {
     deadlocks += 1
     for edge in cycle { edge.from.pointee.isReported = true }
     // The same cycle reads the same, whichever thread has closed it.
@@ -131,7 +131,10 @@ extension BlockedThreads {
     return (
       "\(threads), for \(order.map { names[$0] }.joined(separator: ", for "))",
       order.map {
-        "\(cycle[$0].from.pointee.description), and waits for \(names[$0]), \(cycle[$0].explanation)"
+        (
+          "\(cycle[$0].from.pointee.description), and waits for \(names[$0]), \(cycle[$0].explanation)",
+          cycle[$0].from.pointee.frame
+        )
       }
     )
   }
