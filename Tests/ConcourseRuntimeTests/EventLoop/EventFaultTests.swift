@@ -146,7 +146,7 @@ extension Engine {
       #expect(comes(fired))
     }
 
-    @Test("trap 19: the kernel's timer cannot be set while due timers are reported: the monitor sets it again")
+    @Test("trap 19: the kernel's timer cannot be set while timers are reported: the monitor sets it again")
     func timerRefusedAfterReport() {
       defer { SystemScript.clear() }
       let fired = DispatchSemaphore(value: 0)
