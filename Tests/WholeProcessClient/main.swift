@@ -56,6 +56,30 @@ func childProcess() throws {
   report("child", process.terminationStatus)
 }
 
+/// The signals that a child blocks.
+func signalsOfChild() throws -> String {
+  let process = Process()
+  let output = Pipe()
+  process.executableURL = URL(fileURLWithPath: "/bin/grep")
+  process.arguments = ["SigBlk", "/proc/self/status"]
+  process.standardOutput = output
+  try process.run()
+  let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+  process.waitUntilExit()
+  return text
+}
+
+/// A child that an item starts blocks what one of the main thread does, not what a worker does.
+func childrenOfItems() async throws {
+  let expected = try signalsOfChild()
+  for qos in [DispatchQoS.QoSClass.userInitiated, .default, .background] {
+    let found = try await withCheckedThrowingContinuation { continuation in
+      DispatchQueue.global(qos: qos).async { continuation.resume(with: Result { try signalsOfChild() }) }
+    }
+    report("child of \(qos)", found == expected && !found.isEmpty)
+  }
+}
+
 func nativeQueues() {
   let queue = DispatchQueue(label: "native")
   let tally = Tally()
@@ -127,6 +151,7 @@ report("dispatch_async_f", try image(defining: "dispatch_async_f"))
 report("dispatch_io_create", try image(defining: "dispatch_io_create"))
 operations()
 try childProcess()
+try await childrenOfItems()
 nativeQueues()
 await tasks()
 try await sleeping()

@@ -1,5 +1,6 @@
 // Under a filter that kills the process for system calls that set or ask for priorities or yield, as some services have
-// and some programs install for themselves, all queues still work: if it was there first, and if it comes later.
+// and some programs install for themselves, all queues still work: if it was there first, and if it comes later, with a
+// recording, too.
 
 #include "check.h"
 
@@ -52,9 +53,12 @@ static void work(void) {
   dispatch_release(done);
 }
 
-static void check_in_child(bool comes_first) {
+static void check_in_child(bool comes_first, bool records) {
   pid_t child = fork();
   if (child == 0) {
+    // The runtime, which reads this, is made below.
+    if (records) setenv("CONCOURSE_RECORDER", "1000", 1);
+    setenv("CONCOURSE_RECORDER_DIR", "/tmp", 1);
     if (!comes_first) work();
     install_filter();
     work();
@@ -63,10 +67,15 @@ static void check_in_child(bool comes_first) {
   int status = -1;
   check_equal(waitpid(child, &status, 0), child);
   check_equal(status, 0);
+  char recording[64];
+  snprintf(recording, sizeof recording, "/tmp/concourse-%d.recording", child);
+  check_equal(unlink(recording), records ? 0 : -1);
 }
 
 int main(void) {
-  check_in_child(true);
-  check_in_child(false);
+  for (int records = 0; records < 2; records++) {
+    check_in_child(true, records);
+    check_in_child(false, records);
+  }
   return finish();
 }
