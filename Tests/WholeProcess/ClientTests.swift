@@ -29,7 +29,8 @@ struct ClientTests {
       said == [
         "dispatch_async_f": "whole-process-client", "dispatch_io_create": "whole-process-client",
         "operations": "499500", "child": "7", "child of userInitiated": "true",
-        "child of default": "true", "child of background": "true", "native queue": "5050", "task group": "499500", "actor": "100",
+        "child of default": "true", "child of background": "true", "native queue": "5050",
+        "task group": "499500", "actor": "100",
         "sleep": "true", "cancelled sleep": "ended", "main actor on main thread": "true",
         "timer ticks": "true", "main queue in run loop": "true", "semaphore": "signalled", "end": "reached",
       ])

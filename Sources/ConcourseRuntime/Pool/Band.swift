@@ -1,7 +1,8 @@
 /// The workers of one kernel priority, and the root queues that they serve.
 ///
-/// A thread without privilege can lower its nice value but never raise it again, so threads never
-/// change bands, and a lowered thread never spawns a worker of a higher band (Band+Threads.swift).
+/// A thread without privilege can raise its nice value but never lower it again, so threads never
+/// change bands, and a lowered thread leaves it to the monitor to spawn workers of a higher band
+/// (Band+Threads.swift). Only if the system refuses the monitor does it spawn them itself.
 /// Priority.swift has the priorities, and what a privileged process can do.
 package final class Band {
   let name: StaticString
