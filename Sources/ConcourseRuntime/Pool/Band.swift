@@ -50,7 +50,7 @@ package final class Band {
   /// engine. Written by the monitor alone (Monitor+Replacement.swift).
   let allowance = Atomic<Int>(0)
   /// Whether the band's level has had more than its share (Monitor+Shares.swift). Written by the monitor alone.
-  let isHeldBack = Atomic<Bool>(false)
+  let heldBack = Atomic<Bool>(false)
   /// The estimated part of their time in which active workers do not sleep. OWNED BY the monitor.
   var awakeShare = 0
 
@@ -73,13 +73,13 @@ package final class Band {
   var isLowered: Bool { level < .default }
 
   // ORDERING: relaxed; see `activeLimit`.
-  var isHeld: Bool { isHeldBack.load(ordering: .relaxed) }
+  var isHeldBack: Bool { heldBack.load(ordering: .relaxed) }
 
   /// How many workers may be active at once.
   var activeLimit: Int {
     // ORDERING: relaxed, both; hints for decisions. The monitor posts what waits in a band after it has let it go.
     @inline(__always) get {
-      isHeldBack.load(ordering: .relaxed) ? 0 : PoolSize.width &+ allowance.load(ordering: .relaxed)
+      heldBack.load(ordering: .relaxed) ? 0 : PoolSize.width &+ allowance.load(ordering: .relaxed)
     }
   }
 

@@ -58,7 +58,7 @@ extension Monitor {
 
   private func relieveStarvation(of band: Band, waiting: Bool, begun: UInt32) {
     let now = band.counters.snapshot
-    let isBlocked = waiting && now.active == 0 && !band.isHeld
+    let isBlocked = waiting && now.active == 0 && !band.isHeldBack
     let limit = band.starvation.look(isBlocked: isBlocked, threads: now.threads, begun: begun)
     // ORDERING: relaxed, both; a hint for decisions.
     if let limit { band.starvationLimit.store(limit, ordering: .relaxed) }

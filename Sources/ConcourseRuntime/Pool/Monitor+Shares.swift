@@ -37,7 +37,7 @@ extension Monitor {
     // The look at the band follows, and posts what waits in a band that is let go.
     for band in Runtime.shared.bands where band.isLowered {
       // ORDERING: relaxed; see `activeLimit`.
-      band.isHeldBack.store(
+      band.heldBack.store(
         shares.isAhead(band.level, waiting: waiting) && processorsAreTaken(above: band), ordering: .relaxed)
     }
   }
@@ -60,7 +60,7 @@ extension Monitor {
     shares.end()
     for band in Runtime.shared.bands {
       // ORDERING: relaxed, both; see `activeLimit`, and `shareTime`.
-      band.isHeldBack.store(false, ordering: .relaxed)
+      band.heldBack.store(false, ordering: .relaxed)
       for worker in band.workers {
         worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed)
       }

@@ -102,7 +102,7 @@ enum WorkerThread {
   static var isLowered: Bool { current?.pointee.band._withUnsafeGuaranteedRef { $0.isLowered } ?? false }
 
   /// Whether the calling thread is a worker of a band that is held back.
-  static var isHeldBack: Bool { current?.pointee.band._withUnsafeGuaranteedRef { $0.isHeld } ?? false }
+  static var isHeldBack: Bool { current?.pointee.band._withUnsafeGuaranteedRef { $0.isHeldBack } ?? false }
 
   /// Whether other work waits for a worker like this one.
   static var shouldYield: Bool {

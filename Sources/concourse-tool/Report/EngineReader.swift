@@ -529,7 +529,7 @@ struct EngineReader {
       waiting[band, default: 0] += snapshot.queues[queue]?.items ?? 0
     }
     for band in bands.reversed() {
-      let isHeldBack = (memory.word(band &+ (try types.offset("Band", "isHeldBack"))) ?? 0) & 1 != 0
+      let isHeldBack = (memory.word(band &+ (try types.offset("Band", "heldBack"))) ?? 0) & 1 != 0
       let allowed = snapshot.width + memory.count(at: band &+ (try types.offset("Band", "allowance")))
       let limit = isHeldBack ? 0 : allowed
       let counts = BandWord(bits: memory.word(band &+ (try types.offset("Band", "counters"))) ?? 0)

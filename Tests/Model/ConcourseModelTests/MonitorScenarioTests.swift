@@ -168,7 +168,7 @@ extension ModelSuite {
       }
       Model.run()
       Model.check(log.entries.last == "b2", "the last item was not last: \(log.entries)")
-      Model.check(!Runtime.shared.bands[1].isHeld, "a band is held back for good")
+      Model.check(!Runtime.shared.bands[1].isHeldBack, "a band is held back for good")
       checkCounters()
     }
 
@@ -186,7 +186,7 @@ extension ModelSuite {
       let runtime = Runtime.shared
       runtime.monitor.shares.begin()
       // ORDERING: relaxed; the scenario's body comes first.
-      runtime.bands[1].isHeldBack.store(true, ordering: .relaxed)
+      runtime.bands[1].heldBack.store(true, ordering: .relaxed)
       let done = DispatchSemaphore(value: 0)
       Model.thread("client") {
         DispatchQueue.global(qos: .utility).async { done.signal() }
