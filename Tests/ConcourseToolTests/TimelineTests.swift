@@ -119,6 +119,47 @@ struct TimelineTests {
     }
   }
 
+  @Test("items of which only a thunk is known have the label of their queue, from the submission to the end")
+  func thunks() throws {
+    #expect(Demangler.isThunk("$sIeg_IyB_TR") && !Demangler.isThunk("$s4main5startyyF"))
+    var recording = try sample()
+    let before = Timeline(recording)
+    // The first item starts on another object of its queue: classes of global queues have several.
+    for place in recording.events.indices
+    where recording.events[place].thread == 101 && recording.events[place].object == 0xA0 {
+      recording.events[place].object = 0xC0
+    }
+    let labels = recording.labelItems { $0 == 0x1010 }
+    #expect(Set(labels.values) == ["queue \"a\"\n"])
+    let timeline = Timeline(recording)
+    #expect(timeline.items.map(\.submission) == before.items.map(\.submission))
+    #expect(timeline.items.map(\.end) == before.items.map(\.end))
+    #expect(timeline.items.map { labels[$0.function] } == ["queue \"a\"\n", nil])
+    #expect(timeline.submissions.map { labels[$0.function] } == ["queue \"a\"\n", nil, "queue \"a\"\n"])
+    #expect(timeline.items[1].function == 0x1020)
+  }
+
+  @Test("a thunk of a delayed item, of one without a submission, and of one whose start is lost")
+  func lonelyThunks() throws {
+    func event(_ time: UInt64, _ kind: RecordedEvent.Kind, node: UInt64 = 0, queue: UInt64 = 0xA0)
+      -> RecordedEvent
+    {
+      RecordedEvent(time: time, thread: 1, kind: kind, node: node, object: queue, function: 0x10)
+    }
+    var recording = try sample()
+    recording.events = [
+      event(1, .ended), event(10, .scheduled, node: 7), event(20, .submitted, node: 7, queue: 0xB0),
+      event(30, .started, node: 7), event(31, .started, queue: 0xB0), event(32, .ended, queue: 0xB0),
+      event(40, .ended), event(50, .started), event(60, .parked), event(70, .ended),
+    ]
+    let labels = recording.labelItems { $0 == 0x10 }
+    let a = "queue \"a\"\n"
+    #expect(
+      recording.events.map { labels[$0.function] }
+        == [a, a, a, a, "queue 0xb0", "queue 0xb0", a, a, nil, a])
+    #expect(Timeline(recording).submissions.map(\.call) == [10])
+  }
+
   @Test("a page has the numbers of the items, and texts that cannot end its script")
   func page() throws {
     var recording = try sample()

@@ -35,7 +35,9 @@ final class FunctionNames {
   private func find(_ code: UInt64) -> String {
     guard code != 0 else { return "item" }
     guard let module = module(of: code) else { return "0x" + String(code, radix: 16) }
-    return symbol(of: code, module).map(Demangler.readable)
+    let symbol = symbol(of: code, module)
+    if let symbol, Demangler.isThunk(symbol) { return "a closure" }
+    return symbol.map(Demangler.readable)
       ?? "\(FilePath.lastPart(of: module.path))+0x" + String(code - module.base, radix: 16)
   }
 
@@ -46,6 +48,20 @@ final class FunctionNames {
     let table = tables[module.path] ?? FunctionTable(path: access(exact, R_OK) == 0 ? exact : module.path)
     tables[module.path] = table
     return table.name(at: code - module.base)
+  }
+
+  // MARK: Closures that only a thunk stands for
+
+  /// Items of which only the compiler's thunk is recorded get the labels of their queues for names.
+  ///
+  /// A Swift program that was built for the toolchain's Dispatch passes blocks, all with the same code: the closure is
+  /// in the block, which is gone once the item has run.
+  func nameThunks(_ recording: inout Recording) {
+    let labels = recording.labelItems { code in
+      guard RecordedJob(code) == nil, let module = module(of: code) else { return false }
+      return symbol(of: code, module).map(Demangler.isThunk) ?? false
+    }
+    known.merge(labels) { $1 }
   }
 
   // MARK: Queues without a label

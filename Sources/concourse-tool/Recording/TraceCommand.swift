@@ -65,6 +65,7 @@ enum TraceCommand {
     if isWatched { recording.end = UptimeClock.now }
     let names = FunctionNames(recording, root: root)
     names.nameQueues(&recording)
+    names.nameThunks(&recording)
     let format = options.output.flatMap { TraceFormat(path: $0) } ?? .json
     let bytes = format.write(recording) { names.name(of: $0) }
     do throws(OutputFile.Failure) {

@@ -41,6 +41,7 @@ enum ReportCommand {
       var recording = try TraceCommand.reader(of: path).recording()
       let names = FunctionNames(recording)
       names.nameQueues(&recording)
+      names.nameThunks(&recording)
       Terminal.printLine(
         RecordingText.text(recording, showsAll: options.showsAll) { names.name(of: $0) })
       return 0

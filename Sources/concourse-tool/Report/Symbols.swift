@@ -85,7 +85,7 @@ final class Symbols {
     return StackEntry(
       address: address, image: image.path, symbol: symbol,
       function: name ?? "\(FilePath.lastPart(of: image.path))+0x\(hex(address &- image.bias))",
-      origin: origin(of: symbol, in: image), isThunk: symbol.map(Self.isThunk) ?? false)
+      origin: origin(of: symbol, in: image), isThunk: symbol.map(Demangler.isThunk) ?? false)
   }
 
   private static let systemLibraries = [
@@ -111,11 +111,6 @@ final class Symbols {
     if Self.systemLibraries.contains(where: name.hasPrefix) { return .system }
     if let symbol, symbol == "_start" || symbol == "__libc_start_main" { return .system }
     return .client
-  }
-
-  /// Reabstraction thunks and the like.
-  private static func isThunk(_ symbol: String) -> Bool {
-    symbol.hasPrefix("$sI") || symbol.hasPrefix("$s") && (symbol.hasSuffix("TR") || symbol.hasSuffix("TRTA"))
   }
 
   private func hex(_ number: UInt64) -> String { String(number, radix: 16) }
@@ -154,7 +149,7 @@ final class Symbols {
         if symbol != "??" {
           entry.symbol = symbol
           entry.function = Demangler.readable(symbol)
-          entry.isThunk = Self.isThunk(symbol)
+          entry.isThunk = Demangler.isThunk(symbol)
           entry.origin =
             Self.enginePrefixes.contains(where: symbol.hasPrefix) || symbol.hasPrefix("$ss")
             ? .engine : .client
@@ -209,6 +204,11 @@ private func demangle(
 
 /// Names of Swift functions for people: without modules, types and specializations.
 enum Demangler {
+  /// Reabstraction thunks and the like.
+  static func isThunk(_ symbol: String) -> Bool {
+    symbol.hasPrefix("$sI") || symbol.hasPrefix("$s") && (symbol.hasSuffix("TR") || symbol.hasSuffix("TRTA"))
+  }
+
   static func readable(_ symbol: String) -> String {
     guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return symbol }
     // The system has this function in its standard library, and frees its result with `free`.
