@@ -160,6 +160,21 @@ struct TimelineTests {
     #expect(Timeline(recording).submissions.map(\.call) == [10])
   }
 
+  @Test("a page and a report say what is lost, and what to do; nothing if nothing is")
+  func losses() throws {
+    var recording = try sample()
+    #expect(recording.lossNotice == nil)
+    #expect(String(decoding: TracePage.write(recording) { "f\($0)" }, as: UTF8.self).contains(#""notice":"""#))
+    recording.overwritten = 12
+    let said = "12 events are lost"
+    for text in [
+      String(decoding: TracePage.write(recording) { "f\($0)" }, as: UTF8.self),
+      RecordingText.text(recording) { "f\($0)" },
+    ] {
+      #expect(text.contains(said) && text.contains("CONCOURSE_RECORDER=1000000"), "\(text.suffix(3000))")
+    }
+  }
+
   @Test("a page has the numbers of the items, and texts that cannot end its script")
   func page() throws {
     var recording = try sample()

@@ -167,6 +167,12 @@ extension Recording {
       + (pauses.isEmpty ? "" : "; recording was off \(pauses.count == 1 ? "once" : "\(pauses.count) times")")
   }
 
+  /// What a trace says of lost events; nil if it has lost none.
+  var lossNotice: String? {
+    guard lost > 0 else { return nil }
+    return "\(lost) events are lost, and what they were about is missing here: \(Self.remedy)."
+  }
+
   /// What to do against lost events.
   static let remedy =
     "events that a thread's ring lost before they were read, in a flood of tiny items or on a busy machine. Larger "

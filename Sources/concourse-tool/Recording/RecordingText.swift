@@ -8,8 +8,10 @@ enum RecordingText {
     var lines = [
       "Recording of process \(recording.process) (\(program)): \(recording.events.count) events of "
         + "\(timeline.threads.count) threads in \(duration(timeline.end - timeline.start))"
-        + recording.losses, "",
+        + recording.losses
     ]
+    if let notice = recording.lossNotice { lines.append(notice) }
+    lines.append("")
     lines.append("At the end")
     // When the process ended is not known.
     let beforeLast = " before the last event"

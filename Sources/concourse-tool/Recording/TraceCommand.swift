@@ -75,6 +75,7 @@ enum TraceCommand {
         }
       try file.write(bytes)
       Terminal.printError("\(file.path): \(recording.events.count) events\(recording.losses)")
+      if let notice = recording.lossNotice { Terminal.printError(notice) }
     } catch {
       throw RecordingFailure("\(error.path) cannot be written: \(error.reason)")
     }
@@ -102,7 +103,9 @@ enum TracedProgram {
     let folder = String(cString: template)
     free(template)
     defer { remove(folder) }
-    setenv("CONCOURSE_RECORDER", "\(capacity)", 1)
+    // Larger rings, if the user asks for them.
+    let wanted = Environment.current().text(of: "CONCOURSE_RECORDER").flatMap { Int($0) } ?? 0
+    setenv("CONCOURSE_RECORDER", "\(max(capacity, wanted))", 1)
     setenv("CONCOURSE_RECORDER_DIR", folder, 1)
     setenv("CONCOURSE_RECORDER_KEEP", "1", 1)
     // The programs that this one starts are not recorded: their files would not be read.

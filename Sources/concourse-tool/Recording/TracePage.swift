@@ -75,6 +75,7 @@ enum TracePage {
         "{\"process\":\(recording.process),\"items\":\(items.count),\"waits\":\(timeline.waits.count)"
       text += ",\"duration\":\(timeline.end - base),\"lost\":\(recording.lost),\"program\":"
       text += Self.json(recording.program)
+      text += ",\"notice\":" + Self.json(recording.lossNotice ?? "")
       let threads = timeline.threads.map { "\(recording.threads[$0] ?? "thread") \($0)" }
       let queues = timeline.queues.map { recording.label(of: $0, at: base, labels) }
       for (key, list) in [
