@@ -164,7 +164,8 @@ struct TimelineTests {
   func losses() throws {
     var recording = try sample()
     #expect(recording.lossNotice == nil)
-    #expect(String(decoding: TracePage.write(recording) { "f\($0)" }, as: UTF8.self).contains(#""notice":"""#))
+    #expect(
+      String(decoding: TracePage.write(recording) { "f\($0)" }, as: UTF8.self).contains(#""notice":"""#))
     recording.overwritten = 12
     let said = "12 events are lost"
     for text in [

@@ -61,5 +61,6 @@ struct TracePageTests {
         + "'function4112|queue|queue \\'a\\'\\n|thread|worker 101|began|250 ns|took|250 ns|waited|150 ns|"
         + "submitted by|main 100|waits|semaphore, 100 ns'}")
     #expect(text.contains("<b>Parallelism</b>") && text.contains("<title>program – Concourse trace</title>"))
+    #expect(text.contains("<p id=\"reason\">Nothing was slow: "))
   }
 }

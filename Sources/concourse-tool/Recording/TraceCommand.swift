@@ -75,6 +75,8 @@ enum TraceCommand {
         }
       try file.write(bytes)
       Terminal.printError("\(file.path): \(recording.events.count) events\(recording.losses)")
+      let reason = SlowReason(recording, Timeline(recording)) { names.name(of: $0) }
+      Terminal.printError(ForeignText.line(reason.sentence))
       if let notice = recording.lossNotice { Terminal.printError(notice) }
     } catch {
       throw RecordingFailure("\(error.path) cannot be written: \(error.reason)")

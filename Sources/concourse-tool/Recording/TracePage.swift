@@ -1,7 +1,7 @@
 /// Writes a timeline as one page, which needs no network: the same tracks as the other formats, a search, who submitted
 /// an item, histograms of the queues, and a verdict.
 enum TracePage {
-  static func write(_ recording: Recording, functions: (UInt64) -> String) -> [UInt8] {
+  static func write(_ recording: Recording, functions: @escaping (UInt64) -> String) -> [UInt8] {
     let timeline = Timeline(recording)
     var columns = Columns(recording, timeline)
     columns.fill(functions)
@@ -36,7 +36,7 @@ enum TracePage {
       labels = recording.namesByQueue
     }
 
-    mutating func fill(_ functions: (UInt64) -> String) {
+    mutating func fill(_ functions: @escaping (UInt64) -> String) {
       let items = timeline.items
       var names = Numbering()
       var threadPlaces: [UInt32: UInt32] = [:]
@@ -84,7 +84,11 @@ enum TracePage {
       ] {
         text += ",\"\(key)\":[" + list.map(Self.json).joined(separator: ",") + "]"
       }
-      let verdict = TraceVerdict(recording, timeline).lines
+      let reason = SlowReason(recording, timeline, functions: functions)
+      var verdict = TraceVerdict(recording, timeline).lines
+      if let contention = reason.contention { verdict.append(("Most contended queue", contention)) }
+      if let blocked = reason.blocked { verdict.append(("Blocked threads", blocked)) }
+      text += ",\"reason\":" + Self.json(reason.sentence)
       text +=
         ",\"verdict\":[" + verdict.map { "[\(Self.json($0.0)),\(Self.json($0.1))]" }.joined(separator: ",")
         + "]}"

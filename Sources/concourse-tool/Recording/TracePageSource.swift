@@ -21,6 +21,7 @@ enum TracePageSource {
       h1 { font-size: 15px; margin: 0 0 6px; font-weight: 600; }
       h1 small { font-weight: 400; color: var(--dim); margin-left: 8px; }
       h2 { font-size: 13px; margin: 0 0 6px; }
+      #reason { margin: 0 0 6px; font-weight: 600; }
       #notice { margin: 0 0 6px; color: var(--mark); }
       #notice:empty { display: none; }
       #verdict { display: flex; flex-wrap: wrap; gap: 8px; }
@@ -49,7 +50,7 @@ enum TracePageSource {
     </style>
     </head>
     <body>
-    <header><h1></h1><p id="notice"></p><div id="verdict"></div></header>
+    <header><h1></h1><p id="reason"></p><p id="notice"></p><div id="verdict"></div></header>
     <div id="bar"><input id="search" type="search" placeholder="Search functions and queues" aria-label="Search">
       <button id="next">Next</button><button id="all">Whole trace</button><span id="found"></span></div>
     <main><div id="time"><canvas></canvas></div><aside></aside></main>
@@ -88,6 +89,7 @@ enum TracePageSource {
     title.textContent = meta.program;
     title.append(element("small", `process ${meta.process} \u00b7 ${n.toLocaleString("en")} items in ${unit(meta.duration)}`
       + (meta.lost ? ` \u00b7 ${meta.lost.toLocaleString("en")} events lost` : "")));
+    document.getElementById("reason").textContent = meta.reason;
     document.getElementById("notice").textContent = meta.notice;
     for (const [name, text] of meta.verdict) {
       const card = element("div", "");
