@@ -27,7 +27,7 @@ _concourse() {
     run) options="--children --library --check --force --verbose --help" ;;
     report) options="--core --recording --json --all --help" ;;
     top) options="--interval --sort --filter --once --json --text --library --help" ;;
-    trace) options="-o --seconds --library --recording --help" ;;
+    trace) options="-o --seconds --last --limit --library --recording --help" ;;
     help)
       ((COMP_CWORD > 2)) || _concourse_reply -W "$commands"
       return
@@ -43,7 +43,7 @@ _concourse() {
         index=$((index + 1)) program=yes
         break
         ;;
-      --library | --core | --recording | --interval | --sort | --filter | --seconds | -o)
+      --library | --core | --recording | --interval | --sort | --filter | --seconds | --last | --limit | -o)
         index=$((index + 1))
         # bash makes three words of NAME=VALUE.
         [[ ${COMP_WORDS[index]} == "=" ]] && ((index < COMP_CWORD)) && index=$((index + 1))

@@ -9,7 +9,7 @@ function __concourse_program_index
             case --
                 math $index + 1
                 return
-            case --library --core --recording --interval --sort --filter --seconds -o
+            case --library --core --recording --interval --sort --filter --seconds --last --limit -o
                 set index (math $index + 1)
             case '-*'
             case '*'
@@ -85,8 +85,10 @@ complete -c concourse -n '__concourse_options_of top' -l library -rF -d 'The lib
 complete -c concourse -n '__concourse_options_of top' -l help -d 'Explain the options'
 complete -c concourse -n '__concourse_options_of top' -a '(__concourse_processes) (__fish_complete_command)'
 
-complete -c concourse -n '__concourse_options_of trace' -s o -rF -d 'The file to write: .html, .json or .pftrace'
+complete -c concourse -n '__concourse_options_of trace' -s o -rF -d 'The file to write: .html, .json, .json.gz or .pftrace'
 complete -c concourse -n '__concourse_options_of trace' -l seconds -x -d 'How long to record'
+complete -c concourse -n '__concourse_options_of trace' -l last -x -d 'Write only the last part'
+complete -c concourse -n '__concourse_options_of trace' -l limit -x -d 'The largest size of the file'
 complete -c concourse -n '__concourse_options_of trace' -l library -rF -d 'The libdispatch.so to run the program on'
 complete -c concourse -n '__concourse_options_of trace' -l recording -rF -d 'Read what a flight recorder has left'
 complete -c concourse -n '__concourse_options_of trace' -l help -d 'Explain the options'

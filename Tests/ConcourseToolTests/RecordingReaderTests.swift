@@ -195,7 +195,7 @@ struct RecordingReaderTests {
     var bytes = builder.bytes
     let recording = try read(bytes)
     #expect(recording.unreadable == 1 && recording.events.count == 9)
-    for format in [TraceFormat.html, .json, .pftrace] { _ = format.write(recording) { _ in "f" } }
+    for format in [TraceFormat.html, .json, .pftrace] { _ = try format.write(recording) { _ in "f" } }
     bytes.removeLast(bytes.count - 16384)
     let cut = try read(bytes)
     #expect(cut.events.isEmpty && cut.losses == "; 10 events cannot be read: the recording is damaged")

@@ -55,6 +55,60 @@ struct TimelineTests {
     #expect(timeline.running.map(\.value) == [1, 2, 1, 0, 1])
   }
 
+  @Test("of the last part, what had begun before begins with it, and what had ended is gone")
+  func lastPart() throws {
+    func event(_ time: UInt64, _ kind: RecordedEvent.Kind, _ function: UInt64) -> RecordedEvent {
+      RecordedEvent(time: time, thread: 1, kind: kind, node: 0, object: 0xA0, function: function)
+    }
+    var recording = try sample()
+    recording.events = [
+      event(10, .started, 1), event(20, .started, 2), event(30, .ended, 2), event(900, .started, 3),
+      event(910, .ended, 3), event(1000, .ended, 1),
+    ]
+    let last = recording.last(nanoseconds: 500)
+    #expect(last.events.map(\.time) == [500, 900, 910, 1000])
+    #expect(Timeline(last).items.map(\.function) == [1, 3])
+    #expect(recording.last(nanoseconds: 5000).events == recording.events)
+    #expect(recording.last(events: 3).events.map(\.time) == [900, 900, 910, 1000])
+    recording.gaps = [RecordedGap(time: 20, thread: 1)]
+    #expect(recording.last(nanoseconds: 500).events.map(\.time) == [900, 910, 1000])
+  }
+
+  @Test("a trace with a limit has the latest events that fit; its size is known before")
+  func limit() throws {
+    var recording = try sample()
+    recording.events = (0..<50_000).map { place in
+      RecordedEvent(
+        time: UInt64(1000 + place), thread: 1, kind: place % 2 == 0 ? .started : .ended, node: 0,
+        object: 0xA0,
+        function: 0x10)
+    }
+    let encode: TraceSize.Encoding = { recording throws(RecordingFailure) in
+      try TraceFormat.json.write(recording) { "f\($0)" }
+    }
+    let whole = try encode(recording).count
+    let expected = try TraceSize.expected(recording, encode)
+    #expect(expected > whole / 10 * 9 && expected < whole / 10 * 11, "\(expected), not \(whole)")
+    var kept = recording
+    let bytes = try TraceSize.write(&kept, limit: 1_000_000, encode)
+    #expect(bytes.count <= 1_000_000 && bytes.count > 500_000)
+    #expect(kept.events.last == recording.events.last && kept.events.count < 50_000)
+    #expect(throws: RecordingFailure.self) { try TraceSize.write(&recording, limit: 100, encode) }
+  }
+
+  @Test("gzip compresses a trace, and what it makes is the trace again")
+  func compressed() throws {
+    let plain = try TraceFormat.json.write(try sample()) { "f\($0)" }
+    let folder = try TemporaryFolder()
+    let bytes = try #require(TraceFormat(path: "a.json.gz")).write(try sample()) { "f\($0)" }
+    #expect(bytes.starts(with: [0x1F, 0x8B]) && bytes.count < plain.count)
+    let path = try folder.write(bytes, to: "a.json.gz")
+    let words = ["-c", "exec gzip -dc '\(path)'"].map { Array($0.utf8) }
+    let text = try SpawnedProgram("/bin/sh", words, environment: ["PATH=/usr/bin:/bin"], input: STDIN_FILENO)
+      .wait().text
+    #expect(text == String(decoding: plain, as: UTF8.self))
+  }
+
   @Test("overlapping items of a queue are in different lanes")
   func lanes() throws {
     var builder = RecordingBuilder()
@@ -325,6 +379,12 @@ struct TraceOptionsTests {
       TraceOptions.parse(["--seconds", "2.5", "-o", "x.json", "12"])
         == .trace(TraceOptions(target: .process(12), seconds: 2.5, output: "x.json")))
     #expect(TraceOptions.parse(["--recording=f"]) == .trace(TraceOptions(target: .recording("f"))))
+    let last = TraceOptions(target: .process(12), last: 500_000_000, limit: 50_000_000)
+    #expect(TraceOptions.parse(["12", "--last=500ms", "--limit", "50M"]) == .trace(last))
+    #expect(TraceOptions.duration("2") == 2_000_000_000 && TraceOptions.duration("1.5s") == 1_500_000_000)
+    #expect(["", "-1s", "nan", "inf", "5 s", "1h"].allSatisfy { TraceOptions.duration($0) == nil })
+    #expect(TraceOptions.size("800K") == 800_000 && TraceOptions.size("1.5G") == 1_500_000_000)
+    #expect(["", "0", "-1M", "nanM", "5T"].allSatisfy { TraceOptions.size($0) == nil })
     let page = TraceOptions(target: .process(12), output: "x.html")
     #expect(TraceOptions.parse(["12", "-o", "x.html"]) == .trace(page))
     #expect(TraceOptions.parse(["--help"]) == .help)
@@ -338,7 +398,7 @@ struct TraceOptionsTests {
     #expect(TraceOptions.parse(["--other", "1"]) == .unusable("unknown option '--other'"))
     #expect(
       TraceOptions.parse(["-o", "x.txt", "1"])
-        == .unusable("the name of the output must end in .json, .pftrace or .html"))
+        == .unusable("the name of the output must end in .json, .json.gz, .pftrace or .html"))
     #expect(
       TraceOptions.parse(["--recording", "f", "1"])
         == .unusable("only one process, program or recording can be given"))

@@ -67,14 +67,33 @@ enum TraceCommand {
     names.nameQueues(&recording)
     names.nameThunks(&recording)
     let format = options.output.flatMap { TraceFormat(path: $0) } ?? .json
-    let bytes = format.write(recording) { names.name(of: $0) }
+    let encode: TraceSize.Encoding = { recording throws(RecordingFailure) in
+      try format.write(recording) { names.name(of: $0) }
+    }
+    if let last = options.last { recording = recording.last(nanoseconds: last) }
+    let all = recording.events.count
+    let bytes: [UInt8]
+    if let limit = options.limit {
+      bytes = try TraceSize.write(&recording, limit: limit, encode)
+    } else {
+      let size = try TraceSize.expected(recording, encode)
+      if size >= TraceSize.large {
+        Terminal.printError(
+          "the trace will have about \(TraceSize.bytes(size)); --last, --limit and .json.gz make it smaller")
+      }
+      bytes = try encode(recording)
+    }
+    let left = all - recording.events.count
+    let omitted = left > 0 ? "; \(left) older ones are left out by --limit" : ""
     do throws(OutputFile.Failure) {
       let file =
         if let path = options.output { try OutputFile(named: path) } else {
           try OutputFile(free: "concourse-\(recording.process)", ".json")
         }
       try file.write(bytes)
-      Terminal.printError("\(file.path): \(recording.events.count) events\(recording.losses)")
+      Terminal.printError(
+        "\(file.path): \(recording.events.count) events, \(TraceSize.bytes(bytes.count))\(omitted)\(recording.losses)"
+      )
       let reason = SlowReason(recording, Timeline(recording)) { names.name(of: $0) }
       Terminal.printError(ForeignText.line(reason.sentence))
       if let notice = recording.lossNotice { Terminal.printError(notice) }

@@ -12,6 +12,10 @@ struct TraceOptions: Equatable {
   var seconds: Double?
   /// The file to write; nil for concourse-PID.json.
   var output: String?
+  /// Only what happened in the last nanoseconds of the recording is written; nil for all.
+  var last: UInt64?
+  /// The most bytes that the file may have; nil for any number.
+  var limit: Int?
   /// The library to run a program on, if not the one beside the command.
   var library: String?
 
@@ -41,6 +45,16 @@ struct TraceOptions: Equatable {
           return .unusable("'\(text)' is not a number of seconds")
         }
         options.seconds = seconds
+      } else if let text = value("--last") {
+        guard let time = duration(text) else {
+          return .unusable("'\(text)' is not a time, such as 2, 2s, 500ms or 800us")
+        }
+        options.last = time
+      } else if let text = value("--limit") {
+        guard let size = size(text) else {
+          return .unusable("'\(text)' is not a size, such as 50M, 800K or 1G")
+        }
+        options.limit = size
       } else if let path = value("-o") ?? value("--output") {
         options.output = path
       } else if let path = value("--library") {
@@ -51,7 +65,7 @@ struct TraceOptions: Equatable {
         process = number
       } else if argument.utf8.first == UInt8(ascii: "-") {
         return .unusable(
-          ["--seconds", "-o", "--output", "--library", "--recording"].contains(argument)
+          ["--seconds", "--last", "--limit", "-o", "--output", "--library", "--recording"].contains(argument)
             ? "\(argument) needs a value"
             : Suggestion.unknown("option", argument, of: Suggestion.options(in: help)))
       } else {
@@ -60,7 +74,7 @@ struct TraceOptions: Equatable {
       index += 1
     }
     if let output = options.output, TraceFormat(path: output) == nil {
-      return .unusable("the name of the output must end in .json, .pftrace or .html")
+      return .unusable("the name of the output must end in .json, .json.gz, .pftrace or .html")
     }
     let programs = index < arguments.count ? 1 : 0
     guard programs + (process == nil ? 0 : 1) + (recording == nil ? 0 : 1) <= 1 else {
@@ -78,6 +92,25 @@ struct TraceOptions: Equatable {
     return .trace(options)
   }
 
+  /// Nanoseconds of a time with the unit s, ms or us; without a unit it is seconds.
+  static func duration(_ text: String) -> UInt64? {
+    let units: [(String, Double)] = [("ms", 1e6), ("us", 1e3), ("s", 1e9), ("", 1e9)]
+    guard let (ending, unit) = units.first(where: { text.hasSuffix($0.0) }),
+      let number = Double(text.dropLast(ending.utf8.count)), number > 0, number * unit <= 86400e9
+    else { return nil }
+    return UInt64(number * unit)
+  }
+
+  /// Bytes of a size with the unit K, M or G, which are powers of 1000.
+  static func size(_ text: String) -> Int? {
+    let units: [(String, Double)] = [("K", 1e3), ("M", 1e6), ("G", 1e9), ("", 1)]
+    guard let (ending, unit) = units.first(where: { text.hasSuffix($0.0) }),
+      let number = Double(text.dropLast(ending.utf8.count)), number > 0, number * unit >= 1,
+      number * unit <= 1e12
+    else { return nil }
+    return Int(number * unit)
+  }
+
   static let help = """
     usage: concourse trace [options] PID
            concourse trace [options] [--] program [argument ...]
@@ -88,9 +121,12 @@ struct TraceOptions: Equatable {
 
       -o FILE           the file to write (default: concourse-PID.json, or with a number if that name is taken). Its
                         ending chooses the format: .html is a page for any browser, .json is the Trace Event
-                        Format, .pftrace is for ui.perfetto.dev. Only its owner can read a new file
+                        Format, .json.gz is the same compressed by gzip(1), .pftrace is for ui.perfetto.dev. Only
+                        its owner can read a new file
       --seconds N       how long to record (default: a second; a program until it ends). The program goes on
                         afterwards, and the command ends with it. With PID an interrupt or SIGTERM ends it earlier
+      --last TIME       write only the last part of what was recorded, such as 2s, 500ms or 800us
+      --limit SIZE      write only the last part that fits into a file of that size, such as 50M, 800K or 1G
       --library PATH    the libdispatch.so to run the program on, as for 'concourse run'
       --recording FILE  reads what a flight recorder (CONCOURSE_RECORDER) has left instead
       --help            prints this text
@@ -103,20 +139,26 @@ struct TraceOptions: Equatable {
 }
 
 /// How a trace is written.
-enum TraceFormat: String {
-  case json, pftrace, html
+enum TraceFormat {
+  case json, compressedJSON, pftrace, html
 
   /// As the ending of the path says; nil if it is another.
   init?(path: String) {
-    guard let dot = path.utf8.lastIndex(of: UInt8(ascii: ".")) else { return nil }
-    self.init(rawValue: String(path[path.utf8.index(after: dot)...]))
+    let endings: [(String, TraceFormat)] = [
+      (".json.gz", .compressedJSON), (".json", .json), (".pftrace", .pftrace), (".html", .html),
+    ]
+    guard let format = endings.first(where: { path.hasSuffix($0.0) })?.1 else { return nil }
+    self = format
   }
 
-  func write(_ recording: Recording, functions: @escaping (UInt64) -> String) -> [UInt8] {
+  func write(_ recording: Recording, functions: @escaping (UInt64) -> String) throws(RecordingFailure)
+    -> [UInt8]
+  {
     switch self {
-    case .json: TraceJSON.write(recording, functions: functions)
-    case .pftrace: TracePerfetto.write(recording, functions: functions)
-    case .html: TracePage.write(recording, functions: functions)
+    case .json: return TraceJSON.write(recording, functions: functions)
+    case .compressedJSON: return try Gzip.compress(TraceJSON.write(recording, functions: functions))
+    case .pftrace: return TracePerfetto.write(recording, functions: functions)
+    case .html: return TracePage.write(recording, functions: functions)
     }
   }
 }
