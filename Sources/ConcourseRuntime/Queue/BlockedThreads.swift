@@ -305,12 +305,15 @@ package final class BlockedThreads {
   typealias Report = (cycle: String, threads: [(text: String, frame: UInt)])
 
   private func print(_ report: Report) {
-    let threads = report.threads.map { thread in
-      thread.text + (CallPlace.description(from: thread.frame).map { ", in \($0)" } ?? "")
+    // Only a process that ends waits for the functions' names: the symbols of a large program take long to read.
+    if reaction == .trap {
+      let threads = report.threads.map { thread in
+        thread.text + (CallPlace.description(from: thread.frame).map { ", in \($0)" } ?? "")
+      }
+      Trap.clientBug(115, "deadlock: \(report.cycle)", details: threads)
     }
-    if reaction == .trap { Trap.clientBug(115, "deadlock: \(report.cycle)", details: threads) }
     Trap.warn("deadlock: \(report.cycle)")
-    for thread in threads { Trap.warn("  \(thread)") }
+    for thread in report.threads { Trap.warn("  \(thread.text)") }
   }
 
   // Call these under the lock.
