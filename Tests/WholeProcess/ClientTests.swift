@@ -28,8 +28,9 @@ struct ClientTests {
     #expect(
       said == [
         "dispatch_async_f": "whole-process-client", "dispatch_io_create": "whole-process-client",
-        "operations": "499500", "child": "7", "child of userInitiated": "true",
-        "child of default": "true", "child of background": "true", "native queue": "5050",
+        "operations": "499500", "child": "7", "child of com.apple.root.user-initiated-qos": "true",
+        "child of com.apple.root.default-qos": "true", "child of com.apple.root.background-qos": "true",
+        "native queue": "5050",
         "task group": "499500", "actor": "100",
         "sleep": "true", "cancelled sleep": "ended", "main actor on main thread": "true",
         "timer ticks": "true", "main queue in run loop": "true", "semaphore": "signalled", "end": "reached",

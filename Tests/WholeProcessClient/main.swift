@@ -72,11 +72,11 @@ func signalsOfChild() throws -> String {
 /// A child that an item starts blocks what one of the main thread does, not what a worker does.
 func childrenOfItems() async throws {
   let expected = try signalsOfChild()
-  for qos in [DispatchQoS.QoSClass.userInitiated, .default, .background] {
+  for queue in [DispatchQueue.global(qos: .userInitiated), .global(), .global(qos: .background)] {
     let found = try await withCheckedThrowingContinuation { continuation in
-      DispatchQueue.global(qos: qos).async { continuation.resume(with: Result { try signalsOfChild() }) }
+      queue.async { continuation.resume(with: Result { try signalsOfChild() }) }
     }
-    report("child of \(qos)", found == expected && !found.isEmpty)
+    report("child of \(queue.label)", found == expected && !found.isEmpty)
   }
 }
 
