@@ -42,8 +42,8 @@ struct BlockedThread {
   let frame: UInt
   /// The group's round in which the wait for it began.
   let round: UInt32
-  /// The concurrent queues on which the thread has a reader's place, and the group of the item that it runs: whoever
-  /// waits until these are free waits for all threads that have a place.
+  /// The concurrent queues on which the thread has a reader's place, and the group of the item that it runs. A thread
+  /// that waits until one of these is free waits for all threads that have a place in it.
   let places: [UnsafeRawPointer]
   /// Whether the thread holds a queue for itself alone, or is the main thread, which serves one.
   let holdsQueues: Bool

@@ -2,6 +2,8 @@
 ///
 /// The process may run meanwhile. Everything that is read is checked before it is believed, and what a verdict rests on
 /// is read once more (`Verdicts`).
+///
+/// Longer than 600 lines: one pass over one memory, whose steps share what they have found.
 struct EngineReader {
   typealias Failure = TargetProcess.Failure
 
