@@ -28,7 +28,8 @@ let package = Package(
       name: "ConcourseRuntime", dependencies: ["CConcourse"],
       exclude: [
         "Coordination/README.md", "Park/README.md", "Primitives/README.md", "Primitives/FORK.md",
-        "Queue/README.md", "Queue/DEADLOCKS.md", "Node/README.md", "Recording/README.md", "Pool/README.md",
+        "Queue/README.md", "Queue/Watch/DEADLOCKS.md", "Node/README.md", "Recording/README.md",
+        "Pool/README.md",
         "Pool/ROOTS.md",
         "Pool/MONITOR.md",
       ]),

@@ -50,7 +50,7 @@ static atomic_bool forks_are_watched;
 static struct {
   void (*_Atomic hook)(void *);
   void *context;
-} fork_hooks[2];
+} fork_hooks[3];
 static atomic_uint fork_hook_count;
 
 void concourse_note_fork(void) {

@@ -20,7 +20,7 @@ let package = Package(
       name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"], path: "ConcourseModel",
       exclude: [
         "Coordination/README.md", "Park/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
-        "Queue/README.md", "Queue/DEADLOCKS.md", "Node/README.md",
+        "Queue/README.md", "Queue/Watch/DEADLOCKS.md", "Queue/ProcessQueues+Fork.swift", "Node/README.md",
         "Park/Spin.swift", "Pool/CPUQuota.swift", "Pool/CgroupTree.swift", "Pool/Runtime+Process.swift",
         "EventLoop/README.md", "EventLoop/EventLoop+Process.swift",
         // Sources: the state machine, user data, timers and descriptors.

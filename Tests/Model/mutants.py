@@ -18,8 +18,8 @@ Coordination/ParallelLoop.swift EventLoop/TimerTable.swift EventLoop/FileRegistr
 EventLoop/EventLoop.swift:takeSeat,leaveSeat,pollAsWorker,poll,passOnInterruption
 IO/DescriptorSchedule.swift Node/WorkList.swift Park/Lock.swift Park/ThreadEvent.swift Pool/BandCounters.swift
 Pool/Band+Worker.swift:rejoin,park,resume,waitToBeWoken,waitForEvents,leaveIdle
-Pool/Monitor+Replacement.swift:giveUp Queue/DispatchQueue+Suspension.swift:keep,makeTickets,exchange
-Queue/DispatchQueue+Target.swift:changeTarget,lostItsWay Queue/QueueState.swift
+Pool/Monitor+Replacement.swift:giveUp Queue/Hierarchy/DispatchQueue+Suspension.swift:keep,makeTickets,exchange
+Queue/Hierarchy/DispatchQueue+Target.swift:changeTarget,lostItsWay Queue/QueueState.swift
 Source/SourceCore.swift:callEventHandler Source/SourceState.swift Submit/WorkItemState.swift
 """.split()
 
@@ -284,9 +284,10 @@ class Instrumentation:
             write(package / "ConcourseModelTests" / path, text)
         sources = package / "ConcourseModel"
         for folder in (MODEL / "ConcourseModel").iterdir():
-            for file in folder.iterdir():
-                if f"{folder.name}/{file.name}" not in self.files:
-                    link(sources / folder.name / file.name, file)
+            for file in folder.rglob("*.*"):
+                path = file.relative_to(MODEL / "ConcourseModel")
+                if path.as_posix() not in self.files:
+                    link(sources / path, file)
         write(sources / "Scheduler/Mutants.swift", SUPPORT + "\n".join(self.definitions) + "\n")
         for path, text in self.files.items():
             write(sources / path, text)

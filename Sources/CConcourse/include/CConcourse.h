@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "concourse_hooks.h"
 #include "concourse_recording.h"
 
 #include "concourse_ring.h"
@@ -64,15 +65,6 @@ enum {
   CONCOURSE_EXIT_PAST = 2,
 };
 
-/// Defined by ConcourseEvents: makes what that module makes on first use, and stores its `EventDriver`. NULL in a
-/// program without that module.
-extern void concourse_make_event_driver(void *_Nonnull driver) __attribute__((weak));
-
-/// Calls `concourse_make_event_driver` if the program has it.
-static inline void concourse_find_event_driver(void *_Nonnull driver) {
-  if (concourse_make_event_driver) concourse_make_event_driver(driver);
-}
-
 extern __thread struct concourse_thread concourse_thread_local
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -101,7 +93,7 @@ static inline __attribute__((always_inline)) void *_Nullable concourse_roots(voi
 void concourse_set_roots(void *_Nonnull table);
 
 /// The lists of blocked threads, for tools that look at the process; NULL until a thread has been blocked for long. The
-/// layout is in Queue/BlockedThreads.swift.
+/// layout is in Queue/Watch/BlockedThreads.swift.
 void concourse_set_blocked_threads(void *_Nonnull lists);
 
 enum {

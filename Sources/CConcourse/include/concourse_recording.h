@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "concourse_hooks.h"
+
 /// The only word that the engine reads while events are not wanted: 0 then.
 union concourse_recording_word {
   uint64_t all;
@@ -348,8 +350,6 @@ static inline __attribute__((always_inline)) uint64_t concourse_ticks(void) {
 #endif
 }
 
-/// Defined by ConcourseABI: calls a block and releases it. NULL in a program without that module.
-extern void concourse_call_block(void *_Nullable block) __attribute__((weak));
 /// The function to show for an item: that of the block, if `function` calls one.
 static inline uint64_t concourse_item_function(uint64_t function, const void *_Nullable context) {
   if (function == 0 || function != (uint64_t)concourse_call_block || context == NULL) return function;
@@ -359,9 +359,6 @@ static inline uint64_t concourse_item_function(uint64_t function, const void *_N
 
 // MARK: Jobs of Swift Concurrency
 
-/// Defined by the module Concourse: the functions of the items that run jobs. NULL in a program without that module.
-extern void concourse_run_preferred_job(void *_Nullable job) __attribute__((weak));
-extern void concourse_run_isolated_job(void *_Nullable job) __attribute__((weak));
 /// What stands for a job in place of its function, which is the same for all jobs: the highest bit, the priority from
 /// bit 48 on, and below it the number of the task, 0 for a job of an actor. `function` if the item is not a job, or the
 /// program's Swift does not tell.

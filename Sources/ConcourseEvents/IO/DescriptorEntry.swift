@@ -34,7 +34,7 @@ final class DescriptorEntry {
   private func carryOut(_ effect: DescriptorState.Effect) {
     switch effect {
     case .step(let operation):
-      let queue = operation.stepQueue ?? Runtime.globalQueue(operation.level)
+      let queue = operation.stepQueue ?? DispatchQueue.global(at: operation.level)
       queue.asyncUnsafe { operation.entry.step(operation) }
     case .callHandler(let operation):
       operation.queue.asyncUnrecorded { operation.entry.callHandler(of: operation) }

@@ -306,7 +306,8 @@ struct DescriptorState {
   private mutating func submitStep(of operation: IOOperation) {
     // A worker next runs the queue that it has made runnable. An item of a global queue would wait behind others.
     if operation.state.hasFollowed && operation.stepQueue == nil {
-      operation.stepQueue = DispatchQueue(label: "DispatchIO", target: Runtime.globalQueue(operation.level))
+      operation.stepQueue = DispatchQueue(
+        label: "DispatchIO", target: DispatchQueue.global(at: operation.level))
     }
     effects.append(.step(operation))
   }

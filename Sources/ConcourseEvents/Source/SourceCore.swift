@@ -54,7 +54,7 @@ final class SourceCore {
     self.handle = handle
     self.mask = mask
     self.merging = merging
-    self.target = target ?? Runtime.globalQueue(.default)
+    self.target = target ?? DispatchQueue.global(at: .default)
     self.backend = backend
   }
 
@@ -130,7 +130,7 @@ final class SourceCore {
   var currentTarget: DispatchQueue { lock.withLock { target } }
 
   func setTarget(_ queue: DispatchQueue?) {
-    let queue = queue ?? Runtime.globalQueue(.default)
+    let queue = queue ?? DispatchQueue.global(at: .default)
     // Release the former target outside the lock.
     let former = lock.withLock { () -> DispatchQueue in
       requireChangeable("a target queue", state)

@@ -56,27 +56,13 @@ public class DispatchGroup: DispatchObject {
 
   /// Counts an item that is being submitted. The first outstanding item retains the group for all of them.
   @inline(__always)
-  final func enterForItem() -> Unmanaged<DispatchGroup> {
+  final func enterForItem() -> Unmanaged<DispatchObject> {
     if !state.enterItem(first: { _ = Unmanaged.passRetained(self) }) { tooManyEntries() }
     return .passUnretained(self)
   }
 
-  /// Notes that the calling thread begins an item of the group. An item that this one runs inside itself replaces the
-  /// note, and removes it.
-  @inline(__always)
-  static func beginItem(of group: Unmanaged<DispatchGroup>) {
-    CurrentThread.state.pointee.group = group.toOpaque()
-  }
-
   /// Uncounts an item that has returned and whose captures are destroyed.
-  @inline(__always)
-  static func endItem(of group: Unmanaged<DispatchGroup>) {
-    CurrentThread.state.pointee.group = nil
-    group._withUnsafeGuaranteedRef { $0.leaveAfterItem() }
-  }
-
-  @inline(__always)
-  private final func leaveAfterItem() {
+  override final func itemEnded() {
     let (leave, lastItem) = state.leaveItem()
     if leave == .last { becameEmpty() }
     if lastItem { Unmanaged.passUnretained(self).release() }
@@ -109,7 +95,7 @@ public class DispatchGroup: DispatchObject {
     if Spin.wait(rounds: Spin.waitRounds, until: { state.isEmpty }) { return .success }
     let group = Unmanaged.passUnretained(self).toOpaque()
     if case .never = deadline, CurrentThread.state.pointee.group == group { waitInsideItem() }
-    if !WorkerThread.isLowered { Runtime.boost { $0.pointee.group?.toOpaque() == group } }
+    if !WorkerThread.isLowered { Runtime.boost { $0.stands { $0.group?.toOpaque() == group } } }
     lock.lock()
     // ORDERING: relaxed; `round` changes only under the lock.
     let seen = round.load(ordering: .relaxed)
@@ -119,7 +105,9 @@ public class DispatchGroup: DispatchObject {
     guard mustWait else { return .success }
     let isOver = BlockedSection.run(.group, group) {
       guard case .never = deadline else { return sleep(until: deadline, seen) }
-      BlockedThreads.during(.init(object: group, kind: .group), round: seen) { sleep(until: $0, seen) }
+      BlockedThreads.during(
+        .init(object: group, kind: .group), ending: .byPlaces(round: seen, isAwaited: Self.isAwaited)
+      ) { sleep(until: $0, seen) }
       return true
     }
     return isOver ? .success : .timedOut
@@ -184,11 +172,6 @@ public class DispatchGroup: DispatchObject {
       queue,
       NodeMagazine.make(
         .closure(work), level: level, traits: flags.contains(.barrier) ? .barrier : []))
-  }
-
-  /// As `notify(qos:flags:queue:execute:)`, with a work item. Matching C function: `dispatch_group_notify`.
-  public func notify(queue: DispatchQueue, work: DispatchWorkItem) {
-    notify(queue, work.makeNode(for: queue, group: nil))
   }
 
   /// Registers a notification. `notify` and `becameEmpty` submit notifications under the lock, which keeps the order

@@ -56,7 +56,7 @@ package struct OnceGate: ~Copyable {
     // SAFETY: a gate stays where it is, at least until the wait ends.
     withUnsafePointer(to: self) { gate in
       Recording.wait(.once, gate) {
-        BlockedThreads.during(.init(object: gate, kind: .once)) { deadline in
+        BlockedThreads.during(.init(object: gate, kind: .once), ending: .byThread(Self.runner)) { deadline in
           BlockedSection.run { sleepUntilDone(deadline) }
         }
       }

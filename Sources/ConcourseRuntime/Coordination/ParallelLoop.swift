@@ -80,13 +80,9 @@ final class ParallelLoop {
   static func run(_ iterations: Int, _ body: (Range<Int>) -> Void) {
     guard iterations > 0 else { return }
     let level = Frame.current?.pointee.level ?? .unspecified
-    // Use `shared`: a loop may be the first call of the runtime in the process.
-    let root = Runtime.shared.roots[Int(level.rawValue)].takeUnretainedValue()
-    root.queue._withUnsafeGuaranteedRef { queue in
-      let frame = Frame(
-        queue: .passUnretained(queue), parent: Frame.current, exclusive: false, level: level)
-      Frame.run(frame) { run(iterations, body, root) }
-    }
+    let queue = DispatchQueue.uncountedGlobal(at: level)
+    let frame = Frame(queue: queue, parent: Frame.current, exclusive: false, level: level)
+    Frame.run(frame) { Runtime.root(at: level)._withUnsafeGuaranteedRef { run(iterations, body, $0) } }
   }
 
   /// As `run(_:_:)`, with the iterations as items of a queue whose items may overlap. The caller runs one of its

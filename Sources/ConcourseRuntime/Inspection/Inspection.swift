@@ -113,7 +113,7 @@ extension Inspection.BlockedThread {
   package static func all() -> [Self] {
     var found: [Self] = []
     // The thread that waits keeps what it waits for, and cannot go on while it is registered.
-    Runtime.shared.blockedThreads.visit { blocked in
+    ProcessQueues.shared.blockedThreads.visit { blocked in
       let wait = blocked.wait
       let isForQueue = wait.kind == .turn || wait.kind == .service
       found.append(
@@ -135,7 +135,7 @@ package struct LastingQueue {
   /// The main queue, and the global queues from the most urgent to the least.
   package static var all: [LastingQueue] {
     let levels: [QoSLevel] = [.userInteractive, .userInitiated, .default, .utility, .background]
-    return ([Runtime.mainQueue] + levels.map(Runtime.globalQueue)).map { queue in
+    return ([ProcessQueues.shared.mainQueue] + levels.map(DispatchQueue.global(at:))).map { queue in
       LastingQueue(
         id: UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()), label: queue.label, kind: queue.kind
       )

@@ -38,16 +38,16 @@ package enum NodeMagazine {
     return refill()
   }
 
-  /// A node ready to be pushed.
+  /// A node ready to be pushed, but for the client's value.
   @inline(__always)
   package static func make(
-    _ work: consuming Work, level: QoSLevel, traits: WorkTraits = [],
-    group: Unmanaged<DispatchGroup>? = nil, admittedBy: Unmanaged<DispatchQueue>? = nil
+    _ kind: EntryKind, level: QoSLevel, traits: WorkTraits = [], group: UnsafeMutableRawPointer? = nil,
+    admittedBy: UnsafeMutableRawPointer? = nil
   ) -> NodePointer {
     let node = allocate()
     PlainMemory.writes(beside: node.pointee.next)
     // `next` is always initialised: a push stores to it, and other threads may access it while the node is in a list.
-    node.workPointer.initialize(to: consume work)
+    node.pointee.kind = kind
     node.pointee.traits = traits
     node.pointee.level = level
     node.pointee.group = group
@@ -98,7 +98,7 @@ package enum NodeMagazine {
   /// Whether the calling thread may keep free nodes. It may not after its exit hook has run: no later hook would return
   /// them.
   private static var mayKeepNodes: Bool {
-    guard ThreadExit.watch() else { return false }
+    guard CurrentThread.watchExit() else { return false }
     CurrentThread.state.pointee.free_limit = 2 * batch
     return true
   }

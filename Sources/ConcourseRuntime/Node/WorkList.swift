@@ -169,29 +169,3 @@ struct NodeChain {
     return node
   }
 }
-
-/// Notifications that are not due yet. Each node retains the queue that it will be submitted to, in `admittedBy`.
-extension NodeChain {
-  mutating func append(_ node: NodePointer, for queue: DispatchQueue) {
-    node.pointee.admittedBy = .passRetained(queue)
-    append(node)
-  }
-
-  /// Submits all notifications in order.
-  mutating func submitAll() {
-    while let node = takeFirst() {
-      let queue = node.pointee.admittedBy!.takeRetainedValue()
-      node.pointee.admittedBy = nil
-      queue.submit(node)
-    }
-  }
-
-  /// Releases all notifications without submitting them.
-  mutating func dropAll() {
-    while let node = takeFirst() {
-      node.pointee.admittedBy!.release()
-      _ = node.takeWork()
-      NodeMagazine.recycle(node)
-    }
-  }
-}

@@ -53,6 +53,12 @@ open class DispatchObject: Hashable, CustomStringConvertible {
   /// Traps if there is no suspension to resume. Matching C function: `dispatch_resume`.
   open func resume() {}
 
+  /// New extras, of the class that the object needs.
+  func newExtras() -> ObjectExtras { ObjectExtras() }
+
+  /// Of a group: one of its items has returned, and what it captured is destroyed.
+  func itemEnded() {}
+
   /// Whether two references are the same object.
   public static func == (a: DispatchObject, b: DispatchObject) -> Bool { a === b }
 

@@ -38,9 +38,7 @@ package class ObjectExtras {
   deinit {
     // Without a context there is nothing to finalize.
     guard let finalizer, context != nil else { return }
-    let queue = lastQueue ?? Runtime.globalQueue(.default)
-    queue.submit(
-      NodeMagazine.make(.function(finalizer, context), level: queue.servingLevel(.unspecified, [])))
+    DispatchQueue.finalize(context, finalizer, on: lastQueue)
   }
 }
 
@@ -53,7 +51,7 @@ extension DispatchObject {
 
   @inline(never)
   private final func makeExtras() -> Unmanaged<ObjectExtras> {
-    let made = Unmanaged.passRetained(kind.isQueue ? QueueExtras() : ObjectExtras())
+    let made = Unmanaged.passRetained(newExtras())
     // ORDERING: releasing on success publishes the extras; acquiring on failure sees those of the winner; pairs with
     // the acquiring load in `uncountedExtrasIfAny`.
     let (published, winner) = extrasReference.compareExchange(

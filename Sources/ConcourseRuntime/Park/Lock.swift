@@ -63,28 +63,6 @@ package struct Lock: ~Copyable, Sendable {
     if word.exchange(0, ordering: .releasing) == 2 { Futex.wake(word, count: 1) }
   }
 
-  /// As `lock`, if a holder may make a system call that takes long: a worker that waits lets another one run.
-  @inlinable @inline(__always)
-  package func lockPatiently() {
-    if !tryLock() { lockWithPatience() }
-  }
-
-  @inlinable @inline(__always)
-  package func withLockPatiently<Result>(_ body: () -> Result) -> Result {
-    lockPatiently()
-    defer { unlock() }
-    return body()
-  }
-
-  @inline(never) @usableFromInline
-  func lockWithPatience() {
-    for _ in 0..<Spin.lockRounds {
-      Processor.pause()
-      if tryLock() { return }
-    }
-    BlockedSection.run { lock() }
-  }
-
   /// Frees a lock that a thread of the parent may have held at the fork.
   func forgetHolder() {
     // ORDERING: relaxed; the child has one thread.

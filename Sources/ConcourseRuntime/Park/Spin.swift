@@ -23,6 +23,15 @@ enum Spin {
   private static let leastPenalty: Int32 = 1_000
   private static let mostPenalty: Int32 = 1_000_000
 
+  // ORDERING: relaxed; a heuristic that publishes nothing.
+  private static let hasOneProcessor = Atomic<Bool>(false)
+
+  /// Notes on how many processors the process runs. The pool, which looks at the machine, calls it.
+  static func note(processors: Int) {
+    // ORDERING: relaxed; as above.
+    hasOneProcessor.store(processors == 1, ordering: .relaxed)
+  }
+
   // ORDERING: relaxed throughout; heuristics that publish nothing. Written only where processors are scarce.
   /// The number of further waits of the process that do not yield. May fall below zero.
   private static let debt = Atomic<Int32>(0)
@@ -54,7 +63,8 @@ enum Spin {
     guard mayYield(thread) else { return false }
     note(yield: yield())
     // With one processor, nothing changes while this thread has it.
-    for _ in 0..<(PoolSize.width > 1 ? rounds : 0) {
+    // ORDERING: relaxed; a heuristic.
+    for _ in 0..<(hasOneProcessor.load(ordering: .relaxed) ? 0 : rounds) {
       if done() { return true }
       Processor.pause()
     }

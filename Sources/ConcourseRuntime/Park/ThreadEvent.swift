@@ -32,24 +32,11 @@ package struct ThreadEvent: ~Copyable {
     }
   }
 
-  /// Waits for the signal. Spins first, then notifies the pool and sleeps.
-  /// - Parameters:
-  ///   - wait: what the thread waits for, and
-  ///   - object: which one, for recordings.
-  package func wait(for wait: Recording.Wait, _ object: UnsafeRawPointer?) {
-    self.wait(for: wait, object) { _ = $0(.never) }
-  }
+  /// Spins for the signal.
+  /// - Returns: whether it has come.
+  func spin() -> Bool { Spin.wait(rounds: Spin.waitRounds, until: { isSet }) }
 
-  /// As above, but if it would sleep, it calls `around`, which calls its argument until that returns true: it sleeps
-  /// until the signal or a deadline.
-  func wait(
-    for wait: Recording.Wait, _ object: UnsafeRawPointer?, _ around: ((Deadline) -> Bool) -> Void
-  ) {
-    if Spin.wait(rounds: Spin.waitRounds, until: { isSet }) { return }
-    Recording.wait(wait, object) { around { deadline in BlockedSection.run { sleep(until: deadline) } } }
-  }
-
-  /// Waits without notifying the pool: for idle workers and for the engine's own threads.
+  /// Sleeps until the signal, unknown to the pool. Its workers sleep so while they are idle (else Pool/BlockedSection.swift).
   /// - Returns: false if `deadline` passed first. The event stays usable.
   func park(until deadline: Deadline) -> Bool {
     isSet || sleep(until: deadline)
@@ -69,30 +56,5 @@ package struct ThreadEvent: ~Copyable {
       }
       if isSet { return true }
     }
-  }
-}
-
-/// A stretch in which the calling thread sleeps in a wait of the engine, or perhaps in a system call. A worker gives its
-/// processor to another worker meanwhile, so that the thread that will wake it can run.
-package enum BlockedSection {
-  /// As below, and a recording shows the sleep as a wait for `object`.
-  package static func run<Result>(
-    _ wait: Recording.Wait, _ object: UnsafeRawPointer?, _ sleep: () -> Result
-  ) -> Result {
-    Recording.wait(wait, object) { run(sleep) }
-  }
-
-  package static func run<Result>(_ sleep: () -> Result) -> Result {
-    // A wait within the section.
-    guard CurrentThread.state.pointee.blocked_since == 0 else { return sleep() }
-    // For `concourse report`.
-    CurrentThread.state.pointee.blocked_since = Clock.uptime()
-    defer { CurrentThread.state.pointee.blocked_since = 0 }
-    let delivering = WorkerThread.delivering
-    guard let worker = WorkerThread.current ?? delivering else { return sleep() }
-    let searches = delivering != nil
-    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker, searches: searches) }
-    defer { worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker, searches: searches) } }
-    return sleep()
   }
 }

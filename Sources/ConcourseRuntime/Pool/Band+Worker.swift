@@ -144,7 +144,7 @@ extension Band {
       worker.pointee.progress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     if found.root != nil { worker.pointee.deferral.settle() }
     follow(found.node.pointee.level, worker)
-    Invocation.performEntry(found.node, of: found.root)
+    found.node.run(for: found.root?._withUnsafeGuaranteedRef { $0.client })
     // ORDERING: relaxed; only the monitor writes another value, and the compare-exchange confirms it.
     if worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
   }

@@ -102,6 +102,14 @@ package final class Band {
     return false
   }
 
+  /// Whether a worker would find an entry that was promised a thread.
+  var hasPromisedEntry: Bool {
+    // ORDERING: relaxed; see `hasPromised`.
+    guard Runtime.shared.hasPromised.load(ordering: .relaxed) else { return false }
+    for root in roots where root._withUnsafeGuaranteedRef({ $0.hasPromisedEntry }) { return true }
+    return false
+  }
+
   // MARK: Work has come
 
   /// Makes sure that a worker finds work that has been put into a root.

@@ -1,8 +1,10 @@
+internal import CConcourse
+
 // What a thread of normal class waits for is served in the default band, also if it is for a band of lowered threads.
 //
 // | the thread waits in | and waits for | what the default band serves, too |
 // |---|---|---|
-// | `sync`, `asyncAndWait` | the queue | the queue, as long as a thread waits for it (Queue/DispatchQueue+Boost.swift) |
+// | `sync`, `asyncAndWait` | the queue | the queue, as long as a thread waits for it (Queue/Hierarchy/DispatchQueue+Boost.swift) |
 // | the same, behind a barrier | items that run concurrently | the lowered roots' entries, up to the last of them |
 // | `DispatchGroup.wait`, `DispatchWorkItem.wait` | items in lowered roots | likewise |
 //
@@ -64,7 +66,7 @@ extension RootQueue {
   fileprivate func boost(upTo matches: (NodePointer) -> Bool) {
     // The holder may be a lowered thread without a processor: the caller does not wait for it.
     guard hasWork && tryToConsume() else { return }
-    let last = lastAmongOldest { $0.stands(for: matches) }
+    let last = lastAmongOldest(where: matches)
     let takers = last > 0 ? boosted.boost(last) : 0
     consumer.unlock()
     for _ in 0..<takers { pushTaker() }
@@ -94,7 +96,9 @@ extension RootQueue {
 
   private func pushTaker() {
     Runtime.root(at: .default)._withUnsafeGuaranteedRef {
-      $0.push(NodeMagazine.make(.boosted(level), level: .default, traits: .queue))
+      let taker = NodeMagazine.make(.boosted, level: .default)
+      taker.payload.initializeMemory(as: QoSLevel.self, to: level)
+      $0.push(taker)
     }
   }
 
@@ -108,7 +112,7 @@ extension RootQueue {
       node = list.popFirst()
     }
     consumer.unlock()
-    if let node { Invocation.performEntry(node, of: .passUnretained(self)) }
+    if let node { node.run(for: client) }
     let goesOn = consumer.withLock {
       if boosted.isEmpty { boosted.endTaker() }
       return !boosted.isEmpty
@@ -117,14 +121,12 @@ extension RootQueue {
   }
 }
 
-extension NodePointer {
-  /// Whether the entry, or the item of a nested queue that it stands for, matches.
-  fileprivate func stands(for matches: (NodePointer) -> Bool) -> Bool {
-    PlainMemory.reads(beside: pointee.next)
-    if matches(self) { return true }
-    switch workPointer.pointee {
-    case .redirected(let item): return item.stands(for: matches)
-    default: return false
-    }
-  }
+/// Runs the oldest boosted entry. Called by workers of the default band.
+@c(concourse_run_boosted)
+func runBoosted(_ entry: UnsafeMutableRawPointer, _: UnsafeMutableRawPointer?) {
+  // SAFETY: only `pushTaker` makes entries of this kind.
+  let node = entry.assumingMemoryBound(to: WorkNode.self)
+  let level = node.payload.load(as: QoSLevel.self)
+  NodeMagazine.recycle(node)
+  Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.runBoosted() }
 }

@@ -102,7 +102,7 @@ extension Monitor {
     // ORDERING: relaxed throughout; the monitor's own.
     let looks = band.overrunLooks.wrappingAdd(1, ordering: .relaxed).newValue
     let limit = band.overrunLimit.load(ordering: .relaxed)
-    if looks < limit && looks % Self.looksForPromised == 0 && Overcommit.isAwaited(in: band) {
+    if looks < limit && looks % Self.looksForPromised == 0 && band.hasPromisedEntry {
       _ = giveUp(worker, of: band)
       return
     }

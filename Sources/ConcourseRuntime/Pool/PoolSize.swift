@@ -76,6 +76,7 @@ enum PoolSize {
     let measured = CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())
     // ORDERING: relaxed; see above.
     quotaIsKnown.store(true, ordering: .relaxed)
+    Spin.note(processors: measured)
     return currentWidth.exchange(measured, ordering: .relaxed) > measured
   }
 

@@ -1,3 +1,5 @@
+internal import CConcourse
+
 /// The end of every hierarchy: the runnable entries of one QoS level, first in, first out.
 ///
 /// Any thread puts entries in. The workers of one band take them out one at a time, so that items of global
@@ -8,15 +10,16 @@ final class RootQueue {
   let list = WorkList()
   let consumer = Lock(.rootQueue)
   let boosted = BoostedEntries()
-  private(set) var queue: Unmanaged<DispatchQueue>!
+  /// What runs the entries gets this with each: the global queue of the level.
+  private(set) var client: UnsafeMutableRawPointer?
 
   init(level: QoSLevel, band: Band) {
     self.level = level
     self.band = .passUnretained(band)
   }
 
-  /// Links the global queue of this root. It is never freed.
-  func adopt(_ queue: DispatchQueue) { self.queue = .passRetained(queue) }
+  /// Sets the client, before the first entry.
+  func adopt(_ client: UnsafeMutableRawPointer) { self.client = client }
 
   /// Puts in a queue that has become runnable.
   ///
@@ -57,31 +60,20 @@ final class RootQueue {
   var hasWork: Bool { !list.isEmpty }
   /// As `hasWork`, ordered against the announcements of workers and the monitor (Pool/README.md).
   var hasWorkInTotalOrder: Bool { !list.isEmptyInTotalOrder }
+
+  /// Whether a worker would find an entry that was promised a thread (Queue/Hierarchy/Overcommit.swift) among the oldest.
+  var hasPromisedEntry: Bool {
+    guard hasWork && tryToConsume() else { return false }
+    defer { consumer.unlock() }
+    return lastAmongOldest { node in
+      switch node.pointee.kind {
+      case .item, .queue: concourse_was_promised_thread(node)
+      case .boosted, .test: false
+      }
+    } > 0
+  }
 }
 
-// SAFETY: many threads push to `list`, and taking from it is GUARDED BY `consumer`; `queue` is set once while the
-// runtime is made; the rest is constant.
+// SAFETY: many threads push to `list`, and taking from it is GUARDED BY `consumer`; `client` is set once, before
+// the first entry; the rest is constant.
 extension RootQueue: @unchecked Sendable {}
-
-extension DispatchQueue {
-  /// The global queue of a quality-of-service class: always the same object for a class.
-  ///
-  /// Global queues are concurrent; barriers on them are ordinary items, and suspending them has no
-  /// effect. `.unspecified` gives the default queue. Matching C function: `dispatch_get_global_queue`.
-  /// - Parameter qos: the class; `.unspecified` means the default class.
-  public class func global(qos: DispatchQoS.QoSClass = .default) -> DispatchQueue {
-    Runtime.globalQueue(QoSLevel(qos))
-  }
-
-  /// The global queue of a legacy priority. Matching C function: `dispatch_get_global_queue`.
-  /// - Parameter priority: the legacy priority.
-  @available(macOS, deprecated: 10.10, renamed: "global(qos:)")
-  public class func global(priority: GlobalQueuePriority) -> DispatchQueue {
-    switch priority {
-    case .high: Runtime.globalQueue(.userInitiated)
-    case .default: Runtime.globalQueue(.default)
-    case .low: Runtime.globalQueue(.utility)
-    case .background: Runtime.globalQueue(.background)
-    }
-  }
-}

@@ -4,15 +4,13 @@ extension Runtime {
 
   /// While the system refuses every worker, the calling thread, which waits for its turn on a queue, does a worker's work:
   /// otherwise it would wait for ever.
-  /// - Parameters:
-  ///   - isOver: whether its turn has come.
-  ///   - sleep: sleeps until then or until a deadline, and says whether the turn has come.
+  /// - Parameter turn: signalled when its turn has come.
   /// - Returns: whether the turn has come. If not, there are workers.
-  func serveWithoutWorkers(until isOver: () -> Bool, _ sleep: (Deadline) -> Bool) -> Bool {
+  func serveWithoutWorkers(until turn: borrowing ThreadEvent) -> Bool {
     // ORDERING: relaxed; see `lacksWorkers`.
     while lacksWorkers.load(ordering: .relaxed) {
-      if isOver() { return true }
-      if !runOldestEntry() && sleep(.uptime(Clock.uptime() &+ Self.nap)) { return true }
+      if turn.isSet { return true }
+      if !runOldestEntry() && turn.sleepAsWorker(until: .uptime(Clock.uptime() &+ Self.nap)) { return true }
     }
     return false
   }
@@ -24,10 +22,10 @@ extension Runtime {
       for root in band.roots {
         guard let node = root._withUnsafeGuaranteedRef({ $0.take() }) else { continue }
         let thread = CurrentThread.state
-        let outer = thread.pointee.innermostFrame
-        thread.pointee.innermostFrame = nil
-        Invocation.performEntry(node, of: root)
-        thread.pointee.innermostFrame = outer
+        let (frame, queue) = (thread.pointee.frame, thread.pointee.queue)
+        thread.pointee.frame = nil
+        node.run(for: root._withUnsafeGuaranteedRef { $0.client })
+        (thread.pointee.frame, thread.pointee.queue) = (frame, queue)
         return true
       }
     }

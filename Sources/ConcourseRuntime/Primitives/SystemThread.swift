@@ -13,11 +13,30 @@ package enum CurrentThread {
   /// The kernel's thread id; never 0.
   static var kernelID: UInt32 { concourse_gettid() }
 
-  /// Runs `hook` when this thread exits; the first call on a thread decides.
-  /// - Returns: false if a hook will not run: it has run already, or the system has no key left.
-  static func watchExit(_ hook: @convention(c) () -> Void) -> Bool {
+  /// The kernel's thread id, cached; never 0.
+  package static var id: UInt32 {
     let state = Self.state
-    if state.pointee.exit_hook == CONCOURSE_EXIT_UNWATCHED { concourse_watch_exit(hook) }
+    let known = state.pointee.id
+    return known != 0 ? known : learnID(state)
+  }
+
+  /// Whether the calling thread is the one that the process began with.
+  static var isMain: Bool { id == Process.id }
+
+  @inline(never)
+  private static func learnID(_ state: UnsafeMutablePointer<concourse_thread>) -> UInt32 {
+    let id = kernelID
+    state.pointee.id = id
+    // No item runs on a thread without an id.
+    _ = watchExit()
+    return id
+  }
+
+  /// Lets the hook `concourse_thread_exits` run when this thread exits.
+  /// - Returns: false if it will not run: it has run already, or the system has no key left.
+  static func watchExit() -> Bool {
+    let state = Self.state
+    if state.pointee.exit_hook == CONCOURSE_EXIT_UNWATCHED { concourse_watch_exit(concourse_thread_exits) }
     return state.pointee.exit_hook == CONCOURSE_EXIT_WATCHED
   }
 }

@@ -43,7 +43,7 @@ extension DispatchQueue {
     if context == nil && extrasIfAny == nil { return }
     let former = extras.lock.withLock { extras.contextValues.set(key, context, destructor) }
     if let former {
-      Runtime.globalQueue(.default).asyncFunction(former.value, former.destructor, barrier: false)
+      DispatchQueue.global(at: .default).submit(former.destructor, former.value)
     }
   }
 
@@ -63,7 +63,7 @@ extension DispatchQueue {
   package static func currentSpecific(_ key: UnsafeRawPointer) -> UnsafeMutableRawPointer? {
     // Not counted: the thread that runs the item keeps its queue alive, which keeps those above.
     var link = Frame.current?.pointee.queue
-    if link == nil, CurrentThread.isMain { link = .passUnretained(Runtime.mainQueue) }
+    if link == nil, CurrentThread.isMain { link = .passUnretained(ProcessQueues.shared.mainQueue) }
     while let queue = link {
       if let value = queue._withUnsafeGuaranteedRef({ $0.specific(key) }) { return value }
       link = queue._withUnsafeGuaranteedRef { $0.target }

@@ -64,13 +64,6 @@ extension DispatchQueue {
     return try syncAlone(idle: isConcurrent ? QueueState.idleConcurrent : 0, barrier: isConcurrent, work)
   }
 
-  /// Runs a work item in its turn on this queue, and returns when it has run or been skipped because of
-  /// its cancellation. Matching C function: `dispatch_sync`.
-  /// - Parameter workItem: the item; it runs on the caller.
-  public final func sync(execute workItem: DispatchWorkItem) {
-    sync(flags: workItem.flags) { workItem.execute() }
-  }
-
   @inlinable
   final func syncSlowly<Result, Failure: Error>(
     barrier: Bool, _ work: () throws(Failure) -> Result
@@ -232,15 +225,21 @@ extension DispatchQueue {
         carryOut(state.raise(to: level))
       }
       if Recording.isOn { ItemRecording.waits(for: self) }
-      waiter.pointee.event.wait(for: .sync, selfPointer) {
-        if isBoosted { boostBeforeSleep() }
-        if Runtime.shared.serveWithoutWorkers(until: { waiter.pointee.event.isSet }, $0) { return }
-        BlockedThreads.during(.init(object: selfPointer, waiter: waiter, frames: frame, kind: .turn), $0)
-      }
+      if !waiter.pointee.event.spin() { sleepUntilTurn(waiter, frame, isBoosted: isBoosted) }
       PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
       // ORDERING: relaxed; the event's acquiring load comes before it.
       return waiter.pointee.bodyHasRun.load(ordering: .relaxed)
     }
+  }
+
+  private final func sleepUntilTurn(
+    _ waiter: UnsafeMutablePointer<SyncWaiter>, _ frame: UnsafeMutablePointer<Frame>, isBoosted: Bool
+  ) {
+    Recording.beginWait(.sync, selfPointer)
+    defer { Recording.endWait(.sync, selfPointer) }
+    if isBoosted { boostBeforeSleep() }
+    if Runtime.shared.serveWithoutWorkers(until: waiter.pointee.event) { return }
+    SyncWaiter.sleep(.init(object: selfPointer, waiter: waiter, frames: frame, kind: .turn))
   }
 
   /// Runs `body` where the hierarchy ends, in its turn there, while this thread waits: on the main thread, or on
@@ -255,9 +254,10 @@ extension DispatchQueue {
         let last = endOfHierarchy
         last.submit(NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
         if Recording.isOn { ItemRecording.waits(for: last) }
-        waiter.pointee.event.wait(for: .mainQueue, last.selfPointer) {
-          BlockedThreads.during(
-            .init(object: last.selfPointer, waiter: waiter, frames: frame, kind: .service), $0)
+        if !waiter.pointee.event.spin() {
+          Recording.beginWait(.mainQueue, last.selfPointer)
+          SyncWaiter.sleep(.init(object: last.selfPointer, waiter: waiter, frames: frame, kind: .service))
+          Recording.endWait(.mainQueue, last.selfPointer)
         }
         PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
       }
@@ -297,14 +297,8 @@ extension DispatchQueue {
     return try result!.get()
   }
 
-  /// Submits a work item and waits until it has run or been skipped because of its cancellation.
-  /// Matching C function: `dispatch_async_and_wait`.
-  /// - Parameter workItem: the item.
-  public final func asyncAndWait(execute workItem: DispatchWorkItem) {
-    wait(barrier: workItem.flags.contains(.barrier)) { workItem.execute() }
-  }
-
-  private final func wait(barrier: Bool, _ body: () -> Void) {
+  /// As `asyncAndWait`.
+  final func wait(barrier: Bool, _ body: () -> Void) {
     if kind == .workloop { requireActive() }
     let outer = Frame.current
     var frame = Frame(

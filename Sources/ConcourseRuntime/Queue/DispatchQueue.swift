@@ -48,7 +48,7 @@ public class DispatchQueue: DispatchObject {
       // No references are counted here: counting would cost more than the rest of creating a queue.
       let chosen =
         target.map { .passUnretained($0) }
-        ?? (overcommits ? Overcommit.queue(.default) : Runtime.uncountedGlobalQueue(.default))
+        ?? (overcommits ? Overcommit.queue(.default) : DispatchQueue.uncountedGlobal(at: .default))
       let (isGlobal, itsClass) = chosen._withUnsafeGuaranteedRef { ($0.kind == .global, $0.ownClass) }
       nested = !isGlobal
       if level == .unspecified, target != nil, isGlobal { level = itsClass }
@@ -177,6 +177,16 @@ public class DispatchQueue: DispatchObject {
   /// Lets an initially inactive queue start; no effect on an active one. Activating a queue that has
   /// also been suspended leaves it suspended. Matching C function: `dispatch_activate`.
   public override func activate() { beginActivity() }
+
+  override func newExtras() -> ObjectExtras { QueueExtras() }
+
+  /// Runs the finalizer of an object that is gone.
+  /// - Parameter queue: where; nil for the default global queue.
+  static func finalize(
+    _ context: UnsafeMutableRawPointer?, _ finalizer: ContextFunction, on queue: DispatchQueue?
+  ) {
+    (queue ?? global(at: .default)).submit(finalizer, context)
+  }
 
   /// A line for debugging: class, label and state.
   public override var description: String {

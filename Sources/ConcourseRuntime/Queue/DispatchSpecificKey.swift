@@ -47,7 +47,7 @@ extension DispatchQueue {
       return extras.specifics.removeValue(forKey: ObjectIdentifier(key))
     }
     guard let former else { return }
-    Runtime.globalQueue(.default).asyncUnsafe { withExtendedLifetime(former) {} }
+    DispatchQueue.global(at: .default).submit { withExtendedLifetime(former) {} }
   }
 }
 
@@ -114,7 +114,7 @@ struct ContextValues: ~Copyable {
     while let entry = link {
       link = entry.pointee.next
       if let value = entry.pointee.value.load(ordering: .relaxed), let destructor = entry.pointee.destructor {
-        Runtime.globalQueue(.default).asyncFunction(value, destructor, barrier: false)
+        DispatchQueue.global(at: .default).submit(destructor, value)
       }
       entry.deinitialize(count: 1)
       entry.deallocate()

@@ -1,3 +1,5 @@
+internal import CConcourse
+
 /// Runs the work of nodes. Synchronous bodies run in their caller instead.
 enum Invocation {
   /// Runs the work of `node` on the calling thread, then leaves its group. The node is recycled first: an item may
@@ -8,19 +10,32 @@ enum Invocation {
   @inline(__always)
   static func perform(_ node: NodePointer) {
     let work = node.takeWork()
-    let group = node.pointee.group
+    let group = node.group
     NodeMagazine.recycle(node)
-    if let group { DispatchGroup.beginItem(of: group) }
+    if let group { begin(itemOf: group) }
     run(work, from: node, isInPlace: false)
-    if let group { DispatchGroup.endItem(of: group) }
+    if let group { end(itemOf: group) }
   }
 
   /// As `perform`, for a node that is still the oldest of a list. The caller recycles it later.
   @inline(__always)
   static func performInPlace(_ node: NodePointer) {
-    if let group = node.pointee.group { DispatchGroup.beginItem(of: group) }
+    if let group = node.group { begin(itemOf: group) }
     run(node.takeWork(), from: node, isInPlace: true)
-    if let group = node.pointee.group { DispatchGroup.endItem(of: group) }
+    if let group = node.group { end(itemOf: group) }
+  }
+
+  /// Notes that the calling thread begins an item of the group. An item that this one runs inside itself replaces the
+  /// note, and removes it.
+  @inline(__always)
+  private static func begin(itemOf group: Unmanaged<DispatchObject>) {
+    CurrentThread.state.pointee.group = group.toOpaque()
+  }
+
+  @inline(__always)
+  private static func end(itemOf group: Unmanaged<DispatchObject>) {
+    CurrentThread.state.pointee.group = nil
+    group._withUnsafeGuaranteedRef { $0.itemEnded() }
   }
 
   /// - Parameters:
@@ -46,24 +61,8 @@ enum Invocation {
       }
     case .drain(let queue): queue.drain(at: isInPlace ? node : nil)
     case .redirected(let node): runAdmitted(node)
-    case .boosted(let level): Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.runBoosted() }
     case .waiter: rejectWork()
     case .retarget: rejectWork()
-    }
-  }
-
-  /// Runs an entry that a worker has taken from a root; without one, a queue that the worker kept.
-  @inline(__always)
-  static func performEntry(_ node: NodePointer, of root: Unmanaged<RootQueue>?) {
-    if node.pointee.admittedBy != nil {
-      runAdmitted(node)
-    } else if node.isQueue {
-      perform(node)
-    } else {
-      let frame = Frame(
-        queue: root!._withUnsafeGuaranteedRef { $0.queue }, parent: nil, exclusive: false,
-        level: node.pointee.level)
-      Frame.run(frame) { perform(node) }
     }
   }
 
@@ -73,7 +72,7 @@ enum Invocation {
 
   /// Runs an item that a concurrent queue has admitted, then gives up its reader place.
   static func runAdmitted(_ arrival: NodePointer) {
-    let queue = arrival.pointee.admittedBy!
+    let queue = arrival.admittedBy!
     // Read before the exchange: an item that is exchanged for an older one belongs to the next arrival.
     let isTicket = arrival.traits.contains(.ticket)
     guard let node = queue._withUnsafeGuaranteedRef({ $0.itemToRun(for: arrival) }) else {
@@ -91,4 +90,31 @@ enum Invocation {
     queue._withUnsafeGuaranteedRef { $0.giveUpPlace() }
     queue.release()
   }
+}
+
+// MARK: - Entries of the pool
+
+// SAFETY: the pool passes entries that `NodeMagazine.make` of Work.swift has made, and the client that `GlobalQueue` has
+// given to their root.
+
+/// Runs an item of a global queue, or one that a concurrent queue has admitted. Called by workers.
+@c(concourse_run_item)
+func runItem(_ entry: UnsafeMutableRawPointer, _ globalQueue: UnsafeMutableRawPointer?) {
+  let node = entry.assumingMemoryBound(to: WorkNode.self)
+  if node.admittedBy != nil { return Invocation.runAdmitted(node) }
+  let frame = Frame(
+    queue: .fromOpaque(globalQueue!), parent: nil, exclusive: false, level: node.pointee.level)
+  Frame.run(frame) { Invocation.perform(node) }
+}
+
+/// Drains a queue that has become runnable. Called by workers.
+@c(concourse_run_queue)
+func runQueue(_ entry: UnsafeMutableRawPointer, _: UnsafeMutableRawPointer?) {
+  let node = entry.assumingMemoryBound(to: WorkNode.self)
+  if node.admittedBy != nil { return Invocation.runAdmitted(node) }
+  guard case .drain(let queue) = node.takeWork() else {
+    Trap.runtimeBug("an item was run as a queue")
+  }
+  NodeMagazine.recycle(node)
+  queue.drain(at: nil)
 }

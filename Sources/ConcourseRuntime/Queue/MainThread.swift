@@ -4,7 +4,7 @@ extension DispatchQueue {
   /// The serial queue whose items run on the main thread, served by `dispatchMain()` or by an event loop
   /// that watches `mainQueueDescriptor`. Always the same object. Matching C function:
   /// `dispatch_get_main_queue`.
-  public class var main: DispatchQueue { Runtime.mainQueue }
+  public class var main: DispatchQueue { ProcessQueues.shared.mainQueue }
 
   /// A file descriptor that becomes readable when the main queue has items, for embedding the main queue
   /// in another event loop.
@@ -13,7 +13,7 @@ extension DispatchQueue {
   /// also makes it unreadable again. Non-blocking and close-on-exec; it belongs to the runtime and must
   /// not be closed. -1 when the system has no descriptor left. Matching C function:
   /// `_dispatch_get_main_queue_handle_4CF`.
-  public class var mainQueueDescriptor: Int32 { Runtime.shared.mainThread.descriptor() }
+  public class var mainQueueDescriptor: Int32 { ProcessQueues.shared.mainThread.descriptor() }
 
   /// Runs, on the calling thread, the items that are in the main queue now; items that they add make the
   /// descriptor readable again.
@@ -23,7 +23,7 @@ extension DispatchQueue {
     guard CurrentThread.isMain else {
       Trap.clientBug(403, "drainMainQueue() was called off the main thread")
     }
-    Runtime.shared.mainThread.drainOnce()
+    ProcessQueues.shared.mainThread.drainOnce()
   }
 
   /// The label of the queue whose item runs on the calling thread; that of the main queue on the main
@@ -34,7 +34,7 @@ extension DispatchQueue {
   /// The innermost queue of the running item, or the main queue on the main thread outside items.
   package class var current: DispatchQueue? {
     if let frame = Frame.current { return frame.pointee.queue.takeUnretainedValue() }
-    return CurrentThread.isMain ? Runtime.mainQueue : nil
+    return CurrentThread.isMain ? ProcessQueues.shared.mainQueue : nil
   }
 }
 
@@ -50,7 +50,7 @@ public func dispatchMain() -> Never {
   guard Frame.current == nil else {
     Trap.clientBug(402, "dispatchMain() was called from inside an item of a queue")
   }
-  Runtime.shared.mainThread.serve()
+  ProcessQueues.shared.mainThread.serve()
 }
 
 /// The thread that the process began with, as the server of the main queue, and the ways to wake it.
@@ -69,7 +69,7 @@ final class MainThread {
   private let handleLock = Lock(.mainQueueHandle)
 
   /// Notifies the main thread that the main queue's list was empty and now has an entry.
-  static func wake() { Runtime.shared.mainThread.wake() }
+  static func wake() { ProcessQueues.shared.mainThread.wake() }
 
   private func wake() {
     // ORDERING: sequentially consistent; comes after the push and before the load of the descriptor, whose
@@ -129,7 +129,8 @@ final class MainThread {
       let made = concourse_eventfd()
       // ORDERING: sequentially consistent; see `wake`.
       handle.store(made, ordering: .sequentiallyConsistent)
-      if made >= 0, !Runtime.mainQueue.list.isEmptyInTotalOrder { concourse_eventfd_signal(made) }
+      let mainQueue = ProcessQueues.shared.mainQueue
+      if made >= 0, !mainQueue.list.isEmptyInTotalOrder { concourse_eventfd_signal(made) }
       return made
     }
   }
@@ -138,7 +139,7 @@ final class MainThread {
   func drainOnce() {
     let descriptor = ownDescriptor
     if descriptor >= 0 { concourse_eventfd_clear(descriptor) }
-    let queue = Runtime.mainQueue
+    let queue = ProcessQueues.shared.mainQueue
     guard !queue.list.isEmpty else { return }
     // A marker behind the entries that are there now. An item may call this function again. When any of
     // these calls reaches the marker, everything before it has been taken.
@@ -152,7 +153,7 @@ final class MainThread {
 
   /// Runs the main queue's items until none is left.
   private func drain() {
-    let queue = Runtime.mainQueue
+    let queue = ProcessQueues.shared.mainQueue
     // Items may call back into a run loop that drains again: each entry leaves the list before it runs.
     while let node = queue.list.popFirst() { queue.serveEntry(node) }
   }
@@ -167,7 +168,7 @@ extension DispatchQueue {
       waiter.pointee.event.signal()
       return
     }
-    if node.pointee.admittedBy != nil { return Invocation.runAdmitted(node) }
+    if node.admittedBy != nil { return Invocation.runAdmitted(node) }
     let frame = Frame(
       queue: .passUnretained(self), parent: Frame.current, exclusive: true, level: node.pointee.level)
     Frame.run(frame) { Invocation.perform(node) }

@@ -11,7 +11,7 @@ final class QueueExtras: ObjectExtras {
   var specifics: [ObjectIdentifier: (key: AnyObject, value: Any)] = [:]
   /// Values that C programs have attached, by the address of their key.
   let contextValues = ContextValues()
-  /// The target requested last, and the number of requests in the list. GUARDED BY `Runtime.targetLock`.
+  /// The target requested last, and the number of requests in the list. GUARDED BY `targetLock`.
   private(set) var requestedTarget: DispatchQueue?
   private var requests = 0
   /// The label as a C string, and whether the extras free it.
@@ -55,7 +55,7 @@ final class QueueExtras: ObjectExtras {
     // dropped the queue.
     guard !specifics.isEmpty else { return }
     let specifics = specifics
-    Runtime.globalQueue(.default).asyncUnsafe { withExtendedLifetime(specifics) {} }
+    DispatchQueue.global(at: .default).submit { withExtendedLifetime(specifics) {} }
   }
 }
 

@@ -134,10 +134,16 @@ package enum Recording {
   /// Runs `sleep`, and records that the calling thread waits meanwhile.
   @inline(__always)
   static func wait<Result>(_ wait: Wait, _ object: UnsafeRawPointer?, _ sleep: () -> Result) -> Result {
-    if isOn { waitBegan(wait, object) }
-    defer { if isOn { waitEnded(wait, object) } }
+    beginWait(wait, object)
+    defer { endWait(wait, object) }
     return sleep()
   }
+
+  @inline(__always)
+  static func beginWait(_ wait: Wait, _ object: UnsafeRawPointer?) { if isOn { waitBegan(wait, object) } }
+
+  @inline(__always)
+  static func endWait(_ wait: Wait, _ object: UnsafeRawPointer?) { if isOn { waitEnded(wait, object) } }
 
   @inline(never)
   private static func waitBegan(_ wait: Wait, _ object: UnsafeRawPointer?) {

@@ -101,7 +101,7 @@ enum RecordingMemory {
     }
     let id = CurrentThread.id
     // A thread that cannot give its ring back gets none.
-    guard ThreadExit.watch(), let ring = claimRing(header, id) else {
+    guard CurrentThread.watchExit(), let ring = claimRing(header, id) else {
       concourse_count_lost(header)
       return nil
     }

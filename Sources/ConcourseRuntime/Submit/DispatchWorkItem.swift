@@ -2,12 +2,12 @@
 ///
 /// An item may run more than once, but one that is waited for must run only once. Matching C functions:
 /// `dispatch_block_create` and the `dispatch_block_…` family.
-public class DispatchWorkItem {
+public class DispatchWorkItem: RunnableItem {
   // Not Sendable, since its closure need not be. The item itself may be used from any thread: `state` is
   // atomic, `followers` is GUARDED BY `lock`, `body` is constant until `deinit`. These rules exclude overlapping
   // accesses, so no access is checked at run time: a check costs as much as two atomics.
 
-  @exclusivity(unchecked) private var body: Body
+  @exclusivity(unchecked) private var body: ItemBody
   private let level: QoSLevel
   /// All defined flags fit into a byte.
   private let flagBits: UInt8
@@ -18,36 +18,6 @@ public class DispatchWorkItem {
   @exclusivity(unchecked) private var followers: Followers?
 
   package var flags: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: UInt(flagBits)) }
-
-  /// What the item runs. It is not copyable, so that running it retains nothing.
-  enum Body: ~Copyable {
-    case closure(Closure)
-    case block(Block)
-    /// The body has been taken out.
-    case none
-
-    struct Closure: ~Copyable {
-      let function: () -> Void
-    }
-
-    /// A block of a C program. The item owns the context, calls `invoke` with it, and frees it with `release`.
-    struct Block: ~Copyable {
-      let context: UnsafeMutableRawPointer
-      let invoke: ContextFunction
-      let release: ContextFunction
-
-      deinit { release(context) }
-    }
-
-    @inline(__always)
-    borrowing func run() {
-      switch self {
-      case .closure(let closure): closure.function()
-      case .block(let block): block.invoke(block.context)
-      case .none: break
-      }
-    }
-  }
 
   /// Wraps a closure.
   ///
@@ -68,10 +38,10 @@ public class DispatchWorkItem {
     }
     flagBits = UInt8(truncatingIfNeeded: flags.rawValue)
     level = Self.level(asked: qos, flags)
-    body = .closure(Body.Closure(function: block))
+    body = .closure(ItemBody.Closure(function: block))
   }
 
-  /// As `init(qos:flags:block:)`, with a C block (`Body.Block`). Every flag must be known. Matching C function:
+  /// As `init(qos:flags:block:)`, with a C block (`ItemBody.Block`). Every flag must be known. Matching C function:
   /// `dispatch_block_create_with_qos_class`.
   package init(
     qos: DispatchQoS, flags: DispatchWorkItemFlags, context: UnsafeMutableRawPointer,
@@ -79,7 +49,7 @@ public class DispatchWorkItem {
   ) {
     flagBits = UInt8(truncatingIfNeeded: flags.rawValue)
     level = Self.level(asked: qos, flags)
-    body = .block(Body.Block(context: context, invoke: invoke, release: release))
+    body = .block(ItemBody.Block(context: context, invoke: invoke, release: release))
   }
 
   private static func level(asked qos: DispatchQoS, _ flags: DispatchWorkItemFlags) -> QoSLevel {
@@ -89,7 +59,7 @@ public class DispatchWorkItem {
 
   deinit {
     // A long chain of items that hold one another would overflow the stack if each release ran inside the last.
-    var last = Body.none
+    var last = ItemBody.none
     swap(&last, &body)
     DeferredRelease.release(.body(last))
     if let left = followers?.notifications, !left.isEmpty { DeferredRelease.release(.notifications(left)) }
@@ -190,12 +160,13 @@ public class DispatchWorkItem {
     let item = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
     func sleep(until deadline: Deadline) -> Bool {
       state.sleepUntilComplete(deadline) {
-        if !WorkerThread.isLowered { Runtime.boost { $0.runs(self) } }
+        if !WorkerThread.isLowered { Runtime.boost { $0.stands { $0.runs(self) } } }
       }
     }
     return Recording.wait(.workItem, item) {
       guard case .never = deadline else { return sleep(until: deadline) }
-      BlockedThreads.during(.init(object: item, kind: .item), sleep(until:))
+      BlockedThreads.during(
+        .init(object: item, kind: .item), ending: .byThread(Self.onlyRunner), sleep(until:))
       return true
     }
   }
@@ -293,6 +264,7 @@ public class DispatchWorkItem {
 extension NodePointer {
   /// Whether the entry is an execution of this item.
   fileprivate func runs(_ wanted: DispatchWorkItem) -> Bool {
+    guard pointee.kind == .item else { return false }
     switch workPointer.pointee {
     case .item(let item): return item === wanted
     default: return false

@@ -174,6 +174,8 @@ package enum QoSLevel: UInt8, Comparable {
   case userInitiated = 4
   case userInteractive = 5
 
+  static var count: Int { Int(userInteractive.rawValue) + 1 }
+
   @usableFromInline
   package static func < (a: QoSLevel, b: QoSLevel) -> Bool { a.rawValue < b.rawValue }
 

@@ -525,7 +525,7 @@ struct EngineReader {
     for level in 1..<6 as Range<UInt64> {
       guard let root = memory.word(record.roots &+ level * 8),
         let band = memory.word(root &+ (try types.offset("RootQueue", "band"))),
-        let queue = memory.word(root &+ (try types.offset("RootQueue", "queue")))
+        let queue = memory.word(root &+ (try types.offset("RootQueue", "client")))
       else { continue }
       if !bands.contains(band) { bands.append(band) }
       waiting[band, default: 0] += snapshot.queues[queue]?.items ?? 0

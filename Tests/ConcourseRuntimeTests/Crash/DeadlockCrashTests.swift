@@ -89,11 +89,11 @@ extension Crash {
         target.async { both.meet { other.sync {} } }
         other.async {
           both.meet {
-            _ = awaitValue { Runtime.shared.blockedThreads.registered == 1 }
+            _ = awaitValue { ProcessQueues.shared.blockedThreads.registered == 1 }
             child.sync {}
           }
         }
-        _ = awaitValue { Runtime.shared.blockedThreads.registered == 2 }
+        _ = awaitValue { ProcessQueues.shared.blockedThreads.registered == 2 }
         child.resume()
         awaitDeath()
       }
@@ -279,7 +279,7 @@ extension Crash {
     @Test("S153 threads that wait for groups of busy, entered or blocked items wait on, and the items end")
     func groupsThatEnd() async {
       await #expect(processExitsWith: .success) {
-        let all = Runtime.shared.blockedThreads
+        let all = ProcessQueues.shared.blockedThreads
         let (outer, inner) = (DispatchGroup(), DispatchGroup())
         let (queue, held) = (DispatchQueue(label: "queue"), DispatchQueue(label: "held"))
         let ended = Tally()
@@ -333,7 +333,7 @@ extension Crash {
       await #expect(processExitsWith: .success) {
         let shared = DispatchQueue(label: "shared", attributes: .concurrent)
         let serial = DispatchQueue(label: "serial")
-        let all = Runtime.shared.blockedThreads
+        let all = ProcessQueues.shared.blockedThreads
         let ended = Tally()
         // Its pusher is between push and note while the last owner runs the barrier.
         shared.sync {
@@ -356,7 +356,7 @@ extension Crash {
       await #expect(processExitsWith: .success) {
         let (layers, readers) = (6, 30)
         let queues = (0...layers).map { DispatchQueue(label: "layer \($0)", attributes: .concurrent) }
-        let all = Runtime.shared.blockedThreads
+        let all = ProcessQueues.shared.blockedThreads
         let (entered, ended) = (Meeting(layers * readers), Tally())
         queues[layers].sync {
           for index in 0..<layers * readers {
@@ -399,7 +399,7 @@ extension Crash {
       await #expect(processExitsWith: .success) {
         let shared = DispatchQueue(label: "shared", attributes: .concurrent)
         let busy = DispatchQueue(label: "busy")
-        let all = Runtime.shared.blockedThreads
+        let all = ProcessQueues.shared.blockedThreads
         let ended = Tally()
         busy.sync {
           startThread {
@@ -426,9 +426,9 @@ extension Crash {
         let queue = DispatchQueue(label: "queue")
         queue.sync {
           startThread { queue.sync {} }
-          #expect(awaitValue { Runtime.shared.blockedThreads.registered == 1 })
+          #expect(awaitValue { ProcessQueues.shared.blockedThreads.registered == 1 })
           let status = inForkedChild {
-            let all = Runtime.shared.blockedThreads
+            let all = ProcessQueues.shared.blockedThreads
             if all.registered != 0 { _exit(1) }
             let own = DispatchQueue(label: "own")
             own.sync {
@@ -457,7 +457,7 @@ extension Crash {
         _ = fcntl(ends[1], F_SETFL, 0)
         let former = dup(STDERR_FILENO)
         dup2(ends[1], STDERR_FILENO)
-        let all = Runtime.shared.blockedThreads
+        let all = ProcessQueues.shared.blockedThreads
         closeCycle()
         #expect(awaitValue { all.deadlocksFound == 1 })
         let queue = DispatchQueue(label: "queue")
@@ -502,10 +502,10 @@ extension Crash {
         let former = dup(STDERR_FILENO)
         dup2(ends[1], STDERR_FILENO)
         let queue = closeCycle().queue
-        #expect(awaitValue { Runtime.shared.blockedThreads.deadlocksFound == 1 })
+        #expect(awaitValue { ProcessQueues.shared.blockedThreads.deadlocksFound == 1 })
         // A thread that waits for the cycle is no part of it.
         startThread { queue.sync {} }
-        #expect(awaitValue { Runtime.shared.blockedThreads.registered == 3 })
+        #expect(awaitValue { ProcessQueues.shared.blockedThreads.registered == 3 })
         var (byte, lines) = (UInt8(0), 0)
         while lines < 3, read(ends[0], &byte, 1) == 1 {
           if byte == UInt8(ascii: "\n") { lines += 1 }
@@ -524,7 +524,7 @@ extension Crash {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         setenv("CONCOURSE_DEADLOCK", "off", 1)
         #expect(!ends(closeCycle().end, within: 0.3))
-        #expect(Runtime.shared.blockedThreads.registered == 0)
+        #expect(ProcessQueues.shared.blockedThreads.registered == 0)
       }
       #expect(end.lines.isEmpty, "\(end.lines)")
     }

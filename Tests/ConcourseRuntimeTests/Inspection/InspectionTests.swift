@@ -53,7 +53,7 @@ extension Crash {
     @Test("a snapshot tells blocked workers from parked ones, and who waits for which queue")
     func blocked() async {
       await #expect(processExitsWith: .success) {
-        Runtime.shared.blockedThreads.patience = 1_000_000
+        ProcessQueues.shared.blockedThreads.patience = 1_000_000
         let held = DispatchQueue(label: "test.inspected.held")
         let (release, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let before = DispatchTime.now()

@@ -182,7 +182,7 @@ private func stamped(_ number: Int) -> NodePointer {
 }
 
 private func stamp(of node: NodePointer) -> Int {
-  node.pointee.group.map { Int(bitPattern: $0.toOpaque()) } ?? 0
+  Int(bitPattern: node.pointee.group)
 }
 
 private func giveBack(_ node: NodePointer) {

@@ -242,7 +242,7 @@ extension Engine {
         var found = 0
         while let node = Runtime.root(at: .default).takeUnretainedValue().take() {
           found += 1
-          #expect(node.isQueue)
+          #expect(node.pointee.kind == .boosted)
           if found > max(1, PoolSize.width - 1) { break }
         }
         #expect(found == max(1, PoolSize.width - 1))

@@ -11,10 +11,10 @@ extension Engine {
       let levels: [QoSLevel] = [.background, .utility, .default, .userInitiated, .userInteractive]
       for level in levels {
         #expect(Runtime.root(at: level).takeUnretainedValue().level == level)
-        #expect(Runtime.globalQueue(level).asGlobal.root.takeUnretainedValue().level == level)
+        #expect(DispatchQueue.global(at: level).asGlobal.root.takeUnretainedValue().level == level)
       }
       #expect(Runtime.root(at: .unspecified).takeUnretainedValue().level == .default)
-      #expect(Runtime.globalQueue(.unspecified) === Runtime.globalQueue(.default))
+      #expect(DispatchQueue.global(at: .unspecified) === DispatchQueue.global(at: .default))
       #expect(DispatchQueue(label: "plain").targetQueue === DispatchQueue.global())
     }
 

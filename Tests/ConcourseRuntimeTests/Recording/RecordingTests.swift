@@ -131,7 +131,7 @@ extension Crash {
     @Test("a wait that outlasts the patience of the search for deadlocks is one wait")
     func longWait() async {
       await #expect(processExitsWith: .success) {
-        Runtime.shared.blockedThreads.patience = 1_000_000
+        ProcessQueues.shared.blockedThreads.patience = 1_000_000
         let queue = DispatchQueue(label: "test.recorded.long")
         let address = UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque())
         func waits() -> [Recording.Event] {

@@ -11,7 +11,7 @@ extension Engine {
     @Test("S153 ten thousand programs without a cycle end, and none is reported", arguments: 0..<4)
     func ordered(round: Int) {
       // Each thread that sleeps is registered and searches.
-      Runtime.shared.blockedThreads.patience = 0
+      ProcessQueues.shared.blockedThreads.patience = 0
       var dice = Seed.dice(round, of: "ordered")
       for _ in 0..<Sanitizer.shrunk(2500) {
         let program = RankedProgram(&dice)
@@ -25,7 +25,7 @@ extension Engine {
           return
         }
       }
-      #expect(Runtime.shared.blockedThreads.deadlocksFound == 0)
+      #expect(ProcessQueues.shared.blockedThreads.deadlocksFound == 0)
     }
   }
 }
@@ -38,17 +38,18 @@ extension Crash {
     func unordered() async {
       await #expect(processExitsWith: .success) {
         setenv("CONCOURSE_DEADLOCK", "report", 1)
-        Runtime.shared.blockedThreads.patience = 0
+        ProcessQueues.shared.blockedThreads.patience = 0
         dup2(open("/dev/null", O_WRONLY), STDERR_FILENO)
         var dice = Seed.dice(of: "unordered")
         var hanging: [Tally] = []
         for _ in 0..<Sanitizer.shrunk(2000) where hanging.count < 60 {
-          let reports = Runtime.shared.blockedThreads.deadlocksFound
+          let reports = ProcessQueues.shared.blockedThreads.deadlocksFound
           let ended = Tally()
           UnorderedProgram(&dice).start(ended, &dice)
           // Either all threads end, or at least two never do.
-          #expect(awaitValue { ended.value == 3 || Runtime.shared.blockedThreads.deadlocksFound > reports })
-          if Runtime.shared.blockedThreads.deadlocksFound > reports { hanging.append(ended) }
+          #expect(
+            awaitValue { ended.value == 3 || ProcessQueues.shared.blockedThreads.deadlocksFound > reports })
+          if ProcessQueues.shared.blockedThreads.deadlocksFound > reports { hanging.append(ended) }
         }
         #expect(hanging.count > 5)
         for ended in hanging { #expect(ended.value < 3, "a reported program has ended") }

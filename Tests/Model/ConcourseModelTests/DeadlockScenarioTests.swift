@@ -10,7 +10,7 @@ extension ModelSuite {
       #expect(result.failure == nil && isWhole, "\(result)", sourceLocation: location)
     }
 
-    private static func searchAtOnce() { Runtime.shared.blockedThreads.patience = 0 }
+    private static func searchAtOnce() { ProcessQueues.shared.blockedThreads.patience = 0 }
 
     private static let two = "deadlock: 2 threads wait for one another"
 
@@ -165,7 +165,9 @@ extension ModelSuite {
               _ = shared.state.noteWork(.default, exclusive: true)
               _ = shared.list.push(NodeMagazine.make(.closure({}), level: .default))
               pushed.signal()
-              while Runtime.shared.blockedThreads.registered < 1 && log.entries.isEmpty { Processor.pause() }
+              while ProcessQueues.shared.blockedThreads.registered < 1 && log.entries.isEmpty {
+                Processor.pause()
+              }
               serial.sync {}
               shared.carryOut(shared.state.noteWork(.default, exclusive: false))
             }

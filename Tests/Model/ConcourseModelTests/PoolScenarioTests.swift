@@ -1,3 +1,4 @@
+import CConcourse
 import Testing
 
 @testable import ConcourseModel
@@ -79,5 +80,42 @@ extension ModelSuite {
       let failure = try #require(result.failure, "\(result)")
       #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
     }
+
+    // MARK: Without queues
+
+    /// A producer puts an entry of a client without queues into a root while the only worker goes to sleep.
+    private static func entriesAlone() {
+      Model.setProcessors(1)
+      let ran = Count()
+      _ = Runtime.shared
+      Runtime.root(at: .default)._withUnsafeGuaranteedRef { $0.push(testEntry(ran)) }
+      Model.thread("producer") {
+        Runtime.root(at: .default)._withUnsafeGuaranteedRef { $0.push(testEntry(ran)) }
+      }
+      Model.run()
+      Model.check(ran.value == 2, "\(ran.value) of two entries ran")
+    }
+
+    @Test func poolWithoutQueues() {
+      expectComplete(Model.explore("entries of a pool without queues", bound: 1) { Self.entriesAlone() })
+      expectFound(PlantedFault(.stale, "WorkList", "isEmptyInTotalOrder")) { Self.entriesAlone() }
+    }
   }
+}
+
+/// An entry that counts its run.
+private func testEntry(_ ran: Count) -> NodePointer {
+  let node = NodeMagazine.make(.test, level: .default)
+  node.payload.initializeMemory(as: Unmanaged<Count>.self, to: .passRetained(ran))
+  return node
+}
+
+@c(concourse_run_test_entry)
+func runTestEntry(_ entry: UnsafeMutableRawPointer, _: UnsafeMutableRawPointer?) {
+  // SAFETY: only `testEntry` makes entries of this kind.
+  let node = entry.assumingMemoryBound(to: WorkNode.self)
+  let ran = node.payload.load(as: Unmanaged<Count>.self)
+  NodeMagazine.recycle(node)
+  ran._withUnsafeGuaranteedRef { $0.value += 1 }
+  ran.release()
 }

@@ -228,7 +228,7 @@ extension ModelSuite {
         }
         // ORDERING: relaxed; the thread's own.
         if let node = thief.pointee.kept.exchange(nil, ordering: .relaxed) {
-          Invocation.performEntry(node, of: nil)
+          node.run(for: nil)
         }
       }
       Model.run()

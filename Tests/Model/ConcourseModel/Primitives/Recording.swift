@@ -16,6 +16,8 @@ package enum Recording {
   static func wait<Result>(_ wait: Wait, _ object: UnsafeRawPointer?, _ sleep: () -> Result) -> Result {
     sleep()
   }
+  static func beginWait(_ wait: Wait, _ object: UnsafeRawPointer?) {}
+  static func endWait(_ wait: Wait, _ object: UnsafeRawPointer?) {}
   static func timerFired(_ object: UnsafeRawPointer) {}
   static func sourceRaised(_ object: UnsafeRawPointer, value: UInt, kind: UInt8, queue: UInt) {}
   static func threadMade(_ level: QoSLevel) {}

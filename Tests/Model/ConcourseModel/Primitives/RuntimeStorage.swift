@@ -13,18 +13,8 @@ extension Runtime {
       followCreation()
       return stored
     }
-    var made: Runtime!
-    #if LEDGER
-      made = Runtime()
-    #else
-      if let scheduler = Scheduler.current {
-        scheduler.partialOrder?.touchAll()
-        // Whichever thread uses it first, its words have the same keys.
-        scheduler.makeWords(keysFrom: UInt64(VectorClock.capacity) + 1) { made = Runtime() }
-      } else {
-        made = Runtime()
-      }
-    #endif
+    // Whichever thread uses it first, its words have the same keys.
+    let made = makeOnce(keysFrom: 1) { Runtime() }
     stored = made
     creation = Scheduler.current?.running?.clock ?? VectorClock()
     return made
@@ -54,13 +44,13 @@ extension Runtime {
   static func beginAfresh() {
     EventLoop.beginAfresh()
     Process.beginAfresh()
+    ProcessQueues.beginAfresh()
     guard let last = stored else { return }
     for band in last.bands {
       for worker in band.workers { worker.deinitialize(count: 1).deallocate() }
     }
     // The first entry is another reference to the default root.
     for level in 1...Int(QoSLevel.userInteractive.rawValue) {
-      last.roots[level]._withUnsafeGuaranteedRef { $0.queue.release() }
       last.roots[level].release()
     }
     last.roots.deallocate()
@@ -74,6 +64,33 @@ extension Runtime {
     // ORDERING: relaxed; outside executions. A loop that failed has left participants.
     ParallelLoop.participants.count.store(0, ordering: .relaxed)
     _ = PoolSize.refreshWidth()
+  }
+}
+
+extension ProcessQueues {
+  // SAFETY: as for `Runtime`.
+  private nonisolated(unsafe) static var stored: ProcessQueues?
+  private nonisolated(unsafe) static var creation = VectorClock()
+
+  /// The execution's queues, created on first use.
+  static var shared: ProcessQueues {
+    if let stored {
+      Scheduler.current?.running?.clock.join(creation)
+      return stored
+    }
+    _ = Runtime.shared
+    let made = makeOnce(keysFrom: 1_000) { ProcessQueues() }
+    stored = made
+    creation = Scheduler.current?.running?.clock ?? VectorClock()
+    return made
+  }
+
+  fileprivate static func beginAfresh() {
+    guard let last = stored else { return }
+    for level in 1..<QoSLevel.count { last.globals[level].release() }
+    last.globals.deallocate()
+    stored = nil
+    creation = VectorClock()
   }
 }
 
@@ -100,4 +117,17 @@ extension EventLoop {
     isUsed = true
     if begins { _ = shared.begin() }
   }
+}
+
+/// Makes what a process has once. Whichever thread uses it first, its words have the same keys.
+private func makeOnce<Value>(keysFrom first: UInt64, _ make: () -> Value) -> Value {
+  #if !LEDGER
+    if let scheduler = Scheduler.current {
+      scheduler.partialOrder?.touchAll()
+      var made: Value?
+      scheduler.makeWords(keysFrom: UInt64(VectorClock.capacity) + first) { made = make() }
+      return made!
+    }
+  #endif
+  return make()
 }

@@ -20,6 +20,8 @@ enum Spin {
     static let measuredEntries: UInt32 = 1
   #endif
 
+  static func note(processors: Int) {}
+
   static func wait(rounds: Int, until done: () -> Bool) -> Bool {
     for _ in 0..<rounds {
       if done() { return true }

@@ -21,8 +21,16 @@ enum CurrentThread {
   /// The coroutine's number plus 1. The scenario's body has 1, the process id, like a main thread.
   static var kernelID: UInt32 { UInt32(Scheduler.current?.running?.id ?? 0) + 1 }
 
+  static var id: UInt32 {
+    let state = Self.state
+    if state.pointee.id == 0 { state.pointee.id = kernelID }
+    return state.pointee.id
+  }
+
+  static var isMain: Bool { id == Process.id }
+
   /// Always succeeds without the hook: `NodeStock.collect` takes the nodes back after the execution.
-  static func watchExit(_ hook: @convention(c) () -> Void) -> Bool { true }
+  static func watchExit() -> Bool { true }
 }
 
 /// The engine's own threads, in the model: coroutines that may sleep forever without a deadlock.

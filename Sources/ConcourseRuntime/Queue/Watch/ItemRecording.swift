@@ -71,7 +71,6 @@ package enum ItemRecording {
     case .waiter: nil
     case .retarget: nil
     case .redirected: nil
-    case .boosted: nil
     }
   }
 

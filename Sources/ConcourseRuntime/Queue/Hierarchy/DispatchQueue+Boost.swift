@@ -66,7 +66,7 @@ extension DispatchQueue {
   @inline(never)
   final func boostAdmitted() {
     let queue = Unmanaged.passUnretained(self).toOpaque()
-    Runtime.boost { $0.pointee.admittedBy?.toOpaque() == queue }
+    Runtime.boost { $0.stands { $0.admittedBy?.toOpaque() == queue } }
   }
 
   /// Whether a worker of the default band leaves the queue, which it has drained for threads that waited, to its own

@@ -22,6 +22,15 @@ struct BlockedThread {
     case group
   }
 
+  /// Which threads can end the wait, if it is not for a queue.
+  enum Ending {
+    case byQueue
+    /// The thread that runs what `object` stands for; 0 if there is none, or it is not known.
+    case byThread((_ object: UnsafeRawPointer) -> UInt32)
+    /// Those that have a place in the object, while it is waited for since that round.
+    case byPlaces(round: UInt32, isAwaited: (_ object: UnsafeRawPointer, _ round: UInt32) -> Bool)
+  }
+
   struct Wait {
     /// The queue, work item, gate or group that the thread waits for.
     let object: UnsafeRawPointer
@@ -40,8 +49,7 @@ struct BlockedThread {
 
   /// A frame of the engine on the thread's stack (`CallPlace`).
   let frame: UInt
-  /// The group's round in which the wait for it began.
-  let round: UInt32
+  let ending: Ending
   /// The concurrent queues on which the thread has a reader's place, and the group of the item that it runs. A thread
   /// that waits until one of these is free waits for all threads that have a place in it.
   let places: [UnsafeRawPointer]
@@ -53,10 +61,10 @@ struct BlockedThread {
   fileprivate var awaitsSearch = true
   var isReported = false
 
-  fileprivate init(_ wait: Wait, round: UInt32, since: UInt64, frame: UInt) {
+  fileprivate init(_ wait: Wait, _ ending: Ending, since: UInt64, frame: UInt) {
     self.since = since
     self.wait = wait
-    self.round = round
+    self.ending = ending
     self.frame = frame
     thread = CurrentThread.id
     var (places, holdsQueues) = ([UnsafeRawPointer](), thread == Process.id)
@@ -144,10 +152,11 @@ package final class BlockedThreads {
 
   /// Runs `sleep` until it returns true. If that takes long, the calling thread is registered, and a deadlock that the
   /// wait closes is reported.
-  /// - Parameter round: that of the group, if the wait is for one.
-  static func during(_ wait: BlockedThread.Wait, round: UInt32 = 0, _ sleep: (Deadline) -> Bool) {
+  static func during(
+    _ wait: BlockedThread.Wait, ending: BlockedThread.Ending = .byQueue, _ sleep: (Deadline) -> Bool
+  ) {
     // The threads that a fork left behind do not exist in the child.
-    let all = Runtime.shared.blockedThreads
+    let all = ProcessQueues.shared.blockedThreads
     if Process.isForkedChild || all.reaction == .off {
       _ = sleep(.never)
       return
@@ -159,17 +168,17 @@ package final class BlockedThreads {
     var pause = max(1, all.patience)
     // A deadlock that has been reported is not reported again after a pause.
     var isReported = false
-    while !all.sleep(wait, round, since, pause, &isReported, sleep) { pause = min(pause * 2, 5_000_000_000) }
+    while !all.sleep(wait, ending, since, pause, &isReported, sleep) { pause = min(pause * 2, 5_000_000_000) }
   }
 
   /// - Parameter pause: how long to sleep if the search has not come to its end.
   /// - Returns: whether the wait is over. If not, the queues must be looked at again.
   private func sleep(
-    _ wait: BlockedThread.Wait, _ round: UInt32, _ since: UInt64, _ pause: UInt64, _ isReported: inout Bool,
-    _ sleep: (Deadline) -> Bool
+    _ wait: BlockedThread.Wait, _ ending: BlockedThread.Ending, _ since: UInt64, _ pause: UInt64,
+    _ isReported: inout Bool, _ sleep: (Deadline) -> Bool
   ) -> Bool {
     if wait.kind == .turn { wait.queue.lookAgain(for: wait.waiter!) }
-    var blocked = BlockedThread(wait, round: round, since: since, frame: concourse_caller_frame())
+    var blocked = BlockedThread(wait, ending, since: since, frame: concourse_caller_frame())
     blocked.isReported = isReported
     return withUnsafeMutablePointer(to: &blocked) { blocked in
       search(
@@ -291,14 +300,14 @@ package final class BlockedThreads {
     // The targets of queues that no registered thread holds must not change during a slice. Their lock is not held while
     // this thread waits for the other one.
     while true {
-      Runtime.shared.targetLock.lock()
+      ProcessQueues.shared.targetLock.lock()
       if lock.tryLock() { break }
-      Runtime.shared.targetLock.unlock()
+      ProcessQueues.shared.targetLock.unlock()
       lock.withLock {}
     }
     pass.goOn(in: self) { reports.append(describe($0)) }
     lock.unlock()
-    Runtime.shared.targetLock.unlock()
+    ProcessQueues.shared.targetLock.unlock()
     return pass.isOver
   }
 
@@ -345,7 +354,7 @@ package final class BlockedThreads {
 
   /// The queue was left to its target. The caller keeps it alive.
   static func queueWasLeftToTarget(_ queue: DispatchQueue) {
-    let all = Runtime.shared.blockedThreads
+    let all = ProcessQueues.shared.blockedThreads
     guard all.mayMatter(all.holders) else { return }
     for node in all.nodesAhead(of: queue) { all.searchBriefly(from: node) }
   }
@@ -353,7 +362,7 @@ package final class BlockedThreads {
   /// The queue at this address was left to its readers, the last of which may have released it meanwhile. At an address
   /// that is in use again, the search is futile.
   static func queueWasLeftToReaders(_ queue: UnsafeRawPointer) {
-    let all = Runtime.shared.blockedThreads
+    let all = ProcessQueues.shared.blockedThreads
     if all.mayMatter(all.readers) { all.searchBriefly(from: .readers(queue)) }
   }
 
@@ -380,7 +389,7 @@ package final class BlockedThreads {
   }
 
   private func nodesAhead(of queue: DispatchQueue) -> [WaitSearch.Node] {
-    Runtime.shared.targetLock.withLock { lock.withLock { ahead(ofQueue: queue) } }
+    ProcessQueues.shared.targetLock.withLock { lock.withLock { ahead(ofQueue: queue) } }
   }
 
   // MARK: Forks

@@ -18,7 +18,7 @@ struct WaitEdge {
   let reason: Reason
 }
 
-// Everything below is called under the lock of `BlockedThreads` and `Runtime.targetLock`.
+// Everything below is called under the lock of `BlockedThreads` and `targetLock`.
 
 extension BlockedThreads {
   /// What must go on before a thread that waits, or before a queue that has been left.
@@ -33,16 +33,14 @@ extension BlockedThreads {
   func ahead(of blocked: BlockedPointer) -> Ahead {
     let wait = blocked.pointee.wait
     var found = Ahead()
-    switch wait.kind {
-    case .item, .once:
-      let runner =
-        wait.kind == .item ? DispatchWorkItem.onlyRunner(wait.object) : OnceGate.runner(wait.object)
-      found.owner = find(runner).map { ($0, .runs) }
-    case .service:
+    switch blocked.pointee.ending {
+    case .byThread(let runner):
+      found.owner = find(runner(wait.object)).map { ($0, .runs) }
+    case .byPlaces(let round, let isAwaited):
+      if isAwaited(wait.object, round) { found.readersOf = wait.object }
+    case .byQueue where wait.kind == .service:
       found.owner = server(of: wait.queue).map { ($0, .serves(wait.queue)) }
-    case .group:
-      if DispatchGroup.isAwaited(wait.object, since: blocked.pointee.round) { found.readersOf = wait.object }
-    case .turn:
+    case .byQueue:
       let queue = wait.queue
       let word = queue.state.confirmed
       if wait.waiter!.pointee.exclusive ? queue.kind == .concurrent : word.waitsForAllReaders {

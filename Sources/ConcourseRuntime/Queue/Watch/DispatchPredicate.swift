@@ -91,19 +91,4 @@ extension DispatchQueue {
       108,
       "code was expected to be isolated to the actors on queue \"\(label)\", but this is \(place)")
   }
-
-  /// The queue whose item the calling thread runs. Traps outside items.
-  package class var running: DispatchQueue {
-    guard let frame = Frame.current else { Trap.runtimeBug("a job runs outside of any queue") }
-    return frame.pointee.queue.takeUnretainedValue()
-  }
-
-  /// Submits a job: `function` is called with `context`, once, as an item of this queue, and finds the queue
-  /// as `running`.
-  /// - Parameter qos: `.unspecified` leaves the class to queue and submitter.
-  package final func asyncJob(
-    qos: DispatchQoS.QoSClass, context: UnsafeMutableRawPointer, function: ContextFunction
-  ) {
-    asyncFunction(qos: qos, flags: [], context, function)
-  }
 }

@@ -3,7 +3,7 @@
 enum DeferredRelease {
   /// What is released. It is moved, never copied: a copy would be the last reference, released too late.
   enum Cargo: ~Copyable {
-    case body(DispatchWorkItem.Body)
+    case body(ItemBody)
     /// Notifications that were never submitted.
     case notifications(NodeChain)
     case queue(Unmanaged<DispatchQueue>)

@@ -37,7 +37,7 @@ struct WaitSearch {
 
   init(from starts: [Node], limit: Int) { (self.starts, self.limit) = (starts, limit) }
 
-  /// Goes on for one slice. Call under the lock of `BlockedThreads` and `Runtime.targetLock`.
+  /// Goes on for one slice. Call under the lock of `BlockedThreads` and `targetLock`.
   /// - Parameter report: called with each cycle that has not been reported.
   mutating func goOn(in threads: BlockedThreads, report: ([WaitEdge]) -> Void) {
     let end = steps + Self.slice

@@ -8,7 +8,7 @@ extension DispatchQueue {
         "setTarget(queue:) on queue \"\(label)\", which is active; only a queue created with "
           + ".initiallyInactive may change its target, before activate()")
     }
-    let chosen = queue ?? Runtime.globalQueue(.default)
+    let chosen = queue ?? DispatchQueue.global(at: .default)
     if isInactive || takeIdle() {
       setTarget(chosen)
       if !isInactive && !state.releaseExclusively(CurrentThread.id) { handOn() }
@@ -21,14 +21,14 @@ extension DispatchQueue {
 
   // MARK: Cycles
 
-  // Every change of a target takes `Runtime.targetLock`. Under it the caller looks for a cycle, and makes the change or
+  // Every change of a target takes `targetLock`. Under it the caller looks for a cycle, and makes the change or
   // the request that will be carried out in its turn. So if two changes close a cycle together, the second finds the
   // first. Two graphs are kept free of cycles: the targets that queues have, and those that they will have when all
   // requests are carried out. The second is checked when a change is requested, so that the caller traps. The first is
   // checked again when a request is carried out, since others may be outstanding. Links need no references: a queue
   // keeps its target, and that of a request, until it is changed under the lock.
 
-  /// Traps if `link` leads from `chosen` back to this queue. GUARDED BY `Runtime.targetLock`, as are the links.
+  /// Traps if `link` leads from `chosen` back to this queue. GUARDED BY `targetLock`, as are the links.
   private final func requireNoCycle(
     through chosen: DispatchQueue, _ link: (DispatchQueue) -> Unmanaged<DispatchQueue>?
   ) {
@@ -54,7 +54,7 @@ extension DispatchQueue {
   private final func setTarget(_ chosen: DispatchQueue, isRequested: Bool = false) {
     let counted = Self.countedAsTarget(.passUnretained(chosen))
     var request: DispatchQueue?
-    let former = Runtime.shared.targetLock.withLock { () -> Unmanaged<DispatchQueue>? in
+    let former = ProcessQueues.shared.targetLock.withLock { () -> Unmanaged<DispatchQueue>? in
       requireNoCycle(through: chosen) { $0.target }
       if isRequested {
         request = extras.endRequest()
@@ -74,7 +74,7 @@ extension DispatchQueue {
 
   /// Appends a request for a new target to the list of an active queue.
   private final func requestTarget(_ chosen: DispatchQueue) {
-    let former = Runtime.shared.targetLock.withLock { () -> DispatchQueue? in
+    let former = ProcessQueues.shared.targetLock.withLock { () -> DispatchQueue? in
       requireNoCycle(through: chosen) { $0.targetToBe }
       return extras.beginRequest(chosen)
     }

@@ -80,14 +80,14 @@ struct HeldBackItems {
   mutating func makeTickets() -> NodeChain {
     var tickets = NodeChain()
     while let node = kept.takeFirst() {
-      _ = node.pointee.admittedBy!.retain()
+      _ = node.admittedBy!.retain()
       if node.traits.contains(.ticket) {
         tickets.append(node)
       } else {
         tickets.append(
           NodeMagazine.make(
             .closure({}), level: node.pointee.level, traits: .ticket,
-            admittedBy: node.pointee.admittedBy!.retain()))
+            admittedBy: node.admittedBy!.retain()))
         overdue.append(node)
       }
     }

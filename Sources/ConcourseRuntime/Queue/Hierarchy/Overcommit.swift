@@ -1,3 +1,5 @@
+internal import CConcourse
+
 // Overcommitting queues: each was promised a thread of its own, since its items may spin until those of others have run.
 //
 // An overcommitting queue is one whose target is an overcommitting global queue. It shares the roots with all others,
@@ -6,15 +8,11 @@
 
 /// The overcommitting global queues: one beside each global queue, with the same root.
 enum Overcommit {
-  // ORDERING: relaxed; a monitor that reads false too late looks again after a few ticks.
-  private static let isUsed = Atomic<Bool>(false)
-
   private static let queues = (0...5).map { number -> GlobalQueue in
-    // ORDERING: relaxed; see `isUsed`.
-    isUsed.store(true, ordering: .relaxed)
+    // ORDERING: relaxed; a monitor that reads false too late looks again after a few ticks.
+    Runtime.shared.hasPromised.store(true, ordering: .relaxed)
     return GlobalQueue(
-      Runtime.globalQueue(QoSLevel(rawValue: UInt8(number))!).asGlobal.root.takeUnretainedValue(),
-      isOvercommitting: true)
+      DispatchQueue.global(at: QoSLevel(rawValue: UInt8(number))!).asGlobal.root, isOvercommitting: true)
   }
 
   /// The one beside the global queue of `level`. It is never freed.
@@ -26,33 +24,19 @@ enum Overcommit {
   fileprivate static func contains(_ queue: Unmanaged<DispatchQueue>?) -> Bool {
     queues.contains { Unmanaged.passUnretained($0).toOpaque() == queue?.toOpaque() }
   }
-
-  /// Whether a worker would find a promised entry among the oldest of a band.
-  static func isAwaited(in band: Band) -> Bool {
-    // ORDERING: relaxed; see `isUsed`.
-    guard isUsed.load(ordering: .relaxed) else { return false }
-    for root in band.roots where root._withUnsafeGuaranteedRef({ $0.hasPromisedEntry }) { return true }
-    return false
-  }
 }
 
-extension RootQueue {
-  fileprivate var hasPromisedEntry: Bool {
-    guard hasWork && tryToConsume() else { return false }
-    defer { consumer.unlock() }
-    return lastAmongOldest { $0.wasPromisedThread } > 0
-  }
-}
-
-extension NodePointer {
-  /// Whether the entry of a root is an overcommitting global queue's item, or for a queue that targets one.
-  fileprivate var wasPromisedThread: Bool {
-    if traits.contains(.promised) { return true }
-    if let queue = pointee.admittedBy { return queue._withUnsafeGuaranteedRef { $0.isOvercommitting } }
-    switch workPointer.pointee {
-    case .drain(let queue): return queue.isOvercommitting
-    default: return false
-    }
+/// Whether the entry of a root is an overcommitting global queue's item, or for a queue that targets one. Called by the
+/// monitor, while the entry stays in its root.
+@c(concourse_was_promised_thread)
+func wasPromisedThread(_ entry: UnsafeMutableRawPointer) -> Bool {
+  // SAFETY: only entries of queues have a kind that the pool asks for.
+  let node = entry.assumingMemoryBound(to: WorkNode.self)
+  if node.traits.contains(.promised) { return true }
+  if let queue = node.admittedBy { return queue._withUnsafeGuaranteedRef { $0.isOvercommitting } }
+  switch node.workPointer.pointee {
+  case .drain(let queue): return queue.isOvercommitting
+  default: return false
   }
 }
 
@@ -71,6 +55,6 @@ extension DispatchQueue {
   /// the same root.
   final func asTarget(overcommitting: Bool) -> DispatchQueue {
     guard kind == .global else { return self }
-    return overcommitting ? Overcommit.queue(level).takeUnretainedValue() : Runtime.globalQueue(level)
+    return overcommitting ? Overcommit.queue(level).takeUnretainedValue() : DispatchQueue.global(at: level)
   }
 }

@@ -1,0 +1,61 @@
+/// A stretch in which the calling thread sleeps in a wait of the engine, or perhaps in a system call. A worker gives its
+/// processor to another worker meanwhile, so that the thread that will wake it can run.
+package enum BlockedSection {
+  /// As below, and a recording shows the sleep as a wait for `object`.
+  package static func run<Result>(
+    _ wait: Recording.Wait, _ object: UnsafeRawPointer?, _ sleep: () -> Result
+  ) -> Result {
+    Recording.wait(wait, object) { run(sleep) }
+  }
+
+  package static func run<Result>(_ sleep: () -> Result) -> Result {
+    // A wait within the section.
+    guard CurrentThread.state.pointee.blocked_since == 0 else { return sleep() }
+    // For `concourse report`.
+    CurrentThread.state.pointee.blocked_since = Clock.uptime()
+    defer { CurrentThread.state.pointee.blocked_since = 0 }
+    let delivering = WorkerThread.delivering
+    guard let worker = WorkerThread.current ?? delivering else { return sleep() }
+    let searches = delivering != nil
+    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker, searches: searches) }
+    defer { worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker, searches: searches) } }
+    return sleep()
+  }
+}
+
+extension ThreadEvent {
+  /// Waits for the signal. Spins first, then tells the pool and sleeps.
+  /// - Parameters:
+  ///   - wait: what the thread waits for, and
+  ///   - object: which one, for recordings.
+  package func wait(for wait: Recording.Wait, _ object: UnsafeRawPointer?) {
+    if spin() { return }
+    Recording.wait(wait, object) { _ = sleepAsWorker(until: .never) }
+  }
+
+  /// Tells the pool and sleeps.
+  /// - Returns: false if `deadline` passed before the signal.
+  func sleepAsWorker(until deadline: Deadline) -> Bool {
+    BlockedSection.run { park(until: deadline) }
+  }
+}
+
+extension Lock {
+  /// As `lock`, if a holder may make a system call that takes long: a worker that waits lets another one run.
+  @inlinable @inline(__always)
+  package func lockPatiently() {
+    if !tryLock() { lockWithPatience() }
+  }
+
+  @inlinable @inline(__always)
+  package func withLockPatiently<Result>(_ body: () -> Result) -> Result {
+    lockPatiently()
+    defer { unlock() }
+    return body()
+  }
+
+  @inline(never) @usableFromInline
+  func lockWithPatience() {
+    if !tryLockBriefly() { BlockedSection.run { lock() } }
+  }
+}

@@ -1,0 +1,165 @@
+// How an entry reaches its queue, and a queue its target.
+
+extension DispatchQueue {
+  /// The level at which this queue serves an item.
+  @inline(__always)
+  package final func servingLevel(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
+    if asked == .unspecified && flags.isEmpty {
+      if level == .unspecified { return Frame.inheritedLevel }
+      if rule == .exact { return level }
+    }
+    return servingLevelSlowly(asked, flags)
+  }
+
+  private final func servingLevelSlowly(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {
+    if level != .unspecified && rule == .exact && !flags.contains(.enforceQoS) { return level }
+    var own = asked
+    if flags.contains(.noQoS) {
+      own = .unspecified
+    } else if own == .unspecified && !flags.contains(.detached) {
+      own = Frame.inheritedLevel
+    }
+    if rule == .fallback && own != .unspecified { return own }
+    return max(own, level)
+  }
+
+  // MARK: Enqueueing
+
+  /// Enqueues a node as an item of this queue.
+  package final func submit(_ node: NodePointer) {
+    if Recording.isOn { ItemRecording.submitted(node, to: self) }
+    switch kind {
+    case .serial:
+      append(node)
+    case .workloop:
+      requireActive()
+      appendByClass(node)
+    case .concurrent:
+      // An ordinary item with nothing ahead of it bypasses this queue's list.
+      if !node.traits.contains(.barrier) && list.isEmpty
+        && state.takeReaderPlace(limit: UInt64(width.value))
+      {
+        admit(node)
+      } else {
+        append(node)
+      }
+    case .global:
+      if asGlobal.isOvercommitting { node.pointee.traits.insert(.promised) }
+      asGlobal.root._withUnsafeGuaranteedRef { $0.submitItem(node) }
+    case .main:
+      if list.push(node) { MainThread.wake() }
+    case .runLoop:
+      _ = list.push(node)
+    case .source, .group, .semaphore, .channel, .data, .mainQueueSymbol, .emptyDataSymbol, .attribute,
+      .otherSymbol:
+      Trap.runtimeBug("an item was submitted to an object that is not a queue")
+    }
+  }
+
+  /// Appends a node to the list, and enqueues the queue unless another thread will drain it.
+  ///
+  /// Once linked, the node may run, and a C program's item may release the last reference, the submitter's. So the
+  /// code after the link uses a reference of its own.
+  @inline(__always)
+  final func append(_ node: NodePointer) {
+    let level = entryLevel(node)
+    let exclusive = kind == .concurrent && node.traits.contains(.barrier)
+    let mayRaise = level > self.level
+    let kept = Unmanaged.passUnretained(self)
+    if list.push(node, beforeLink: { wasEmpty in if wasEmpty || mayRaise { _ = kept.retain() } }) {
+      if case .enqueue(let level) = state.noteWork(level, exclusive: exclusive) {
+        enqueue(kept.takeRetainedValue(), level)
+      } else {
+        kept.release()
+      }
+    } else if mayRaise {
+      carryOut(state.raise(to: level))
+      kept.release()
+    }
+  }
+
+  /// As `append`, for a workloop. An entry never has to raise others in its list.
+  private final func appendByClass(_ node: NodePointer) {
+    let level = entryLevel(node)
+    let kept = Unmanaged.passUnretained(self)
+    guard asWorkloop.push(node, beforeLink: { wasEmpty in if wasEmpty { _ = kept.retain() } }) else { return }
+    if case .enqueue(let level) = state.noteWork(level, exclusive: false) {
+      enqueue(kept.takeRetainedValue(), level)
+    } else {
+      kept.release()
+    }
+  }
+
+  /// The level at which this queue must be enqueued for a node. A queue that targets this one may have no level of
+  /// its own.
+  @inline(__always)
+  final func entryLevel(_ node: NodePointer) -> QoSLevel { max(node.pointee.level, level) }
+
+  /// Forwards an item for which a reader's place has been taken.
+  final func admit(_ node: NodePointer) {
+    node.admittedBy = .passRetained(self)
+    forward(node)
+  }
+
+  /// Enqueues an admitted item on the target.
+  final func forward(_ node: NodePointer) {
+    let level = entryLevel(node)
+    if state.snapshot.isNested {
+      submitToTarget(NodeMagazine.make(.redirected(node), level: level))
+    } else {
+      Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.submitItem(node) }
+    }
+  }
+
+  /// Carries out the action that a state transition returned.
+  @inline(__always)
+  final func carryOut(_ wake: QueueState.Wake) {
+    if case .enqueue(let level) = wake { enqueue(level) }
+  }
+
+  /// Enqueues an entry for this queue on its target.
+  /// - Parameter last: whether the entry goes behind what waits there, instead of being next on this worker.
+  final func enqueue(_ level: QoSLevel, last: Bool = false) { enqueue(self, level, last: last) }
+
+  /// - Parameter counted: this queue; the entry takes over the reference.
+  @inline(__always)
+  private final func enqueue(_ counted: consuming DispatchQueue, _ level: QoSLevel, last: Bool = false) {
+    // First: the other entry may be the last that keeps the queue.
+    if isAwaited { boost(last: last) }
+    let entry = NodeMagazine.make(.drain(consume counted), kind: .queue, level: level)
+    if state.snapshot.isNested {
+      submitToTarget(entry)
+    } else {
+      Runtime.root(at: level)._withUnsafeGuaranteedRef { root in
+        if last { root.push(entry) } else { root.submitQueue(entry) }
+      }
+    }
+  }
+
+  // MARK: The engine's own items
+
+  @inline(__always)
+  package final func makeNode(
+    _ context: UnsafeMutableRawPointer?, _ function: ContextFunction, barrier: Bool,
+    group: Unmanaged<DispatchObject>?
+  ) -> NodePointer {
+    NodeMagazine.make(
+      .function(function, context), level: servingLevel(.unspecified, []), traits: barrier ? .barrier : [],
+      group: group)
+  }
+
+  /// Submits the engine's own closure: recordings do not show it.
+  package final func asyncUnrecorded(execute work: consuming @escaping () -> Void) {
+    submit(NodeMagazine.make(.engine(consume work), level: servingLevel(.unspecified, [])))
+  }
+
+  /// Submits a closure that runs a client's code, in the class of the submitter.
+  final func submit(_ work: @escaping () -> Void) {
+    submit(NodeMagazine.make(.closure(work), level: servingLevel(.unspecified, [])))
+  }
+
+  /// Submits a C function, in the class of the submitter.
+  final func submit(_ function: ContextFunction, _ context: UnsafeMutableRawPointer?) {
+    submit(makeNode(context, function, barrier: false, group: nil))
+  }
+}
