@@ -72,16 +72,6 @@ extension DispatchQueue {
   }
 }
 
-/// What a queue's level means for an item that has a level, its own or its submitter's.
-enum ServingRule: UInt8, AtomicRepresentable {
-  /// The item is served at the queue's level.
-  case exact
-  /// At the higher of the two.
-  case floor
-  /// At its own; the queue's level is for items that have none.
-  case fallback
-}
-
 // The class at which a queue is served, set after its creation but before its activation.
 
 extension DispatchQueue {
@@ -117,14 +107,6 @@ extension DispatchQueue {
         112,
         "\(function) on queue \"\(label)\", which is active; only a queue created inactive can be configured, "
           + "before it is activated")
-    }
-  }
-
-  /// Traps on an inactive workloop: the level for its items is not known yet.
-  final func requireActive() {
-    guard !state.snapshot.isInactive else {
-      Trap.clientBug(
-        106, "an item was submitted to workloop \"\(label)\", which is inactive; activate it first")
     }
   }
 }

@@ -1,5 +1,15 @@
 // How an entry reaches its queue, and a queue its target.
 
+/// What a queue's level means for an item that has a level, its own or its submitter's.
+enum ServingRule: UInt8, AtomicRepresentable {
+  /// The item is served at the queue's level.
+  case exact
+  /// At the higher of the two.
+  case floor
+  /// At its own; the queue's level is for items that have none.
+  case fallback
+}
+
 extension DispatchQueue {
   /// The level at which this queue serves an item.
   @inline(__always)

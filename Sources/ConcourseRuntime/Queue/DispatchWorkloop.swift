@@ -103,6 +103,14 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
 }
 
 extension DispatchQueue {
+  /// Traps on an inactive workloop: the level for its items is not known yet.
+  final func requireActive() {
+    guard !state.snapshot.isInactive else {
+      Trap.clientBug(
+        106, "an item was submitted to workloop \"\(label)\", which is inactive; activate it first")
+    }
+  }
+
   /// This queue as a workloop. Its kind must be `.workloop`.
   final var asWorkloop: DispatchWorkloop {
     // SAFETY: only DispatchWorkloop passes the kind `.workloop` to the initialiser.
