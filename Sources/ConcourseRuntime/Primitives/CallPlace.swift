@@ -1,25 +1,57 @@
 internal import CConcourse
 internal import Glibc
 
-/// Says where in the program a thread of this process that stands still has called the runtime: function, module, and
-/// offset in the module's file.
+/// Says where in the program threads of this process that stand still have called the runtime: function, file, line,
+/// module, and offset in the module's file.
 ///
-/// Made for a process that is about to end in an unknown state. So it calls no other program, and takes no lock of the
-/// loader, which a thread of the deadlock may have: modules come from /proc/self/maps, and names from the symbol tables
-/// of their files. What is read is checked, and where something cannot be read, the text says less.
+/// Made for a process that is about to end in an unknown state. So it starts no other program (a filter may refuse that,
+/// and end the process another way), and takes no lock of the loader, which a thread of the deadlock may have: modules
+/// come from /proc/self/maps, names and lines from the tables of their files. What is read is checked, and where something
+/// cannot be read, the text says less.
 enum CallPlace {
   private static let mostFrames = 64
   /// Addresses that are shown of a program without symbols, whose frames may be the runtime's own.
   private static let mostUnknown = 8
+  /// Nanoseconds that the search for lines may take. A debug build reads some 5 MB of line tables in a second.
+  private static let linePatience: UInt64 = 3_000_000_000
 
-  /// - Parameter frame: a frame of the runtime on the stack of that thread (`concourse_caller_frame`).
-  /// - Returns: nil if nothing is known.
-  static func description(from frame: UInt) -> String? {
-    let modules = Module.all()
+  /// - Parameter frames: of each thread a frame of the runtime on its stack (`concourse_caller_frame`).
+  /// - Returns: for each thread its place; nil if nothing is known.
+  static func descriptions(from frames: [UInt]) -> [String?] {
+    descriptions(of: frames.map(returnAddresses), in: Module.all())
+  }
+
+  /// - Parameter stacks: of each thread the return addresses, the innermost first.
+  static func descriptions(of stacks: [[UInt]], in modules: [Module]) -> [String?] {
     var files: [String: ModuleFile] = [:]
+    let places = stacks.map { place(of: $0, in: modules, &files) }
+    // One pass over the lines of a module for all threads.
+    var lines: [String: [UInt: String]] = [:]
+    let end = Clock.uptime() &+ linePatience
+    for path in Set(places.compactMap { $0?.function == nil ? nil : $0?.path }) {
+      let wanted = places.compactMap { $0?.path == path ? $0?.function : nil }
+      lines[path] = files[path]?.lines(of: wanted, until: end)
+    }
+    return places.map { place in
+      guard let place, let function = place.function else { return place?.text }
+      let line = lines[place.path]?[function.address].map { " at \($0)" } ?? ""
+      return "\(demangled(function.name))\(line) (\(place.text))"
+    }
+  }
+
+  private struct Place {
+    /// Module and offset, or several of them.
+    var text: String
+    var path: String
+    var function: ModuleFile.Function?
+  }
+
+  private static func place(of stack: [UInt], in modules: [Module], _ files: inout [String: ModuleFile])
+    -> Place?
+  {
     var own: String?
     var unknown: [String] = []
-    for address in returnAddresses(from: frame) {
+    for address in stack {
       // The call is before the address, which may be in the next function.
       guard let module = modules.first(where: { $0.range.contains(address - 1) }) else { continue }
       let name = module.name
@@ -28,17 +60,17 @@ enum CallPlace {
       if isOwn && name.hasPrefix("libdispatch.so") || isSystem(name) { continue }
       let file = files[module.path] ?? ModuleFile(module)
       files[module.path] = file
-      let offset = file.address(ofByte: address - 1 - module.range.lowerBound + module.offset)
-      let place = "\(name)+0x" + String(offset ?? address - 1 - module.range.lowerBound, radix: 16)
-      guard let offset, let symbol = file.function(at: offset) else {
-        if unknown.count < mostUnknown { unknown.append(place) }
+      let offset = file.address(ofByte: address - 1 - module.range.lowerBound &+ module.offset)
+      let text = "\(name)+0x" + String(offset ?? address - 1 - module.range.lowerBound, radix: 16)
+      guard let offset, let function = file.function(at: offset) else {
+        if unknown.count < mostUnknown { unknown.append(text) }
         continue
       }
-      if isOwn && isRuntime(symbol) || isThunk(symbol) { continue }
-      if isOwn || unknown.isEmpty { return "\(demangled(symbol)) (\(place))" }
-      return unknown.joined(separator: ", ")
+      if isOwn && isRuntime(function.name) || isThunk(function.name) { continue }
+      if isOwn || unknown.isEmpty { return Place(text: text, path: module.path, function: function) }
+      break
     }
-    return unknown.isEmpty ? nil : unknown.joined(separator: ", ")
+    return unknown.isEmpty ? nil : Place(text: unknown.joined(separator: ", "), path: "")
   }
 
   /// The frames end where the chain of frame pointers does: at the latest in code that was compiled without them. The
@@ -92,7 +124,7 @@ private func demangle(
 ) -> UnsafeMutablePointer<CChar>?
 
 /// Code of a file in the memory of this process.
-private struct Module {
+struct Module {
   let range: Range<UInt>
   let offset: UInt
   let path: String
@@ -114,7 +146,7 @@ private struct Module {
   }
 
   /// `55d0-55e0 r-xp 00001000 fe:01 12345    /path`
-  private init?(line: String) {
+  init?(line: String) {
     let words = line.split(separator: " ", maxSplits: 5)
     guard words.count == 6, words[1].contains("x") else { return nil }
     let ends = words[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
@@ -125,153 +157,5 @@ private struct Module {
     self.offset = offset
     self.inode = inode
     path = String(words[5].drop { $0 == " " })
-  }
-}
-
-/// The symbols of an ELF file for 64 bits in this machine's byte order. A file that is damaged, or that is not the one
-/// in memory, has none.
-private struct ModuleFile {
-  private let file: ReadFile?
-  private var segments: [(offset: UInt, size: UInt, address: UInt)] = []
-  private var tables: [(type: UInt32, symbols: Range<UInt>, names: Range<UInt>)] = []
-
-  init(_ module: Module) {
-    // The program's file may have been removed or replaced.
-    let isProgram = ReadFile.link("/proc/self/exe") == module.path
-    guard let file = ReadFile(isProgram ? "/proc/self/exe" : module.path), file.inode == module.inode,
-      let header = file.bytes(at: 0, count: 64), header.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2])
-    else {
-      self.file = nil
-      return
-    }
-    self.file = file
-    readSegments(header, file)
-    readSections(header, file)
-  }
-
-  private mutating func readSegments(_ header: [UInt8], _ file: ReadFile) {
-    guard let place: UInt = header.number(at: 32), let count: UInt16 = header.number(at: 56),
-      let table = file.bytes(at: place, count: Int(count) * 56)
-    else { return }
-    for entry in stride(from: 0, to: table.count, by: 56) where table.number(at: entry, as: UInt32.self) == 1
-    {
-      segments.append(
-        (table.number(at: entry + 8)!, table.number(at: entry + 32)!, table.number(at: entry + 16)!))
-    }
-  }
-
-  private mutating func readSections(_ header: [UInt8], _ file: ReadFile) {
-    guard let place: UInt = header.number(at: 40), let count: UInt16 = header.number(at: 60),
-      let table = file.bytes(at: place, count: Int(count) * 64)
-    else { return }
-    func range(of index: Int) -> Range<UInt>? {
-      guard index < Int(count), let start: UInt = table.number(at: index * 64 + 24),
-        let size: UInt = table.number(at: index * 64 + 32), start < 1 << 40, size < 1 << 32
-      else { return nil }
-      return start..<start + size
-    }
-    for index in 0..<Int(count) {
-      let type: UInt32 = table.number(at: index * 64 + 4)!
-      // All symbols, or those that other modules see.
-      guard type == 2 || type == 11, let symbols = range(of: index),
-        let names = range(of: Int(table.number(at: index * 64 + 40, as: UInt32.self)!))
-      else { continue }
-      tables.append((type, symbols, names))
-    }
-    tables.sort { $0.type < $1.type }
-  }
-
-  /// The address, before the module was moved, of a byte of the file.
-  func address(ofByte offset: UInt) -> UInt? {
-    segments.first { offset >= $0.offset && offset - $0.offset < $0.size }
-      .map { $0.address &+ (offset - $0.offset) }
-  }
-
-  /// The name of the function that has this address.
-  func function(at address: UInt) -> String? {
-    for table in tables {
-      if let name = function(at: address, in: table.symbols, table.names) { return name }
-    }
-    return nil
-  }
-
-  private func function(at address: UInt, in symbols: Range<UInt>, _ names: Range<UInt>) -> String? {
-    guard let file else { return nil }
-    var place = symbols.lowerBound
-    while place < symbols.upperBound {
-      let count = min(65_536 * 24, Int(symbols.upperBound - place) / 24 * 24)
-      guard count > 0, let piece = file.bytes(at: place, count: count) else { return nil }
-      for entry in stride(from: 0, to: count, by: 24) where piece[entry + 4] & 0xF == 2 {
-        let start: UInt = piece.number(at: entry + 8)!
-        let size: UInt = piece.number(at: entry + 16)!
-        guard address >= start, address - start < size else { continue }
-        let name = UInt(piece.number(at: entry, as: UInt32.self)!)
-        guard name < UInt(names.count) else { return nil }
-        let text = file.someBytes(at: names.lowerBound + name, count: min(4096, names.count - Int(name)))
-        return text.map { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      }
-      place += UInt(count)
-    }
-    return nil
-  }
-}
-
-/// A file that is read by offsets.
-private final class ReadFile {
-  private let descriptor: Int32
-
-  init?(_ path: String) {
-    // A name that leads to a pipe must not block.
-    descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    if descriptor < 0 { return nil }
-  }
-
-  deinit { close(descriptor) }
-
-  var inode: UInt64? {
-    var facts = stat()
-    return fstat(descriptor, &facts) == 0 ? UInt64(facts.st_ino) : nil
-  }
-
-  static func link(_ path: String) -> String? {
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    let count = bytes.withUnsafeMutableBytes {
-      readlink(path, $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
-    }
-    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
-  }
-
-  /// At least one byte and at most `count`; nil at the end, or if they cannot be read.
-  func someBytes(at offset: UInt, count: Int) -> [UInt8]? {
-    guard offset < 1 << 63, count > 0 else { return nil }
-    var got = 0
-    let bytes = [UInt8](unsafeUninitializedCapacity: count) { bytes, initialized in
-      repeat {
-        got = pread(descriptor, bytes.baseAddress, count, off_t(offset))
-      } while got < 0 && errno == EINTR
-      initialized = max(got, 0)
-    }
-    return got > 0 ? bytes : nil
-  }
-
-  /// Exactly `count` bytes.
-  func bytes(at offset: UInt, count: Int) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    while bytes.count < count {
-      guard let more = someBytes(at: offset &+ UInt(bytes.count), count: count - bytes.count) else {
-        return nil
-      }
-      bytes += more
-    }
-    return bytes
-  }
-}
-
-extension [UInt8] {
-  fileprivate func number<Number: FixedWidthInteger>(at offset: Int, as type: Number.Type = Number.self)
-    -> Number?
-  {
-    guard offset >= 0, offset <= count - MemoryLayout<Number>.size else { return nil }
-    return withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: Number.self) }
   }
 }

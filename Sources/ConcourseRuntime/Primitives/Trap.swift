@@ -3,18 +3,18 @@ internal import Glibc
 
 /// Ends the process for a client bug, a runtime bug, or want of memory.
 ///
-/// Swift drops precondition texts in release builds. These reach standard error in every build, as one text in one
-/// `write`; then the process ends with SIGILL, as with the incumbent.
+/// Swift drops precondition texts in release builds. These reach standard error in every build, in one `write`; then the
+/// process ends with SIGILL, as with the incumbent.
 package enum Trap {
   /// The program broke the contract.
   /// - Parameters:
   ///   - code: The number of the message's entry in the article on trap messages, `TrapMessages.md`. Never reused.
   ///   - message: What the program did, to which object, why that is wrong and what was observed.
-  ///   - details: Further lines.
+  ///   - details: Makes further lines when the first has been written: that may take long, or end the process otherwise.
   @inline(never)
-  package static func clientBug(_ code: Int, _ message: String, details: [String] = []) -> Never {
-    let first = line("BUG IN CLIENT OF DISPATCH: \(message) [C\(code)]")
-    die(details.reduce(first) { $0 + line("  \($1)") })
+  package static func clientBug(_ code: Int, _ message: String, details: () -> [String] = { [] }) -> Never {
+    write(line("BUG IN CLIENT OF DISPATCH: \(message) [C\(code)]"))
+    die(details().reduce("") { $0 + line("  \($1)") })
   }
 
   /// The runtime broke its own invariant.

@@ -22,6 +22,34 @@ extension Crash {
         "holds \"A\", and waits for queue \"B\", while thread N holds \"B\"")
     }
 
+    @Test("S153 the function, file and line of each thread")
+    func places() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let (a, b) = (DispatchQueue(label: "A"), DispatchQueue(label: "B"))
+        let both = Meeting(2)
+        a.async { both.meet { Crossing.first(b) } }
+        b.async { both.meet { Crossing.second(a) } }
+        awaitDeath()
+      }
+      let lines = end.lines
+      for (function, line) in [("first", Crossing.firstLine), ("second", Crossing.secondLine)] {
+        let place =
+          "Crossing in _[0-9A-F]+\\)\\.\(function)\\(.* at DeadlockCrashTests\\.swift:\(line) \\(concourse"
+        #expect(throws: Never.self) {
+          let expression = try Regex(place)
+          #expect(lines.count { $0.contains(expression) } == 1, "\(lines)")
+        }
+      }
+    }
+
+    /// Functions whose lines the test knows.
+    private enum Crossing {
+      static let firstLine = #line + 1
+      static func first(_ queue: DispatchQueue) { queue.sync {} }
+      static let secondLine = #line + 1
+      static func second(_ queue: DispatchQueue) { queue.sync {} }
+    }
+
     @Test("S153 three queues, on threads outside the pool")
     func threeQueues() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
@@ -604,7 +632,9 @@ extension Optional where Wrapped == ExitTest.Result {
     }
     #expect(
       spoken.dropFirst().allSatisfy {
-        $0.contains(#/, in .*DeadlockCrashTests.* \(concoursePackageTests.*\+0x[0-9a-f]+\)$/#)
+        $0.contains(
+          #/, in .*DeadlockCrashTests.* at [^ ]*DeadlockCrashTests[^ ]*\.swift:\d+ \(concoursePackageTests.*\+0x[0-9a-f]+\)$/#
+        )
       },
       "\(spoken)", sourceLocation: sourceLocation)
     #expect(plain == expected, sourceLocation: sourceLocation)

@@ -314,12 +314,12 @@ package final class BlockedThreads {
   typealias Report = (cycle: String, threads: [(text: String, frame: UInt)])
 
   private func print(_ report: Report) {
-    // Only a process that ends waits for the functions' names: the symbols of a large program take long to read.
+    // Only a process that ends waits for the places: the symbols and lines of a large program take long to read.
     if reaction == .trap {
-      let threads = report.threads.map { thread in
-        thread.text + (CallPlace.description(from: thread.frame).map { ", in \($0)" } ?? "")
+      Trap.clientBug(115, "deadlock: \(report.cycle)") {
+        let places = CallPlace.descriptions(from: report.threads.map { $0.frame })
+        return zip(report.threads, places).map { $0.text + ($1.map { ", in \($0)" } ?? "") }
       }
-      Trap.clientBug(115, "deadlock: \(report.cycle)", details: threads)
     }
     Trap.warn("deadlock: \(report.cycle)")
     for thread in report.threads { Trap.warn("  \(thread.text)") }

@@ -1,4 +1,4 @@
 /// Coroutines have no place in a program.
 enum CallPlace {
-  static func description(from frame: UInt) -> String? { nil }
+  static func descriptions(from frames: [UInt]) -> [String?] { frames.map { _ in nil } }
 }

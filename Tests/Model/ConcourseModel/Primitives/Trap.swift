@@ -1,6 +1,6 @@
 /// The runtime's traps, in the model: they end the execution, not the process.
 enum Trap {
-  static func clientBug(_ code: Int, _ message: String, details: [String] = []) -> Never {
+  static func clientBug(_ code: Int, _ message: String, details: () -> [String] = { [] }) -> Never {
     end(.trap, "BUG IN CLIENT OF DISPATCH: \(message) [C\(code)]")
   }
 
