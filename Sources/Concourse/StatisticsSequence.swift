@@ -57,9 +57,10 @@ extension Inspection {
   /// }
   /// ```
   ///
-  /// While at least one sequence is iterated, or one observation lives, the process records its items (36 ns an event, three
-  /// events an item), and one thread reads the records. A tool may record the same process meanwhile. Intervals that
-  /// are too short for the reader, below about a millisecond, become longer.
+  /// While at least one sequence is iterated, or one observation lives, the process records its items, and one thread
+  /// reads the records. An item takes 30 to 50 ns longer, or up to 150 if there is no free processor for that thread. A tool
+  /// may record the same process meanwhile. Intervals that are too short for the reader, below about a millisecond,
+  /// become longer.
   ///
   /// - Parameter interval: The shortest length of an interval.
   ///

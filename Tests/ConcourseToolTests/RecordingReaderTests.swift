@@ -405,6 +405,32 @@ struct RecordingReaderTests {
     #expect(kill(program, 0) == 0)
   }
 
+  @Test("a recording of a process ends with the last look, however long it takes to write")
+  func endOfRecording() throws {
+    let fixture = try ReportFixture()
+    let program = try fixture.spawn(fixture.waits, ["busy"])
+    defer {
+      kill(program.identifier, SIGKILL)
+      _ = try? program.wait()
+    }
+    program.waitForOutput("ready")
+    let live = try LiveRecording(program.identifier)
+    // A guard against a hang.
+    for _ in 0..<2000 {
+      _ = try live.poll()
+      if live.reader?.hasEvents == true { break }
+      usleep(10_000)
+    }
+    let before = UptimeClock.now
+    _ = try live.poll()
+    let after = UptimeClock.now
+    let recording = try #require(live.reader).recording()
+    let end = try #require(recording.end)
+    #expect(end >= before && end <= after)
+    let last = recording.last(nanoseconds: 1)
+    #expect(last.end == end)
+  }
+
   @Test("other files and other layouts are refused in one line")
   func refusals() {
     #expect(throws: RecordingFailure("not a recording of Concourse")) { try read([]) }

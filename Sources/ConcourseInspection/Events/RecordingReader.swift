@@ -15,6 +15,8 @@ final class RecordingReader {
   private var unreadable: UInt64 = 0
   /// Events while the process had no memory for them.
   var missed: UInt64 = 0
+  /// When the last look at a process began; nil for what a process has left.
+  var watchedUntil: UInt64?
   /// When recording was found to be off.
   var pauses: [UInt64] = []
 
@@ -279,7 +281,7 @@ final class RecordingReader {
     for index in names.indices { names[index].time = clock.uptime(names[index].time) }
     names.sort { $0.time < $1.time }
     let gaps = rings.flatMap(\.gaps).map { RecordedGap(time: clock.uptime($0.time), thread: $0.thread) }
-    return Recording(
+    var recording = Recording(
       process: layout.process, start: layout.firstUptime, wall: layout.firstWall,
       events: order.map { events[$0] },
       threads: threadNames, names: names, modules: modules, tasks: tasks, overwritten: overwritten,
@@ -287,6 +289,8 @@ final class RecordingReader {
       unreadable: unreadable &+ damaged,
       gaps: gaps.sorted { $0.time < $1.time }, lostNames: counts.lostNames, unnamed: unnamed,
       pauses: pauses)
+    recording.end = watchedUntil
+    return recording
   }
 
   /// As `recording()`; the next one has later events and names only.

@@ -68,6 +68,7 @@ final class LiveRecording {
       memory.write(UInt32(1), at: word + 4)
     }
     if reader == nil { _ = try findReader() }
+    reader?.watchedUntil = UptimeClock.now
     return reader?.poll() ?? true
   }
 

@@ -16,7 +16,7 @@ enum TraceCommand {
       do {
         switch options.target {
         case .recording(let path):
-          try write(reader(of: path), options, isWatched: false)
+          try write(reader(of: path), options)
           return 0
         case .process(let process):
           if let path = options.output { try check(path) }
@@ -57,12 +57,10 @@ enum TraceCommand {
     }
   }
 
-  /// - Parameter isWatched: Whether the recording is of a process that has been watched until now.
-  static func write(
-    _ reader: RecordingReader, _ options: TraceOptions, root: String = "", isWatched: Bool = true
-  ) throws(RecordingFailure) {
+  static func write(_ reader: RecordingReader, _ options: TraceOptions, root: String = "")
+    throws(RecordingFailure)
+  {
     var recording = reader.recording()
-    if isWatched { recording.end = UptimeClock.now }
     let names = FunctionNames(recording, root: root)
     names.nameQueues(&recording)
     names.nameThunks(&recording)
@@ -151,7 +149,10 @@ enum TracedProgram {
         // Perhaps the program is still making it.
         do { reader = try RecordingReader(file) } catch { unread = error }
       }
-      if !isWritten { reader?.poll() }
+      if !isWritten {
+        reader?.watchedUntil = UptimeClock.now
+        reader?.poll()
+      }
       if !isWritten && (hasEnded || end.map { UptimeClock.now > $0 } == true) {
         // Without the permissions of ptrace, recording cannot be switched off, and the program goes on with it.
         if !hasEnded { try? LiveRecording(process).endFlightRecorder() }

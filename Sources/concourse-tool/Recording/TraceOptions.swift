@@ -103,6 +103,7 @@ struct TraceOptions: Equatable {
 
   /// Bytes of a size with the unit K, M or G, which are powers of 1000.
   static func size(_ text: String) -> Int? {
+    let text = text.hasSuffix("B") ? text.dropLast() : text[...]
     let units: [(String, Double)] = [("K", 1e3), ("M", 1e6), ("G", 1e9), ("", 1)]
     guard let (ending, unit) = units.first(where: { text.hasSuffix($0.0) }),
       let number = Double(text.dropLast(ending.utf8.count)), number > 0, number * unit >= 1,
@@ -126,7 +127,8 @@ struct TraceOptions: Equatable {
       --seconds N       how long to record (default: a second; a program until it ends). The program goes on
                         afterwards, and the command ends with it. With PID an interrupt or SIGTERM ends it earlier
       --last TIME       write only the last part of what was recorded, such as 2s, 500ms or 800us
-      --limit SIZE      write only the last part that fits into a file of that size, such as 50M, 800K or 1G
+      --limit SIZE      write only the last part that fits into a file of that size, such as 50M, 800K or 1G. An event
+                        takes some 320 bytes in .json, 120 in .pftrace, 15 in .json.gz, and 9 in .html
       --library PATH    the libdispatch.so to run the program on, as for 'concourse run'
       --recording FILE  reads what a flight recorder (CONCOURSE_RECORDER) has left instead
       --help            prints this text

@@ -102,9 +102,10 @@ struct TopOptions: Equatable {
       --help           prints this text
 
     The events are recorded while the command runs (see 'concourse help trace'), so an item of the process takes
-    up to 60 ns longer; the rest is read from its memory, and its threads are not stopped. That needs the
-    permissions of ptrace (see ptrace(2)). A program that is started here ends with the view; what it prints
-    is shown afterwards, or goes to standard error with --once, --json and --text.
+    30 to 50 ns longer, or 60 to 110 if there is no free processor for the command; the rest is read from its
+    memory, and its threads are not stopped. That needs the permissions of ptrace (see ptrace(2)). A program that
+    is started here ends with the view; what it prints is shown afterwards, or goes to standard error with --once,
+    --json and --text.
     NO_COLOR switches colours off.
 
     Exit status: 0, or 125 if the process cannot be watched; of a program that ended, its own.
