@@ -135,15 +135,14 @@ struct LineTable {
       guard let (name, folder) = unit.version < 5 ? old(number, &cursor) : new(number, unit, &cursor) else {
         return nil
       }
-      let path = folder + "/" + name
-      if Self.runtime.contains(where: path.contains) || name.hasPrefix("<") { return nil }
-      return name.split(separator: "/").last.map { String($0) }
+      let parts = (folder + "/" + name).split(separator: "/")
+      if parts.contains(where: { Self.runtime.contains($0) }) || name.hasPrefix("<") { return nil }
+      return parts.last.map { String($0) }
     }
   }
 
-  private static let runtime = [
-    "/ConcourseRuntime/", "/ConcourseEvents/", "/ConcourseABI/", "/Sources/Concourse/",
-  ]
+  /// Folders.
+  private static let runtime: [Substring] = ["ConcourseRuntime", "ConcourseEvents", "ConcourseABI"]
 
   /// DWARF 2 to 4: folders and files by name, each list ended by an empty name, and counted from 1.
   private func old(_ number: UInt64, _ cursor: inout Cursor) -> (name: String, folder: String)? {
