@@ -41,14 +41,74 @@ _Static_assert(sizeof(struct concourse_event_ring) == 64, "a ring of a recording
 _Static_assert(sizeof(struct concourse_event_record) == 32, "a record of a recording");
 _Static_assert(sizeof(struct concourse_queue_name) == 128, "a name in a recording");
 
+// The code of the modules, for items that begin without asking the loader, whose lock a thread may hold that waits for
+// them. Each is a number of a page in the upper 36 bits, and a count of pages.
+enum { CODE_LIMIT = 256, PAGE_BITS = 12, COUNT_BITS = 28 };
+static uint64_t code[CODE_LIMIT];
+static uint32_t code_count;
+
+static void add_code(const struct dl_phdr_info *module, uint32_t *count) {
+  for (int i = 0; i < module->dlpi_phnum && *count < CODE_LIMIT; i++) {
+    const ElfW(Phdr) *part = module->dlpi_phdr + i;
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+    uint64_t first = (module->dlpi_addr + part->p_vaddr) >> PAGE_BITS;
+    uint64_t last = (module->dlpi_addr + part->p_vaddr + part->p_memsz) >> PAGE_BITS;
+    // ORDERING: relaxed; an entry is whole. One of a module that has gone names an item wrongly at most.
+    __atomic_store_n(&code[(*count)++], first << COUNT_BITS | (last - first + 1), __ATOMIC_RELAXED);
+  }
+}
+
+static void set_code_count(uint32_t count) {
+  // ORDERING: releasing; pairs with the load in `same_code`: the entries are there.
+  __atomic_store_n(&code_count, count, __ATOMIC_RELEASE);
+}
+
+static int add_code_only(struct dl_phdr_info *module, size_t size, void *argument) {
+  add_code(module, argument);
+  return 0;
+}
+
+// Whether two addresses are in the code of one module.
+static bool same_code(uint64_t one, uint64_t other) {
+  // ORDERING: acquiring; pairs with `set_code_count`.
+  uint32_t count = __atomic_load_n(&code_count, __ATOMIC_ACQUIRE);
+  if (count == 0) {
+    dl_iterate_phdr(add_code_only, &count);
+    set_code_count(count);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    // ORDERING: relaxed; see `add_code`.
+    uint64_t entry = __atomic_load_n(&code[i], __ATOMIC_RELAXED);
+    uint64_t first = entry >> COUNT_BITS, pages = entry & ((1ull << COUNT_BITS) - 1);
+    if ((one >> PAGE_BITS) - first < pages) return (other >> PAGE_BITS) - first < pages;
+  }
+  return false;
+}
+
+uint64_t concourse_block_function(const void *block) {
+  const struct {
+    const void *class;
+    uint32_t flags, reserved;
+    uint64_t function;
+    const uint64_t *descriptor;
+    uint64_t captured[2];
+  } *found = block;
+  enum { HAS_COPY = 1 << 25 };
+  // A closure is its code and a counted object. A block of C that has captured as much begins with the counted one.
+  if (!(found->flags & HAS_COPY) || found->descriptor[1] != sizeof *found) return found->function;
+  return same_code(found->function, found->captured[0]) ? found->captured[0] : found->function;
+}
+
 struct module_list {
   char *into;
   size_t size, used;
+  uint32_t code_count;
   char program[1024];
 };
 
 static int add_module(struct dl_phdr_info *module, size_t size, void *argument) {
   struct module_list *list = argument;
+  add_code(module, &list->code_count);
   // The first module is the program, which has no name here.
   const char *path = module->dlpi_name;
   if (path == NULL || *path == 0) path = list->used == 0 ? list->program : "";
@@ -67,6 +127,7 @@ size_t concourse_modules(char *into, size_t size) {
   ssize_t length = readlink("/proc/self/exe", list.program, sizeof list.program - 1);
   list.program[length > 0 ? length : 0] = 0;
   dl_iterate_phdr(add_module, &list);
+  set_code_count(list.code_count);
   return list.used;
 }
 

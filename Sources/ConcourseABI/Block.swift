@@ -75,8 +75,7 @@ final class OwnedBlock: ClientBlock, @unchecked Sendable {
 
   init(copying block: Block) { self.block = Block(block.copy()) }
 
-  // SAFETY: a C function is its address.
-  var code: UInt { unsafeBitCast(block.invoke, to: UInt.self) }
+  var code: UInt { ItemRecording.code(ofBlock: block.reference) }
 
   func call() { block.invoke(block.reference) }
 

@@ -61,6 +61,8 @@ struct ReportPartsTests {
       ("main.add(Swift.Int, with: (Swift.Int) -> ()) throws -> Swift.Int", "add(_:with:)"),
       ("partial apply forwarder for closure #2 () -> () in main.start() -> ()", "closure #2 in start()"),
       ("generic specialization <Swift.Int> of main.map<A>(A) -> A", "map<A>(_:)"),
+      ("@objc closure #1 (Swift.Int) -> () in main.start() -> ()", "closure #1 in start()"),
+      ("@objc main.(free in _0123456789ABCDEF)(pointer: Swift.Int) -> ()", "free(pointer:)"),
     ])
   func names(_ long: String, _ short: String) {
     #expect(Demangler.shorten(long) == short)

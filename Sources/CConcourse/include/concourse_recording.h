@@ -350,11 +350,13 @@ static inline __attribute__((always_inline)) uint64_t concourse_ticks(void) {
 #endif
 }
 
+/// The function to show for a block: its own, or that of the Swift closure that it has captured. Swift makes such a block
+/// where a closure is passed to a C function; all of them have one function of the compiler's, which calls the closure.
+uint64_t concourse_block_function(const void *_Nonnull block);
 /// The function to show for an item: that of the block, if `function` calls one.
 static inline uint64_t concourse_item_function(uint64_t function, const void *_Nullable context) {
   if (function == 0 || function != (uint64_t)concourse_call_block || context == NULL) return function;
-  // A block has its function after its class, its flags and a reserved word.
-  return ((const uint64_t *)context)[2];
+  return concourse_block_function(context);
 }
 
 // MARK: Jobs of Swift Concurrency

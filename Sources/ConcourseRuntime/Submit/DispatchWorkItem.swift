@@ -114,7 +114,7 @@ public class DispatchWorkItem: RunnableItem {
   package final var codeAddress: UInt {
     switch body {
     case .closure(let closure): ItemRecording.code(of: closure.function)
-    case .block(let block): ItemRecording.code(of: block.invoke, block.context)
+    case .block(let block): ItemRecording.code(ofBlock: block.context)
     case .none: 0
     }
   }

@@ -54,8 +54,8 @@ final class FunctionNames {
 
   /// Items of which only the compiler's thunk is recorded get the labels of their queues for names.
   ///
-  /// A Swift program that was built for the toolchain's Dispatch passes blocks, all with the same code: the closure is
-  /// in the block, which is gone once the item has run.
+  /// The library records the closure that a block of Swift's has captured. That may be a thunk, too, around another
+  /// closure, which is gone once the item has run.
   func nameThunks(_ recording: inout Recording) {
     let labels = recording.labelItems { code in
       guard RecordedJob(code) == nil, let module = module(of: code) else { return false }

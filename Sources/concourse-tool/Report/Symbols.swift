@@ -225,7 +225,7 @@ enum Demangler {
       text = String(text[end.upperBound...])
     }
     for prefix in [
-      "generic specialization <", "function signature specialization <", "merged ",
+      "generic specialization <", "function signature specialization <", "merged ", "@objc ",
       "partial apply forwarder for ",
     ] {
       while text.hasPrefix(prefix) {

@@ -326,6 +326,66 @@ extension Crash {
   }
 }
 
+@Suite("The code of a block")
+struct BlockCodeTests {
+  private typealias Block = @convention(block) () -> Void
+
+  private func code(_ block: @escaping Block) -> UInt {
+    withExtendedLifetime(block) {
+      // SAFETY: a block is the address of its memory, which lives meanwhile.
+      ItemRecording.code(ofBlock: unsafeBitCast(block, to: UnsafeRawPointer.self))
+    }
+  }
+
+  @Test("a block that Swift made of a closure has the closure's code, with and without captures")
+  func swiftBlocks() {
+    var calls = 0
+    let counts: () -> Void = { calls += 1 }
+    let nothing: () -> Void = {}
+    for closure in [counts, nothing] {
+      let block: Block = closure
+      block()
+      #expect(code(block) == ItemRecording.code(of: closure))
+    }
+    #expect(calls == 1)
+    #expect(ItemRecording.code(of: counts) != ItemRecording.code(of: nothing))
+  }
+
+  @Test("a block of C has its own code, whatever it has captured")
+  func blocksOfC() {
+    let other: @convention(c) () -> Void = {}
+    // SAFETY: a C function is its address.
+    let function = UInt(bitPattern: unsafeBitCast(other, to: UnsafeRawPointer.self))
+    let copies: UInt = 1 << 25
+    let object = UnsafeMutablePointer<UInt>.allocate(capacity: 2)
+    let descriptor = UnsafeMutablePointer<UInt>.allocate(capacity: 4)
+    defer {
+      object.deallocate()
+      descriptor.deallocate()
+    }
+    /// A block of six words; `code(of:)` of the function is in its third.
+    func codeOfBlock(flags: UInt, size: UInt, captured: UInt) -> UInt {
+      descriptor.initialize(repeating: 0, count: 4)
+      descriptor[1] = size
+      return withUnsafeTemporaryAllocation(of: UInt.self, capacity: 6) { words in
+        _ = words.initialize(
+          from: [0, flags, function &+ 1, UInt(bitPattern: descriptor), captured, UInt(bitPattern: object)])
+        return ItemRecording.code(ofBlock: words.baseAddress!)
+      }
+    }
+    let own = function + 1
+    #expect(codeOfBlock(flags: copies, size: 48, captured: function) == function)
+    #expect(codeOfBlock(flags: 0, size: 48, captured: function) == own)
+    #expect(codeOfBlock(flags: copies, size: 56, captured: function) == own)
+    #expect(codeOfBlock(flags: copies, size: 40, captured: function) == own)
+    // An object, data, nothing, and code of another module.
+    let abroad = UInt(bitPattern: dlsym(nil, "malloc"))
+    for captured in [UInt(bitPattern: object), UInt(bitPattern: descriptor), 0, .max, abroad] {
+      #expect(codeOfBlock(flags: copies, size: 48, captured: captured) == own)
+    }
+  }
+}
+
 /// Runs `body` on a thread of its own, and returns when that has ended.
 private func onJoinedThread(_ body: @escaping @Sendable () -> Void) {
   final class Start: Sendable {

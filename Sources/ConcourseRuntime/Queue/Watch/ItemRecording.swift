@@ -92,6 +92,9 @@ package enum ItemRecording {
     UInt(concourse_item_function(UInt64(unsafeBitCast(function, to: UInt.self)), context))
   }
 
+  /// The code of a block or, if it only calls a Swift closure, of the closure.
+  package static func code(ofBlock block: UnsafeRawPointer) -> UInt { UInt(concourse_block_function(block)) }
+
   /// As `code`, for an item: of a job of Swift Concurrency, task and priority.
   static func itemCode(of function: ContextFunction, _ context: UnsafeMutableRawPointer?) -> UInt {
     UInt(concourse_job_code(UInt64(code(of: function, context)), context))
