@@ -57,7 +57,7 @@ struct TracePageTests {
     let said = try #require(attribute?.split(separator: "\"").first)
     #expect(
       said.split(separator: "&quot;").joined(separator: "'")
-        == "{'queues':['queue \\'a\\'\\n','queue 0xb0'],'bars':true,'found':'1 items','item':"
+        == "{'queues':['queue \\'a\\'\\n','queue 0xb0'],'bars':true,'found':'1 item','item':"
         + "'function4112|queue|queue \\'a\\'\\n|thread|worker 101|began|250 ns|took|250 ns|waited|150 ns|"
         + "submitted by|main 100|waits|semaphore, 100 ns'}")
     #expect(text.contains("<b>Parallelism</b>") && text.contains("<title>program – Concourse trace</title>"))

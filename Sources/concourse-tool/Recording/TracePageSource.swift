@@ -33,7 +33,8 @@ enum TracePageSource {
         background: var(--card); color: inherit; font: inherit; }
       #bar button { padding: 4px 10px; border: 1px solid var(--line); border-radius: 5px; background: var(--card);
         color: inherit; font: inherit; cursor: pointer; }
-      #bar span { color: var(--dim); }
+      #bar span { color: var(--dim); white-space: nowrap; }
+      #keys { margin-left: auto; }
       main { flex: 1; min-height: 0; display: flex; }
       #time { flex: 1; min-width: 0; position: relative; border-top: 1px solid var(--line); }
       canvas { position: absolute; inset: 0; width: 100%; height: 100%; cursor: grab; display: block; }
@@ -46,13 +47,15 @@ enum TracePageSource {
       .queue { margin: 10px 0; }
       .queue svg { display: block; width: 100%; height: 44px; }
       .queue p { margin: 0; color: var(--dim); font-size: 11px; }
+      @media (max-width: 900px) { #keys { display: none; } }
       @media (max-width: 700px) { main { flex-direction: column; } aside { width: auto; height: 40%; border-left: 0; } }
     </style>
     </head>
     <body>
     <header><h1></h1><p id="reason"></p><p id="notice"></p><div id="verdict"></div></header>
     <div id="bar"><input id="search" type="search" placeholder="Search functions and queues" aria-label="Search">
-      <button id="next">Next</button><button id="all">Whole trace</button><span id="found"></span></div>
+      <button id="next">Next</button><button id="all">Whole trace</button><span id="found"></span>
+      <span id="keys">wheel: zoom &#183; shift and wheel, or drag: move &#183; click: details</span></div>
     <main><div id="time"><canvas></canvas></div><aside></aside></main>
     <script id="data" type="application/json">^META^</script>
     <script id="columns" type="text/plain">^COLUMNS^</script>
@@ -84,22 +87,25 @@ enum TracePageSource {
       const [size, name] = steps.find(([size]) => Math.abs(ns) >= size) || steps[3];
       return (ns / size).toPrecision(3).replace(/e\+(\d+)/, "") + " " + name;
     };
+    const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+    // The command writes its sentences for terminals.
+    const prose = text => text.replace(/(\d) us\b/g, "$1 \u00b5s");
     document.title = meta.program + " \u2013 Concourse trace";
     const title = document.querySelector("h1");
     title.textContent = meta.program;
-    title.append(element("small", `process ${meta.process} \u00b7 ${n.toLocaleString("en")} items in ${unit(meta.duration)}`
-      + (meta.lost ? ` \u00b7 ${meta.lost.toLocaleString("en")} events lost` : "")));
-    document.getElementById("reason").textContent = meta.reason;
+    title.append(element("small", `process ${meta.process} \u00b7 ${counted(n, "item")} in ${unit(meta.duration)}`
+      + (meta.lost ? ` \u00b7 ${counted(meta.lost, "event")} lost` : "")));
+    document.getElementById("reason").textContent = prose(meta.reason);
     document.getElementById("notice").textContent = meta.notice;
     for (const [name, text] of meta.verdict) {
       const card = element("div", "");
-      card.append(element("b", name), text);
+      card.append(element("b", name), prose(text));
       document.getElementById("verdict").append(card);
     }
 
     // Tracks: threads with as many rows as items nest, then queues with as many as overlap.
     const tracks = [], rowOfThread = [], rowOfQueue = [];
-    const rowHeight = 18, gap = 8, left = 170, top = 24;
+    const rowHeight = 18, gap = 8, left = 200, top = 24, headings = [];
     let y = top;
     function add(name, rows, kind, index) {
       tracks.push({ name, rows, kind, index, y, items: [], waits: [] });
@@ -112,7 +118,10 @@ enum TracePageSource {
     }
     for (let i = 0; i < w; i++)
       if (waitDepth[i] + 1 > threadRows[waitThread[i]]) threadRows[waitThread[i]] = waitDepth[i] + 1;
+    const head = name => { headings.push({ name, y }); y += rowHeight + 2; };
+    head("Threads");
     meta.threads.forEach((name, i) => add(name, Math.min(threadRows[i], 12), "thread", i));
+    head("Queues");
     meta.queues.forEach((name, i) => add(name, Math.min(queueRows[i], 12), "queue", i));
     const contentHeight = y;
     for (let i = 0; i < n; i++) {
@@ -126,6 +135,20 @@ enum TracePageSource {
     const hue = text => { let h = 7; for (const c of text) h = (h * 31 + c.charCodeAt(0)) >>> 0; return h * 137.5 % 360; };
     const hues = meta.functions.map(hue);
     const dark = matchMedia("(prefers-color-scheme: dark)");
+    // On a bar the function comes first: "Store.add(_:) #1" for closure #1 in it.
+    const onBar = meta.functions.map(name => {
+      const found = /^((?:closure #\d+ in )+)(.+)$/.exec(name);
+      return found ? found[2] + found[1].match(/#\d+/g).map(number => " " + number).join("") : name;
+    });
+    const widths = new Map();
+    function fit(text, room, keepsEnd) {
+      if (!widths.has(text)) widths.set(text, context.measureText(text).width);
+      if (widths.get(text) <= room) return text;
+      const count = Math.floor(text.length * room / widths.get(text)) - 2;
+      if (count < 3) return "";
+      const end = keepsEnd ? Math.floor(count / 2) : 0;
+      return text.slice(0, count - end) + "\u2026" + (end ? text.slice(-end) : "");
+    }
     const style = name => getComputedStyle(document.body).getPropertyValue(name).trim();
 
     function draw() {
@@ -196,7 +219,7 @@ enum TracePageSource {
             context.beginPath();
             context.rect(shown, y + row * rowHeight, b - shown - 3, rowHeight);
             context.clip();
-            context.fillText(meta.functions[fn[i]], shown + 4, y + row * rowHeight + rowHeight / 2 - 1);
+            context.fillText(fit(onBar[fn[i]], b - shown - 8), shown + 4, y + row * rowHeight + rowHeight / 2 - 1);
             context.restore();
           }
         }
@@ -213,7 +236,7 @@ enum TracePageSource {
             context.beginPath();
             context.rect(a, y + row * rowHeight, b - a - 3, rowHeight);
             context.clip();
-            context.fillText(meta.waitNames[waitName[i]], a + 4, y + row * rowHeight + rowHeight / 2 - 1);
+            context.fillText(fit(meta.waitNames[waitName[i]], b - a - 8), a + 4, y + row * rowHeight + rowHeight / 2 - 1);
             context.restore();
           }
         }
@@ -223,9 +246,12 @@ enum TracePageSource {
         context.beginPath();
         context.rect(0, y, left - 10, rowHeight);
         context.clip();
-        context.fillText(track.name, 16, y + rowHeight / 2 - 1);
+        context.fillText(fit(track.name, left - 26, true), 16, y + rowHeight / 2 - 1);
         context.restore();
       }
+      context.fillStyle = dim;
+      context.font = "600 11px system-ui, sans-serif";
+      for (const heading of headings) context.fillText(heading.name, 16, heading.y - scroll + rowHeight / 2 - 1);
       // From the submission to the start of the chosen item.
       if (chosen >= 0 && submission[chosen]) {
         const source = submitting[chosen] - 1, submitted = submission[chosen] - 1 - delay[chosen];
@@ -387,7 +413,7 @@ enum TracePageSource {
         const card = element("div", "");
         card.className = "queue";
         card.append(element("b", meta.queues[q]),
-          element("p", `${ids.length.toLocaleString("en")} items \u00b7 run ${unit(quantile(run, 0.5))} median, `
+          element("p", `${counted(ids.length, "item")} \u00b7 run ${unit(quantile(run, 0.5))} median, `
             + `${unit(quantile(run, 0.99))} 99 %`), histogram(run, "#4c8bd6"));
         if (wait.length) card.append(element("p", `wait ${unit(quantile(wait, 0.5))} median, ${unit(quantile(wait, 0.99))} 99 %`),
           histogram(wait, "#d9822b"));
@@ -404,7 +430,7 @@ enum TracePageSource {
       hits = new Uint8Array(n);
       let count = 0;
       for (let i = 0; i < n; i++) if (inFunction[fn[i]] || inQueue[queue[i]]) { hits[i] = 1; count++; }
-      document.getElementById("found").textContent = `${count.toLocaleString("en")} items`;
+      document.getElementById("found").textContent = counted(count, "item");
       again();
     }
     document.getElementById("search").oninput = search;
