@@ -7,22 +7,22 @@ struct CancelWaiter: ~Copyable {
 }
 
 extension SourceCore {
-  /// Sets the cancel handler and requires cancellation: see `hasMandatoryCancel`.
+  /// Sets the cancel handler and requires cancellation: see `Settings`.
   func setMandatoryCancelHandler(_ handler: SourceHandler) {
     var other: SourceHandler? = handler
     lock.withLock {
       if state.isActive {
         Trap.clientBug(517, "a mandatory cancel handler was set on \(description), which is active")
       }
-      hasMandatoryCancel = true
-      swap(&cancelHandler, &other)
+      settings.hasMandatoryCancel = true
+      swap(&handlers.cancel, &other)
     }
     withExtendedLifetime(other) {}
   }
 
   /// Call under the lock.
   func requireChangeable(_ part: StaticString, _ state: SourceState) {
-    if hasMandatoryCancel && state.isActive {
+    if settings.hasMandatoryCancel && state.isActive {
       Trap.clientBug(
         518,
         "\(part) was set on \(description), which has a mandatory cancel handler and is active: it cannot change"
@@ -35,7 +35,7 @@ extension SourceCore {
       if state.isActive {
         Trap.clientBug(519, "\(function) on \(description), which is active; call it before activate()")
       }
-      floor = level
+      settings.floor = level
     }
   }
 
@@ -61,7 +61,7 @@ extension SourceCore {
 
   /// Call under the lock.
   private func requireWaitable() {
-    if cancelHandler != nil {
+    if handlers.cancel != nil {
       Trap.clientBug(
         520,
         "cancelling and waiting for \(description), which has a cancel handler to report its end")

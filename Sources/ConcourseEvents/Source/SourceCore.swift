@@ -9,6 +9,25 @@ final class SourceCore {
     case add, or, replace
   }
 
+  /// What the client has set. Released outside the lock: captures may run client code when they are destroyed.
+  struct Handlers {
+    var event: SourceHandler?
+    var registration: SourceHandler?
+    var cancel: SourceHandler?
+    /// Called before the cancel handler; ends a sequence of the source's events.
+    var endObserver: (() -> Void)?
+  }
+
+  /// What only C programs set.
+  struct Settings {
+    /// Whether the source must be cancelled before its release, and keeps its handlers and target from activation on.
+    var hasMandatoryCancel = false
+    /// The lowest level at which handlers run.
+    var floor = QoSLevel.unspecified
+    /// The context and its finalizer, once the `DispatchSource` is deinitialized.
+    var extras: ObjectExtras?
+  }
+
   let kind: SourceKind
   let handle: UInt
   let mask: UInt
@@ -20,11 +39,8 @@ final class SourceCore {
   // lifetime.
   @exclusivity(unchecked) var state = SourceState()
   @exclusivity(unchecked) private var target: DispatchQueue
-  @exclusivity(unchecked) private var eventHandler: SourceHandler?
-  @exclusivity(unchecked) private var registrationHandler: SourceHandler?
-  @exclusivity(unchecked) var cancelHandler: SourceHandler?
-  /// Called before the cancel handler; ends a sequence of the source's events.
-  @exclusivity(unchecked) private var endObserver: (() -> Void)?
+  @exclusivity(unchecked) var handlers = Handlers()
+  @exclusivity(unchecked) var settings = Settings()
   /// The queue to which the pending visit was submitted.
   // SAFETY: only compared, never dereferenced, by the visit while it runs on that queue.
   @exclusivity(unchecked) private var visitTarget: Unmanaged<DispatchQueue>?
@@ -34,12 +50,6 @@ final class SourceCore {
   @exclusivity(unchecked) var handlerThread: UInt32 = 0
   /// The threads in `cancelAndWait`, as a list on their stacks.
   @exclusivity(unchecked) var cancelWaiters: UnsafeMutablePointer<CancelWaiter>?
-  /// Whether the source must be cancelled before its release, and keeps its handlers and target from activation on.
-  @exclusivity(unchecked) var hasMandatoryCancel = false
-  /// The context and its finalizer, once the `DispatchSource` is deinitialized.
-  @exclusivity(unchecked) private var extras: ObjectExtras?
-  /// The lowest level at which handlers run.
-  @exclusivity(unchecked) var floor = QoSLevel.unspecified
 
   /// The merged values that no visit has collected.
   private let pending = Atomic<UInt>(0)
@@ -142,11 +152,11 @@ final class SourceCore {
   }
 
   /// Delays the finalizer until no handler can be called any more.
-  func retainExtras(_ extras: ObjectExtras) { lock.withLock { self.extras = extras } }
+  func retainExtras(_ extras: ObjectExtras) { lock.withLock { settings.extras = extras } }
 
   /// Ends the source when the `DispatchSource` is deinitialized.
   func abandon() {
-    let (last, mustBeCancelled) = lock.withLock { (state, hasMandatoryCancel) }
+    let (last, mustBeCancelled) = lock.withLock { (state, settings.hasMandatoryCancel) }
     if mustBeCancelled && !last.isCancelled {
       Trap.clientBug(
         504,
@@ -182,7 +192,7 @@ final class SourceCore {
     let rearms = lock.withLock { () -> Bool in
       requireChangeable("an event handler", state)
       guard !state.isCancelled else { return false }
-      swap(&eventHandler, &other)
+      swap(&handlers.event, &other)
       guard isSet, awaitsHandler else { return false }
       awaitsHandler = false
       return true
@@ -197,7 +207,7 @@ final class SourceCore {
     var other = consume handler
     lock.withLock {
       requireChangeable("a cancel handler", state)
-      swap(&cancelHandler, &other)
+      swap(&handlers.cancel, &other)
     }
     withExtendedLifetime(other) {}
   }
@@ -208,7 +218,7 @@ final class SourceCore {
     act { state in
       requireChangeable("a registration handler", state)
       guard !state.isCancelled else { return .nothing }
-      swap(&registrationHandler, &other)
+      swap(&handlers.registration, &other)
       return state.owe(registrationHandler: isSet)
     }
     withExtendedLifetime(other) {}
@@ -216,26 +226,17 @@ final class SourceCore {
 
   func setEndObserver(_ observer: @escaping () -> Void) {
     let isOver = lock.withLock { () -> Bool in
-      if !state.isCancelled { endObserver = observer }
+      if !state.isCancelled { handlers.endObserver = observer }
       return state.isCancelled
     }
     if isOver { observer() }
   }
 
-  /// The handlers that an ended source releases, outside the lock: their captures may run client code when they are
-  /// destroyed.
-  private struct DetachedHandlers {
-    var eventHandler: SourceHandler?
-    var registrationHandler: SourceHandler?
-    var cancelHandler: SourceHandler?
-    var endObserver: (() -> Void)?
-  }
-
-  /// Call under the lock.
-  private func detachHandlers() -> DetachedHandlers {
-    DetachedHandlers(
-      eventHandler: eventHandler.take(), registrationHandler: registrationHandler.take(),
-      cancelHandler: cancelHandler.take(), endObserver: endObserver.take())
+  /// Takes the handlers from an ended source. Call under the lock.
+  private func detachHandlers() -> Handlers {
+    var detached = Handlers()
+    swap(&handlers, &detached)
+    return detached
   }
 
   private func releaseHandlers() {
@@ -285,10 +286,10 @@ final class SourceCore {
   /// The level and traits for the next handler. Call under the lock. This reads the service without retaining the
   /// handler: otherwise the polling thread could release the last reference to the client's captures.
   private func service(on queue: DispatchQueue) -> (level: QoSLevel, traits: WorkTraits) {
-    guard let service = state.isCancelled ? cancelHandler?.service : eventHandler?.service else {
-      return (max(queue.servingLevel(.unspecified, []), floor), [])
+    guard let service = state.isCancelled ? handlers.cancel?.service : handlers.event?.service else {
+      return (max(queue.servingLevel(.unspecified, []), settings.floor), [])
     }
-    return (max(service.level(on: queue), floor), service.traits)
+    return (max(service.level(on: queue), settings.floor), service.traits)
   }
 
   /// The item that runs on the target queue.
@@ -298,14 +299,14 @@ final class SourceCore {
     while let step = state.takeStep() {
       switch step {
       case .registrationHandler:
-        let handler = registrationHandler.take()
+        let handler = handlers.registration.take()
         handlerThread = CurrentThread.id
         lock.unlock()
         call(consume handler)
         lock.lock()
         endCall()
       case .eventHandler:
-        let handler = eventHandler
+        let handler = handlers.event
         guard handler != nil else { return consumeEvents() }
         awaitsHandler = false
         handlerThread = CurrentThread.id
@@ -343,8 +344,8 @@ final class SourceCore {
 
   /// Releases the handlers for events, and then calls the cancel handler.
   @inline(never)
-  private func finish(_ detached: consuming DetachedHandlers) {
-    let (handler, observer) = (detached.cancelHandler.take(), detached.endObserver.take())
+  private func finish(_ detached: consuming Handlers) {
+    let (handler, observer) = (detached.cancel.take(), detached.endObserver.take())
     _ = consume detached
     observer?()
     call(consume handler)
