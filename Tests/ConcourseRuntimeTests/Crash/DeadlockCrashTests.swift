@@ -42,6 +42,14 @@ extension Crash {
       }
     }
 
+    @Test("what the further lines need may end the process: the first one has been written")
+    func firstLine() async {
+      let end = await #expect(processExitsWith: .exitCode(7), observing: [\.standardErrorContent]) {
+        Trap.clientBug(115, "first") { _exit(7) }
+      }
+      #expect(end.lines == ["Concourse: BUG IN CLIENT OF DISPATCH: first [C115]"])
+    }
+
     /// Functions whose lines the test knows.
     private enum Crossing {
       static let firstLine = #line + 1
