@@ -12,7 +12,7 @@ enum CallPlace {
   private static let mostFrames = 64
   /// Addresses that are shown of a program without symbols, whose frames may be the runtime's own.
   private static let mostUnknown = 8
-  /// Nanoseconds that the search for lines may take. A debug build reads some 5 MB of line tables in a second.
+  /// Nanoseconds that the search for lines may take. A debug build reads some 10 MB of line tables in a second.
   private static let linePatience: UInt64 = 3_000_000_000
 
   /// - Parameter frames: of each thread a frame of the runtime on its stack (`concourse_caller_frame`).
