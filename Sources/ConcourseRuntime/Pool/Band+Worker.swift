@@ -151,9 +151,7 @@ extension Band {
 
   /// Counts this worker as active again: the monitor had given it up.
   @inline(never)
-  private func rejoin(_ worker: WorkerPointer) {
-    workerDidWait(worker)
-  }
+  private func rejoin(_ worker: WorkerPointer) { workerDidWait(worker) }
 
   // MARK: Search
 
@@ -344,7 +342,7 @@ extension Band {
   /// Waits in the kernel for events, and handles them as an active worker, which next runs what they make
   /// runnable.
   private func waitForEvents(_ worker: WorkerPointer, on driver: any EventDriver) -> Bool {
-    var stays = true
+    var (stays, delivers) = (true, false)
     // ORDERING: relaxed, both; the worker's own.
     let progress = worker.pointee.progress.load(ordering: .relaxed)
     if worker.pointee.servesEvents.load(ordering: .relaxed) {
@@ -370,16 +368,43 @@ extension Band {
         // ORDERING: relaxed; the worker's own.
         worker.pointee.servesEvents.store(false, ordering: .relaxed)
       }
-      if stays { _ = resume(worker) }
+      // A worker with events does not retire.
+      delivers = hasEvents
       // What the events make runnable goes to the roots: this worker searches them next. `keep` would wake the monitor.
       CurrentThread.state.pointee.worker = nil
       if stays { CurrentThread.state.pointee.delivering = UnsafeMutableRawPointer(worker) }
+      if delivers { beginDelivery(worker) } else if stays { _ = resume(worker) }
     }
     CurrentThread.state.pointee.delivering = nil
     CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
-    // ORDERING: relaxed; as after an entry: the monitor may have given the worker up meanwhile.
-    if stays, worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
+    if delivers { endDelivery(worker) }
     return stays
+  }
+
+  /// The worker is about to handle events, counted as active and searching.
+  ///
+  /// Producers rely on its search, which begins when it has handled them. So work that waits meanwhile is for the monitor,
+  /// in case the worker blocks: either a producer sees the delivery (`noteWork`), or this look sees what it has put in.
+  func beginDelivery(_ worker: WorkerPointer) {
+    // ORDERING: releasing; as in `resume`.
+    worker.pointee.status.store(WorkerRecord.Status.delivering, ordering: .releasing)
+    // ORDERING: sequentially consistent; closes the store→load race with a producer (push, then look at `deliveries`).
+    deliveries.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    if hasWorkInTotalOrder { monitor._withUnsafeGuaranteedRef { $0.watch() } }
+  }
+
+  /// The worker, which goes on searching, has handled the events.
+  private func endDelivery(_ worker: WorkerPointer) {
+    // ORDERING: relaxed; a producer that sees it late wakes the monitor in vain.
+    deliveries.wrappingSubtract(1, ordering: .relaxed)
+    // ORDERING: acquiring and releasing; the partner is the monitor's compare-exchange: if it has given the worker up, it
+    // has taken it out of both counts.
+    let found = worker.pointee.status.compareExchange(
+      expected: WorkerRecord.Status.delivering, desired: WorkerRecord.Status.active,
+      ordering: .acquiringAndReleasing)
+    if !found.exchanged {
+      rejoin(worker, as: WorkerRecord.Status.active, counts(WorkerRecord.Status.delivering))
+    }
   }
 
   /// Takes a worker off the idle list.

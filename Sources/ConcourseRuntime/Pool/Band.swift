@@ -26,6 +26,8 @@ package final class Band {
   /// The worker that was the last to begin deferring entries, and the one before it. Hints.
   let lastDeferring = Atomic<WorkerPointer?>(nil)
   let deferringBefore = Atomic<WorkerPointer?>(nil)
+  /// How many workers handle events.
+  let deliveries = Atomic<Int>(0)
   /// The number of workers that lowered threads have asked for: the monitor spawns them.
   let wantedThreads = Atomic<Int>(0)
 
@@ -117,8 +119,18 @@ package final class Band {
   func noteWork() {
     let now = counters.snapshot
     // A searching worker finds it, and wakes the next one if there is more.
-    if now.searching > 0 { return }
+    if now.searching > 0 { return noteDelivery() }
     if now.active < activeLimit { wakeOne() } else { monitor._withUnsafeGuaranteedRef { $0.watch() } }
+  }
+
+  /// The worker that is relied on may handle events first, and block: the monitor watches. What a delivery itself puts in
+  /// does not wake the monitor: nothing is expected to block there, and each event would pay for it.
+  @inline(__always)
+  private func noteDelivery() {
+    // ORDERING: sequentially consistent; see `beginDelivery`.
+    if deliveries.load(ordering: .sequentiallyConsistent) > 0, WorkerThread.delivering == nil {
+      monitor._withUnsafeGuaranteedRef { $0.watch() }
+    }
   }
 
   /// As `noteWork`, for an item that has been put into a root; the calling worker may defer it.
@@ -203,29 +215,38 @@ package final class Band {
 
   // MARK: A worker waits
 
-  /// Notes that a worker is about to sleep in one of the engine's waits.
-  /// - Parameter searches: Whether it is counted as searching, as during the delivery of events: what comes meanwhile
-  ///   needs another worker.
-  func workerWillWait(_ worker: WorkerPointer, searches: Bool = false) {
+  /// Notes that a worker is about to sleep in one of the engine's waits. One that delivers events no longer counts as
+  /// searching: what comes meanwhile needs another worker.
+  func workerWillWait(_ worker: WorkerPointer) {
     // ORDERING: sequentially consistent, as in `park`; the other partner is the monitor's compare-exchange, so that
-    // the worker is subtracted from `active` exactly once.
+    // the worker is subtracted from the counts exactly once.
     let before = worker.pointee.status.exchange(
       WorkerRecord.Status.waiting, ordering: .sequentiallyConsistent)
-    let leaves = before == WorkerRecord.Status.active
-    if leaves || searches { counters.apply(.init(active: leaves ? -1 : 0, searching: searches ? -1 : 0)) }
+    if WorkerRecord.Status.isActive(before) { counters.apply(counts(before, -1)) }
     release(kept: worker)
     if hasWorkInTotalOrder { noteWork() }
   }
 
   /// Notes that the wait is over. For a moment more workers than the limit may be active: this one parks after its
   /// entry if they still are.
-  func workerDidWait(_ worker: WorkerPointer, searches: Bool = false) {
+  /// - Parameter status: What it goes on with: active, or delivering events.
+  func workerDidWait(_ worker: WorkerPointer, as status: UInt32 = WorkerRecord.Status.active) {
+    rejoin(worker, as: status, counts(status))
+  }
+
+  /// Counts a worker that is not counted as active, and sets its status.
+  func rejoin(_ worker: WorkerPointer, as status: UInt32, _ counts: BandCounters.Change) {
     // Count the worker first: as soon as the status is active, the monitor may subtract it again.
-    counters.apply(.init(active: 1, searching: searches ? 1 : 0))
+    counters.apply(counts)
     // ORDERING: releasing; pairs with the monitor's acquiring look.
-    worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
+    worker.pointee.status.store(status, ordering: .releasing)
     // ORDERING: relaxed; the worker's own.
     worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed)
+  }
+
+  /// What one worker more, or less, changes that is active or delivers events.
+  func counts(_ status: UInt32, _ number: Int = 1) -> BandCounters.Change {
+    .init(active: number, searching: status == WorkerRecord.Status.delivering ? number : 0)
   }
 
   /// Moves the queue that a worker keeps to its root, where other workers find it.

@@ -16,9 +16,9 @@ package enum BlockedSection {
     defer { CurrentThread.state.pointee.blocked_since = 0 }
     let delivering = WorkerThread.delivering
     guard let worker = WorkerThread.current ?? delivering else { return sleep() }
-    let searches = delivering != nil
-    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker, searches: searches) }
-    defer { worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker, searches: searches) } }
+    let status = delivering == nil ? WorkerRecord.Status.active : WorkerRecord.Status.delivering
+    worker.pointee.band._withUnsafeGuaranteedRef { $0.workerWillWait(worker) }
+    defer { worker.pointee.band._withUnsafeGuaranteedRef { $0.workerDidWait(worker, as: status) } }
     return sleep()
   }
 }

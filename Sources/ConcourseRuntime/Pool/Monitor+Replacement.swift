@@ -84,7 +84,7 @@ extension Monitor {
 
   private func isActive(_ worker: WorkerPointer) -> Bool {
     // ORDERING: acquiring; pairs with the releasing stores of the status.
-    worker.pointee.status.load(ordering: .acquiring) == WorkerRecord.Status.active
+    WorkerRecord.Status.isActive(worker.pointee.status.load(ordering: .acquiring))
   }
 
   /// Whether a worker without progress sleeps in the kernel.
@@ -112,14 +112,16 @@ extension Monitor {
     band.overrunLimit.store(min(limit * 2, 1 << 20), ordering: .relaxed)
   }
 
-  /// Subtracts a worker from the active ones.
-  /// - Returns: false if it has begun to wait or to park meanwhile.
+  /// Subtracts a worker from the active ones. One that delivers events is no longer searching, either.
+  /// - Returns: false if its status has changed meanwhile.
   private func giveUp(_ worker: WorkerPointer, of band: Band) -> Bool {
+    // ORDERING: relaxed; confirmed by the compare-exchange.
+    let status = worker.pointee.status.load(ordering: .relaxed)
+    guard WorkerRecord.Status.isActive(status) else { return false }
     // ORDERING: acquiring and releasing; the partner is the worker's own exchange before a wait.
     let found = worker.pointee.status.compareExchange(
-      expected: WorkerRecord.Status.active, desired: WorkerRecord.Status.stuck,
-      ordering: .acquiringAndReleasing)
-    if found.exchanged { band.counters.apply(.init(active: -1)) }
+      expected: status, desired: WorkerRecord.Status.stuck, ordering: .acquiringAndReleasing)
+    if found.exchanged { band.counters.apply(band.counts(status, -1)) }
     return found.exchanged
   }
 

@@ -122,5 +122,5 @@ extension Runtime {
 
 extension WorkerRecord {
   // ORDERING: relaxed; a sample.
-  fileprivate var isActive: Bool { status.load(ordering: .relaxed) == Status.active }
+  fileprivate var isActive: Bool { Status.isActive(status.load(ordering: .relaxed)) }
 }

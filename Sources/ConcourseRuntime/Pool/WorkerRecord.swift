@@ -13,6 +13,11 @@ struct WorkerRecord: ~Copyable {
     static let stuck: UInt32 = 3
     /// Idle, asleep until woken; not counted.
     static let parked: UInt32 = 4
+    /// Counted as active and searching: handles events, and searches what they have made runnable next.
+    static let delivering: UInt32 = 5
+
+    /// Whether a worker with this status is counted as active.
+    static func isActive(_ status: UInt32) -> Bool { status == active || status == delivering }
   }
 
   let band: Unmanaged<Band>

@@ -87,7 +87,42 @@ extension ModelSuite {
         Model.random("a delivery sleeps for two items", runs: 2_000) { Self.delivery(sleepsUntil: 2) })
     }
 
-    /// The same, but the item is posted before: the loop's thread may collect the interruption and the event together.
+    /// The delivery of an event blocks in a call that the pool does not know until an item has run that was posted
+    /// meanwhile. The monitor replaces the worker, which then counts neither as active nor as searching.
+    private static func blockedDelivery() {
+      Model.setProcessors(1)
+      EventLoop.use()
+      let gate = Monitoring.Gate()
+      let (begun, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let pipe = ModelKernel.make(.pipe)
+      FileWatch(
+        descriptor: pipe, interest: .read,
+        owner: WatchOwner {
+          begun.signal()
+          gate.pass()
+          ended.signal()
+        }
+      ).install()
+      Model.thread("client") {
+        // A worker then waits for events.
+        DispatchQueue.global().async { ModelKernel.write(pipe) }
+        begun.wait()
+        DispatchQueue.global().async { gate.open() }
+        ended.wait()
+      }
+      Model.run()
+      Monitoring.checkCounters()
+    }
+
+    @Test func blockedDeliveries() {
+      expectNoFailure(
+        Model.random("a delivery blocks", runs: 2_000, allowTime: true) { Self.blockedDelivery() })
+      expectFound(PlantedFault(.noWrite, "Monitor+Replacement", "giveUp(_:of:)"), allowTime: true) {
+        Self.blockedDelivery()
+      }
+    }
+
+    /// As `delivery`, but the item is posted before: the loop's thread may collect the interruption and the event together.
     private static func deliveryOfAnInterruption() {
       Model.setProcessors(1)
       EventLoop.use()
@@ -111,9 +146,12 @@ extension ModelSuite {
 
     @Test func interruptionsBeforeDeliveries() {
       expectComplete(
-        Model.explore("an interruption comes with an event", bound: 2, stale: 0) {
+        Model.explore("an interruption comes with an event", bound: 1, stale: 0) {
           Self.deliveryOfAnInterruption()
         })
+      // More preemptions than a search can visit, since the monitor watches deliveries.
+      expectNoFailure(
+        Model.random("an interruption comes with an event", runs: 4_000) { Self.deliveryOfAnInterruption() })
     }
 
     @Test func faultsOfTheSeatAreFound() throws {

@@ -7,7 +7,7 @@ import Testing
 extension ModelSuite {
   @Suite struct Monitoring {
     /// A call unknown to the engine that blocks until another thread opens it.
-    private final class Gate: Sendable {
+    final class Gate: Sendable {
       private let word = ConcourseModel.Atomic<UInt32>(0)
 
       func open() {
@@ -61,7 +61,7 @@ extension ModelSuite {
         })
       expectFound(
         PlantedFault(.noWrite, "Monitor+Replacement", "giveUp(_:of:)"),
-        PlantedFault(.noWrite, "Band", "workerDidWait(_:searches:)"), stale: 0, allowTime: true
+        PlantedFault(.noWrite, "Band", "rejoin(_:as:_:)"), stale: 0, allowTime: true
       ) { Self.blockedWorker() }
     }
 

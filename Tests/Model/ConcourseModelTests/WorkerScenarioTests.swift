@@ -158,6 +158,43 @@ extension ModelSuite {
       }
     }
 
+    // MARK: Delivering
+
+    /// A producer relies on the search of a worker that begins to deliver events, and blocks there until the producer's
+    /// item has run.
+    private static func postAgainstDelivery() {
+      Model.setProcessors(2)
+      Runtime.shared.monitor.ensureStarted()
+      let hasRun = Box<UInt32>(0)
+      let worker = counted(band.takeRecord(), searches: true)
+      Model.thread("worker") {
+        become(worker)
+        // As when it parked.
+        _ = band.hasWorkInTotalOrder
+        band.beginDelivery(worker)
+        _ = Futex.wait(hasRun.word, expected: 0)
+      }
+      Model.thread("producer") {
+        DispatchQueue.global().async {
+          // ORDERING: relaxed; it publishes nothing.
+          hasRun.word.store(1, ordering: .relaxed)
+          Futex.wake(hasRun.word, count: 1)
+        }
+      }
+      Model.run()
+    }
+
+    @Test func postsAgainstDeliveries() {
+      expectComplete(
+        Model.explore("a post while a delivery begins", bound: 1, allowTime: true) {
+          Self.postAgainstDelivery()
+        })
+      expectFound(
+        PlantedFault(.noWrite, "Band+Worker", "beginDelivery(_:)"),
+        PlantedFault(.stale, "WorkList", "isEmptyInTotalOrder"), allowTime: true
+      ) { Self.postAgainstDelivery() }
+    }
+
     // MARK: Stealing
 
     /// A searcher takes over a busy worker's queue while the monitor goes to sleep. Both workers then block in calls
