@@ -74,7 +74,7 @@ final class EventLoop: EventDriver {
   @inline(never)
   private func start() {
     let monitor = Runtime.shared.monitor
-    if monitor.makesThreads() || !startThread() { monitor.startEventLoop() }
+    if monitor.mustCreateThreads() || !startThread() { monitor.startEventLoop() }
   }
 
   func startThread() -> Bool {

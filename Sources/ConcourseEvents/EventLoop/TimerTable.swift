@@ -167,7 +167,7 @@ final class TimerTable {
 
   /// The most timers of a clock that a thread reports before it, or another, looks for other events. A worker that
   /// reports counts as searching, so until then no other is woken, and the worker does not run what it has submitted.
-  static var mostReported: Int { Int(Processor.number(4096, inModel: 1)) }
+  static var mostReported: Int { Int(Tuning.value(4096, inModel: 1)) }
 
   /// Reports the earliest due timers.
   /// - Returns: how many, and whether due timers are left.

@@ -127,7 +127,7 @@ enum FilePolicy: UInt8 {
   }
 
   private static var fromEnvironment: FilePolicy {
-    switch Processor.environment("CONCOURSE_IO") {
+    switch Process.environment("CONCOURSE_IO") {
     case nil, "auto", "": return .automatic
     case "uring": return .ring
     case "threads": return .threads

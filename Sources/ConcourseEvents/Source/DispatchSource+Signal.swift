@@ -142,7 +142,7 @@ final class SignalHub: FileWatchOwner, TimerOwner {
     let before = changes.wrappingAdd(1, ordering: .releasing).oldValue
     guard before == 0 else { return Futex.wake(changes, count: 1) }
     // A thread that a lowered worker makes is lowered for good. The threads that poll are not lowered.
-    if Runtime.shared.monitor.makesThreads() { startThreadLater() } else { startThread() }
+    if Runtime.shared.monitor.mustCreateThreads() { startThreadLater() } else { startThread() }
   }
 
   private func startThreadLater() {

@@ -4,7 +4,7 @@ extension Band {
   /// A new thread inherits the nice value of the thread that makes it, and can never raise itself. So a lowered thread
   /// asks the monitor to make the thread.
   func spawn() {
-    if Runtime.shared.monitor.makesThreads(at: difference) {
+    if Runtime.shared.monitor.mustCreateThreads(at: difference) {
       // ORDERING: sequentially consistent; comes before the look at whether the monitor is awake, whose last
       // look before it sleeps comes after its announcement (Pool/MONITOR.md).
       wantedThreads.wrappingAdd(1, ordering: .sequentiallyConsistent)

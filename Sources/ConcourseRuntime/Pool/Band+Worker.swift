@@ -7,11 +7,11 @@
 enum Fairness {
   /// After this many entries a root goes first, another one each time.
   static var rootPeriod: UInt32 {
-    @inline(__always) get { Processor.number(61, inModel: 3) }
+    @inline(__always) get { Tuning.value(61, inModel: 3) }
   }
   /// After this many entries a root that is more urgent than the kept queue goes before it.
   static var slotPeriod: UInt32 {
-    @inline(__always) get { Processor.number(8, inModel: 2) }
+    @inline(__always) get { Tuning.value(8, inModel: 2) }
   }
 }
 

@@ -1,8 +1,8 @@
 /// The workers of one kernel priority, and the root queues that they serve.
 ///
-/// A thread without privilege can raise its nice value but never lower it again, so threads never
-/// change bands, and a lowered thread leaves it to the monitor to spawn workers of a higher band
-/// (Band+Threads.swift). Only if the system refuses the monitor does it spawn them itself.
+/// A thread without privilege can raise its nice value but never lower it again, and a thread that it makes inherits the
+/// value. So threads never change bands, and a lowered thread must ask the monitor to create workers of a higher band
+/// (Band+Threads.swift). It creates them itself only if the system has refused the monitor's thread.
 /// Priority.swift has the priorities, and what a privileged process can do.
 package final class Band {
   let name: StaticString

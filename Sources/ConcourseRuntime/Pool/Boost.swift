@@ -60,7 +60,7 @@ struct BoostedEntries: ~Copyable {
 
 extension RootQueue {
   /// How many of the oldest entries a waiting thread looks at.
-  private static var boostReach: UInt { UInt(Processor.number(128, inModel: 8)) }
+  private static var boostReach: UInt { UInt(Tuning.value(128, inModel: 8)) }
 
   /// Boosts the oldest entries, up to the last that `matches`.
   fileprivate func boost(upTo matches: (NodePointer) -> Bool) {

@@ -1,7 +1,7 @@
 extension Monitor {
   /// The number of looks without any completion after which a band full of computing workers gets one more;
   /// doubled each time until an entry ends. The computing workers may wait for the work that waits here.
-  static var overrun: Int { Int(Processor.number(100, inModel: 3)) }
+  static var overrun: Int { Int(Tuning.value(100, inModel: 3)) }
   /// The number of such looks after which it gets one more for an entry that was promised a thread (Overcommit.swift).
   private static let looksForPromised = 2
   /// The number of looks without a newly stuck worker after which the allowance shrinks.

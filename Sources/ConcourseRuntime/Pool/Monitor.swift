@@ -49,13 +49,13 @@ package final class Monitor {
     runs.load(ordering: .relaxed)
   }
 
-  /// Whether the calling thread leaves to the monitor the making of threads that are `difference` below the process's
-  /// nice value: they would inherit a higher one, for good. A thread that the program has lowered makes them all the
-  /// same while there is no monitor, which would be lowered, too.
-  package func makesThreads(at difference: Int32 = 0) -> Bool {
+  /// Whether the calling thread must ask the monitor to create threads whose nice value is the process's plus
+  /// `difference`: they would inherit the caller's higher one, for good. A thread that the program has lowered creates
+  /// them all the same while there is no monitor, whose thread would be lowered, too.
+  package func mustCreateThreads(at difference: Int32 = 0) -> Bool {
     if CurrentThread.state.pointee.nice > difference { return true }
     let priority = Runtime.shared.bands[0].priority
-    return hasThread && !priority.mayRaise && SystemThread.isLowered(below: priority.base + difference)
+    return hasThread && !priority.mayRaise && SystemThread.isNice(above: priority.base + difference)
   }
 
   /// Asks for a look soon. Costs one load if the monitor is already awake.

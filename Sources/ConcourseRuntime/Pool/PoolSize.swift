@@ -81,7 +81,7 @@ enum PoolSize {
   }
 
   private static func capFromEnvironment() -> Int? {
-    guard let text = Processor.environment("CONCOURSE_MAX_THREADS") else { return nil }
+    guard let text = Process.environment("CONCOURSE_MAX_THREADS") else { return nil }
     guard let number = Int(text), (1...highestCap).contains(number) else {
       Trap.warn("CONCOURSE_MAX_THREADS=\(text) is not a number from 1 to \(highestCap); ignored")
       return nil

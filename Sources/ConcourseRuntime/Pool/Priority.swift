@@ -25,7 +25,7 @@ package struct Priority {
 
   static var ofProcess: Priority {
     Priority(
-      asked: parse(Processor.environment("CONCOURSE_NICE")) ?? Differences(),
+      asked: parse(Process.environment("CONCOURSE_NICE")) ?? Differences(),
       base: SystemThread.processNice, mayTake: SystemThread.mayTake(nice:))
   }
 

@@ -62,13 +62,16 @@ extension Processor {
   static func yield() { concourse_yield() }
 }
 
-extension Processor {
-  /// A tuning constant. The model uses a smaller one, so that it reaches rare paths.
-  @inline(__always)
-  package static func number(_ value: UInt32, inModel: UInt32) -> UInt32 { value }
-
+extension Process {
   /// A setting from the environment, or nil.
   package static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }
   }
+}
+
+/// Constants that decide when, not whether.
+package enum Tuning {
+  /// A number. The model uses a smaller one, so that it reaches rare paths.
+  @inline(__always)
+  package static func value(_ value: UInt32, inModel: UInt32) -> UInt32 { value }
 }

@@ -68,7 +68,7 @@ package enum SystemThread {
   package static func sleep(microseconds: UInt32) { usleep(min(microseconds, 999_999)) }
 
   /// Whether the calling thread's nice value is above this one, as far as the system allows the question.
-  static func isLowered(below nice: Int32) -> Bool { concourse_is_lowered(nice) }
+  static func isNice(above nice: Int32) -> Bool { concourse_is_lowered(nice) }
 
   /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, its
   /// timer slack and its I/O priority, and lets it use that thread's processors, too. If the system refuses, the thread keeps what it has inherited.

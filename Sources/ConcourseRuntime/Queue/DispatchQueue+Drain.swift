@@ -286,7 +286,7 @@ extension DispatchQueue {
 /// goes on for a quantum. The entries of a target share time, not numbers of items: a queue with long items that fill
 /// another one would otherwise fill it faster than it gets turns.
 struct Turn {
-  private static var quantum: UInt64 { UInt64(Processor.number(4_000_000, inModel: 0)) }
+  private static var quantum: UInt64 { UInt64(Tuning.value(4_000_000, inModel: 0)) }
   private static let longestInterval = 16
 
   /// Items until the next look.

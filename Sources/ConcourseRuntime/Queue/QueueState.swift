@@ -378,7 +378,7 @@ extension QueueState {
     fileprivate static let levelShift: UInt64 = 60
     fileprivate static let levelMask: UInt64 = 7 << 60
     /// Far more than fit into memory. Racing additions do not reach the next field.
-    static var mostReaders: UInt64 { UInt64(Processor.number((1 << 28) - (1 << 16), inModel: 64)) }
+    static var mostReaders: UInt64 { UInt64(Tuning.value((1 << 28) - (1 << 16), inModel: 64)) }
 
     var owner: UInt32 { UInt32(truncatingIfNeeded: bits & Self.ownerMask) }
     var readers: UInt64 { (bits & Self.readerMask) / Self.reader }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// `concourse report`: what a process waits for, without its help.
+/// `concourse report`: what a process waits for. The process need not cooperate.
 enum ReportCommand {
   /// - Parameter arguments: The arguments after `report`.
   /// - Returns: The exit status.

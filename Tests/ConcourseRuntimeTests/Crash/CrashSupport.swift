@@ -31,7 +31,7 @@ func awaitDeath() {
 
 /// The sanitizer that the tests run under, as Scripts/sanitize names it.
 enum Sanitizer {
-  static let name = Processor.environment("CONCOURSE_SANITIZER")
+  static let name = Process.environment("CONCOURSE_SANITIZER")
   static var isOn: Bool { name != nil }
   static var isThread: Bool { name == "thread" }
 

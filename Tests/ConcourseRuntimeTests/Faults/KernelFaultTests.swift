@@ -48,7 +48,7 @@ struct FaultSweep {
   private let atOnce = 8
   /// `CONCOURSE_FAULTS`: "all", or the name of a scenario, of which all cases run. Otherwise each run takes another part
   /// of the cases.
-  private let wanted = Processor.environment("CONCOURSE_FAULTS")
+  private let wanted = Process.environment("CONCOURSE_FAULTS")
   private let slices = 12
   private var children: [Child] = []
   private var failures = 0

@@ -21,7 +21,7 @@ struct Dice: RandomNumberGenerator, Sendable {
 /// The seed of this run: from CONCOURSE_SEED to repeat one, else a new one; printed for that purpose.
 enum Seed {
   static let ofRun: UInt64 = {
-    let given = Processor.environment("CONCOURSE_SEED").flatMap { UInt64($0) }
+    let given = Process.environment("CONCOURSE_SEED").flatMap { UInt64($0) }
     let seed = given ?? UInt64.random(in: 1...UInt64(UInt32.max))
     print("CONCOURSE_SEED=\(seed)")
     return seed

@@ -1,7 +1,7 @@
 // The queues' part of the boost (Pool/Boost.swift): a queue that a thread of normal class waits for.
 
-// The threads are counted in a byte of the object: twice their number, modulo 128, and one more if any has waited since
-// `forgetThreads`. More than 127 at once may look like none: the queue then stays in its own band.
+// A byte of the object counts the threads that wait. Bit 0: a thread has waited since `forgetThreads`. Bits 1 to 7: how
+// many wait now; wraps at 128, so 128 threads look like none. The queue then stays in its own band.
 
 extension DispatchQueue {
   /// Whether a thread of normal class waits for this queue, which has entries for a lowered band.

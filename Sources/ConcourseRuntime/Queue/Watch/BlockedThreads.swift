@@ -110,7 +110,7 @@ package final class BlockedThreads {
   }
 
   private let reaction: Reaction = {
-    switch Processor.environment("CONCOURSE_DEADLOCK") {
+    switch Process.environment("CONCOURSE_DEADLOCK") {
     case nil, "", "trap": return .trap
     case "report": return .report
     case "off": return .off
@@ -121,7 +121,7 @@ package final class BlockedThreads {
   }()
 
   /// Nanoseconds after which a thread that sleeps is registered: shorter waits pay nothing. Only tests change it.
-  var patience = UInt64(Processor.number(40_000_000, inModel: 1_000_000))
+  var patience = UInt64(Tuning.value(40_000_000, inModel: 1_000_000))
 
   /// Taken by threads that have waited long, when they are registered and when they go on.
   private let lock = Lock(.blockedThreads)

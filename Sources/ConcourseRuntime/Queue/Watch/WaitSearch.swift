@@ -16,7 +16,7 @@ struct WaitSearch {
   }
 
   /// The steps of a slice.
-  static var slice: Int { Int(Processor.number(16, inModel: 8)) }
+  static var slice: Int { Int(Tuning.value(16, inModel: 8)) }
 
   let starts: [Node]
   /// The steps after which it stops, to be repeated later.

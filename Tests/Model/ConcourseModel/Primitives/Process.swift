@@ -43,16 +43,18 @@ enum Processor {
   nonisolated(unsafe) static var affinityCount = 2
 }
 
-extension Processor {
+enum Tuning {
   /// The model's number, unless a fault has removed the one of that name.
-  static func number(_ value: UInt32, inModel: UInt32, name: String = #function) -> UInt32 {
+  static func value(_ value: UInt32, inModel: UInt32, name: String = #function) -> UInt32 {
     #if LEDGER
       value
     #else
       ModelFaults.never == name ? .max : inModel
     #endif
   }
+}
 
+extension Process {
   /// The model has no environment variables: executions must not depend on the environment.
   static func environment(_ name: String) -> String? { nil }
 }

@@ -59,7 +59,7 @@ enum SystemThread {
   }
 
   /// The model has no priorities.
-  static func isLowered(below nice: Int32) -> Bool { false }
+  static func isNice(above nice: Int32) -> Bool { false }
   static func adoptScheduling() {}
   static var processNice: Int32 { 0 }
   static func mayTake(nice: Int32) -> Bool { false }

@@ -30,7 +30,7 @@ enum ModelFaults {
   nonisolated(unsafe) static var missesForks = false
 
   // SAFETY: as above.
-  /// What happens at every n-th entry never happens, if this names the number n (`Processor.number`).
+  /// What happens at every n-th entry never happens, if this names the number n (`Tuning.value`).
   nonisolated(unsafe) static var never: String?
 
   static func disarm() {
