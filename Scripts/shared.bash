@@ -119,6 +119,16 @@ run_script() {
   sed 's/^! //; s/^/  /' "$logs/repeated" >>"$logs/failures"
 }
 
+# step NAME COMMAND...: runs a command that counts its tests (`run_script`, `run_tests`), and prints its seconds.
+step() {
+  local name=$1 start=$SECONDS failed_before=$failed verdict=passed
+  shift
+  echo "== $name"
+  "$@"
+  [ "$failed" -eq "$failed_before" ] || verdict=failed
+  echo "== $name $verdict after $((SECONDS - start)) s"
+}
+
 # What went wrong once more, then the counts, which are the last line of a script that runs tests, and its
 # exit status. The "! " is how `run_script` finds the former.
 finish() {
