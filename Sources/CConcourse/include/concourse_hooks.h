@@ -36,6 +36,9 @@ bool concourse_was_promised_thread(void *_Nonnull entry) __attribute__((weak));
 /// Defined by Queue/Watch/ThreadExit.swift: a thread that has used the engine exits.
 void concourse_thread_exits(void) __attribute__((weak));
 
+/// Defined by Queue/ProcessQueues+Fork.swift: makes what queues make on first use, while there is one thread.
+void concourse_settle_queues(void) __attribute__((weak));
+
 /// Defined by Inspection/ExportedLayout.swift: exports the types that `concourse report` must recognise.
 void concourse_export_layout(void) __attribute__((weak));
 

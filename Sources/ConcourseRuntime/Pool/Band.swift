@@ -26,7 +26,7 @@ package final class Band {
   /// The worker that was the last to begin deferring entries, and the one before it. Hints.
   let lastDeferring = Atomic<WorkerPointer?>(nil)
   let deferringBefore = Atomic<WorkerPointer?>(nil)
-  /// How many workers handle events.
+  /// How many workers handle events. A forked child may keep a count: it has no workers, and traps.
   let deliveries = Atomic<Int>(0)
   /// The number of workers that lowered threads have asked for: the monitor spawns them.
   let wantedThreads = Atomic<Int>(0)

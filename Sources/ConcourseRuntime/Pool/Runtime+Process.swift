@@ -45,6 +45,7 @@ extension Runtime {
     _ = SystemScript.isActive
     _ = eventDriver
     _ = NodeMagazine.depot
+    concourse_settle_queues()
   }
 
   /// The driver of ConcourseEvents; nil in a program without that module.

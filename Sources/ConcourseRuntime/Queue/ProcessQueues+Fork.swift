@@ -20,3 +20,7 @@ extension ProcessQueues {
     mainThread.noteFork()
   }
 }
+
+/// Called before the first thread is made (`Runtime.settleLazies`).
+@c(concourse_settle_queues)
+func settleQueues() { _ = ProcessQueues.shared }
