@@ -163,12 +163,12 @@ final class EventLoop: EventDriver {
   }
 
   /// Waits for events on the calling worker, which has the seat, and delivers them.
-  /// - Parameter beforeEvents: called after the wait, with the seat free and no event delivered yet; its argument says
-  ///   whether there are events.
-  func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void) {
-    _ = poll(pollerIfAny!, milliseconds: milliseconds, asWorker: true) { count in
+  /// - Parameter beforeEvents: called after the wait, with the seat free and no event delivered yet.
+  func pollAsWorker(milliseconds: Int32, beforeEvents: (WaitEnd) -> Void) {
+    _ = poll(pollerIfAny!, milliseconds: milliseconds, asWorker: true) { events in
       leaveSeat()
-      beforeEvents(count > 0)
+      let isInterruption = events.allSatisfy(Poller.isInterruption)
+      beforeEvents(events.isEmpty ? .timeOut : isInterruption ? .interruption : .events)
     }
   }
 
@@ -187,12 +187,13 @@ final class EventLoop: EventDriver {
   }
 
   private func poll(
-    _ poller: Poller, milliseconds: Int32, asWorker: Bool, afterWait: (Int) -> Void
+    _ poller: Poller, milliseconds: Int32, asWorker: Bool,
+    afterWait: (Slice<UnsafeMutableBufferPointer<concourse_event>>) -> Void
   ) -> Remainder {
     withUnsafeTemporaryAllocation(of: concourse_event.self, capacity: Poller.batch) { events in
       let count = poller.wait(events.baseAddress!, milliseconds: milliseconds)
-      afterWait(count)
       let events = events.prefix(count)
+      afterWait(events)
       // First: until the worker has it, the pool counts a searcher that sleeps, and wakes no other.
       let passesOn = !asWorker && events.contains(where: Poller.isInterruption) && passOnInterruption(poller)
       var timersAreDue = false

@@ -349,7 +349,8 @@ extension Band {
       worker.pointee.eventCost.end(progress: progress)
     }
     if Recording.isOn { Recording.threadParked() }
-    driver.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { hasEvents in
+    driver.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { end in
+      let hasEvents = end != .timeOut
       if Recording.isOn { Recording.threadWoken() }
       // Before a retired record can get another thread.
       // ORDERING: relaxed; the worker's own.
@@ -369,7 +370,7 @@ extension Band {
         worker.pointee.servesEvents.store(false, ordering: .relaxed)
       }
       // A worker with events does not retire.
-      delivers = hasEvents
+      delivers = end == .events
       // What the events make runnable goes to the roots: this worker searches them next. `keep` would wake the monitor.
       CurrentThread.state.pointee.worker = nil
       if stays { CurrentThread.state.pointee.delivering = UnsafeMutableRawPointer(worker) }

@@ -9,9 +9,8 @@ package protocol EventDriver: AnyObject, Sendable {
   func leaveSeat()
 
   /// Waits for events on the calling worker, which has the seat, and handles them.
-  /// - Parameter beforeEvents: called after the wait with whether there are events, when the seat is free again and
-  ///   before the events are handled.
-  func pollAsWorker(milliseconds: Int32, beforeEvents: (Bool) -> Void)
+  /// - Parameter beforeEvents: called after the wait, when the seat is free again and before the events are handled.
+  func pollAsWorker(milliseconds: Int32, beforeEvents: (WaitEnd) -> Void)
 
   /// Wakes the worker that waits in `pollAsWorker`.
   func interrupt()
@@ -27,4 +26,12 @@ package protocol EventDriver: AnyObject, Sendable {
 
   /// Whether that thread has been made. If so, a worker that waits may retire.
   var hasThread: Bool { get }
+}
+
+/// Why a wait for events has ended.
+package enum WaitEnd {
+  case timeOut
+  /// Another thread has called `interrupt`, perhaps for a worker that waited before. There is nothing to handle.
+  case interruption
+  case events
 }
