@@ -20,6 +20,8 @@ static void stay(void *context) {
   event_wait(&released);
 }
 
+static void end(void *ran) { dispatch_semaphore_signal(ran); }
+
 int main(void) {
   event_init(&is_there);
   event_init(&heard);
@@ -49,10 +51,17 @@ int main(void) {
   dispatch_async_f(queue, NULL, stay);
   event_wait(&is_there);
   check_equal(pthread_kill(worker, SIGUSR2), 0);
+  event_happens(&released);
+  // The worker may have taken that item before it looked at the signals: it does so before one of its next items.
+  dispatch_semaphore_t ran = dispatch_semaphore_create(0);
+  while (signals == 0) {
+    dispatch_async_f(queue, ran, end);
+    dispatch_semaphore_wait(ran, DISPATCH_TIME_FOREVER);
+  }
   event_wait(&heard);
   check_equal(signals, 1);
-  event_happens(&released);
   drain(queue);
+  dispatch_release(ran);
   errno = 0;
   check_equal(dispatch_allow_send_signals(100000), -1);
   check_equal(errno, EINVAL);

@@ -175,6 +175,8 @@ extension ModelSuite {
         _ = Futex.wait(hasRun.word, expected: 0)
       }
       Model.thread("producer") {
+        // As for an item before.
+        band.noteWork()
         DispatchQueue.global().async {
           // ORDERING: relaxed; it publishes nothing.
           hasRun.word.store(1, ordering: .relaxed)
@@ -191,6 +193,7 @@ extension ModelSuite {
         })
       expectFound(
         PlantedFault(.noWrite, "Band+Worker", "beginDelivery(_:)"),
+        PlantedFault(.stale, "Band", "noteDelivery()"),
         PlantedFault(.stale, "WorkList", "isEmptyInTotalOrder"), allowTime: true
       ) { Self.postAgainstDelivery() }
     }
