@@ -1,0 +1,137 @@
+/// The queues, what waits in their lists, and who holds them.
+extension EngineReader {
+  mutating func readQueues() throws(EngineTypes.Missing) {
+    let queueClasses = types.byMetadata.values.filter { types.isKind($0, of: "DispatchQueue") }.map(\.name)
+    var tails: [UInt64: UInt64] = [:]
+    for name in queueClasses {
+      for address in objects[name] ?? [] {
+        guard let queue = try readQueue(at: address) else { continue }
+        snapshot.queues[address] = queue
+        if queue.kind == .main { snapshot.mainQueue = address }
+        for tail in try lists(of: queue) { tails[tail] = address }
+      }
+    }
+    if !tails.isEmpty { nodes = NodeIndex(in: process) }
+    for (tail, address) in tails { try readList(endingAt: tail, of: address) }
+  }
+
+  private func readQueue(at address: UInt64) throws(EngineTypes.Missing) -> QueueInfo? {
+    guard let number: UInt8 = memory.number(at: address &+ (try types.offset("DispatchObject", "kind"))),
+      let kind = QueueKind(rawValue: number),
+      let word = memory.word(address &+ (try types.offset("DispatchQueue", "state"))),
+      let target = memory.word(address &+ (try types.offset("DispatchQueue", "targetReference"))),
+      let level: UInt8 = memory.number(at: address &+ (try types.offset("DispatchQueue", "servedLevel"))),
+      level < 6,
+      let width: UInt16 = memory.number(at: address &+ (try types.offset("DispatchQueue", "width"))),
+      let extras = memory.word(address &+ (try types.offset("DispatchObject", "extrasReference"))),
+      target == 0 ? !kind.isLane : object(target, isA: "DispatchQueue")
+    else { return nil }
+    let state = QueueWord(bits: word)
+    var queue = QueueInfo(
+      address: address, kind: kind,
+      label: LabelWords.text(at: address &+ (try types.offset("DispatchQueue", "name")), in: memory) ?? "",
+      word: state, wordAddress: address &+ (try types.offset("DispatchQueue", "state")), target: target,
+      level: Int(level), width: state.isNarrow ? Int(width) : nil)
+    if extras != 0, object(extras, isA: "QueueExtras") {
+      queue.suspensions = memory.count(at: extras &+ (try types.offset("QueueExtras", "suspensions")))
+      if let owns: UInt8 = memory.number(at: extras &+ (try types.offset("QueueExtras", "ownsLabel"))),
+        owns == 0,
+        let label = memory.word(extras &+ (try types.offset("QueueExtras", "cLabel"))), label != 0,
+        let text = memory.text(at: label)
+      {
+        queue.label = text
+      }
+      // The kept ones are the first of the two chains.
+      var node = memory.word(extras &+ (try types.offset("QueueExtras", "heldBack"))) ?? 0
+      while node != 0 && queue.heldBack < 1_000_000 {
+        queue.heldBack += 1
+        node = memory.word(node) ?? 0
+      }
+    }
+    return queue
+  }
+
+  /// The last nodes of the queue's lists: one, or one for each class of a workloop.
+  func lists(of queue: QueueInfo) throws(EngineTypes.Missing) -> [UInt64] {
+    var places = [queue.address &+ (try types.offset("DispatchQueue", "list"))]
+    if queue.kind == .global {
+      guard let root = memory.word(queue.address &+ (try types.offset("GlobalQueue", "root"))) else {
+        return []
+      }
+      places = [root &+ (try types.offset("RootQueue", "list"))]
+    } else if queue.kind == .workloop {
+      let first = queue.address &+ (try types.offset("DispatchWorkloop", "entries"))
+      places = (0..<6).map { first + $0 * 16 }
+    }
+    return places.compactMap { memory.word($0) }.filter { $0 != 0 && $0 % 16 == 0 }
+  }
+
+  private mutating func readList(endingAt tail: UInt64, of address: UInt64) throws(EngineTypes.Missing) {
+    guard var queue = snapshot.queues[address] else { return }
+    defer { snapshot.queues[address] = queue }
+    let workOffset = try types.offset("WorkNode", "work")
+    let traitsOffset = try types.offset("WorkNode", "traits")
+    let groupOffset = try types.offset("WorkNode", "group")
+    let waiterThread = try types.offset("SyncWaiter", "thread")
+    let all = nodes?.list(endingAt: tail) ?? [tail]
+    queue.oldest = all.first ?? 0
+    for (index, node) in all.enumerated() {
+      queue.items += 1
+      // The details of the first thousands are enough.
+      guard index < 20_000, let traits: UInt8 = memory.number(at: node &+ traitsOffset),
+        let work = memory.word(node &+ workOffset)
+      else { continue }
+      if traits & 2 != 0 {
+        guard let thread: UInt32 = memory.number(at: work &+ waiterThread) else { continue }
+        queue.waiters.append(thread)
+        waiterQueues[work] = address
+      } else if object(work, isA: "DispatchWorkItem") {
+        queue.workItems.insert(work)
+      }
+      if index == 0 && traits & 1 != 0 && queue.word.owner == 0 && queue.word.readers > 0 {
+        queue.barrierIsNext = true
+      }
+      if let group = memory.word(node &+ groupOffset), group != 0, object(group, isA: "DispatchGroup") {
+        queue.groups.insert(group)
+      }
+    }
+  }
+
+  mutating func readGroups() throws(EngineTypes.Missing) {
+    var queues: [UInt64: [UInt64]] = [:]
+    for queue in snapshot.queues.values {
+      for group in queue.groups { queues[group, default: []].append(queue.address) }
+    }
+    for address in objects["DispatchGroup"] ?? [] {
+      let word = memory.word(address &+ (try types.offset("DispatchGroup", "state"))) ?? 0
+      snapshot.groups[address] = GroupInfo(
+        word: GroupWord(bits: word), queues: queues[address, default: []].sorted())
+    }
+    for address in objects["DispatchSemaphore"] ?? [] {
+      let value = memory.word(address &+ (try types.offset("DispatchSemaphore", "value"))) ?? 0
+      snapshot.semaphores[address] = Int(truncatingIfNeeded: value)
+    }
+  }
+
+  /// Finds the holders of queues, and takes the item that its owner runs out of the counts: it stays in the list.
+  mutating func countRunning() throws(EngineTypes.Missing) {
+    for address in snapshot.queues.keys {
+      let owner = snapshot.queues[address]!.word.owner
+      let kind = snapshot.queues[address]!.kind
+      if owner != 0 { snapshot.queues[address]!.holders = [owner] }
+      for thread in snapshot.threads where thread.id != owner {
+        if case .idle = thread.wait { continue }
+        guard thread.frames.contains(where: { $0.queue == address }) else { continue }
+        // A thread that waits in `sync` has no frame of that queue yet.
+        if kind == .concurrent || kind == .main || kind == .runLoop || kind == .global {
+          snapshot.queues[address]!.holders.append(thread.id)
+        }
+      }
+      guard owner != 0, snapshot.queues[address]!.items > 0, let thread = snapshot.thread(owner),
+        case .worker = thread.role
+      else { continue }
+      let isSync = thread.frames.dropLast().contains { $0.queue == address }
+      if !isSync { snapshot.queues[address]!.items -= 1 }
+    }
+  }
+}
