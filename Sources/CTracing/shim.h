@@ -1,9 +1,10 @@
 // System calls on another process that Swift's Glibc module leaves out. Results are counts, or the negated errno. Also
-// the version, as CONCOURSE_VERSION.
+// the version, as CONCOURSE_VERSION, and the layout of the engine's state of a thread.
 #ifndef CONCOURSE_TRACING_H
 #define CONCOURSE_TRACING_H
 
 #include "../CConcourse/concourse_version.h"
+#include "../CConcourse/include/concourse_thread.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -38,13 +38,6 @@ struct ReportPartsTests {
     ] {
       #expect(kind.rawValue == engine.rawValue)
     }
-    typealias Thread = EngineReader.ThreadState
-    for (field, offset): (PartialKeyPath<concourse_thread>, UInt64) in [
-      (\.frame, Thread.frame), (\.worker, Thread.worker), (\.id, Thread.id),
-      (\.blocked_since, Thread.blockedSince), (\.delivering, Thread.delivering),
-    ] {
-      #expect(MemoryLayout<concourse_thread>.offset(of: field) == Int(offset))
-    }
     #expect(NodeIndex.capacity == UInt64(NodeSlab.capacity))
     #expect(NodeIndex.nodeSize == UInt64(MemoryLayout<WorkNode>.stride))
   }

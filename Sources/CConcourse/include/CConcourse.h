@@ -12,51 +12,9 @@
 #include "concourse_recording.h"
 
 #include "concourse_ring.h"
+#include "concourse_thread.h"
 
 #include "linux_sources.h"
-
-/// The engine's per-thread state. Only the thread itself touches it.
-struct concourse_thread {
-  /// The innermost running item's `Frame`, or NULL outside items.
-  void *_Nullable frame;
-  /// The queue of `frame`, still valid when the frame's stack is gone; stale while `frame` is NULL.
-  void *_Nullable queue;
-  /// This thread's `WorkerRecord` when it is a pool worker, else NULL; also NULL while the worker delivers events.
-  void *_Nullable worker;
-  /// Free `WorkNode`s cached by this thread, linked through their first word.
-  void *_Nullable free_nodes;
-  /// Number of nodes on `free_nodes`.
-  uint32_t free_count;
-  /// The count at which the thread returns nodes to the depot; 0 before its exit is watched and after its exit hook has
-  /// run.
-  uint32_t free_limit;
-  /// Kernel thread id; 0 until first needed, and again in a forked child.
-  uint32_t id;
-  /// Objects whose release waits until an outer release has unwound (see Node/DeferredRelease.swift).
-  void *_Nullable deferred_releases;
-  /// Nesting depth of the parallel loops that this thread takes part in.
-  uint32_t loop_depth;
-  /// Nesting depth of the `once` bodies that this thread runs.
-  uint32_t once_depth;
-  /// The nice value of a lowered worker minus the process's; 0 on other threads.
-  int32_t nice;
-  /// State of the thread-exit hook: `CONCOURSE_EXIT_…`.
-  uint8_t exit_hook;
-  /// 1 if the thread has woken another since it last waited (see Park/Spin.swift).
-  uint8_t has_woken;
-  /// 1 while the thread drains `deferred_releases`.
-  uint8_t releasing;
-  /// The uptime at which the thread went to sleep in a wait of the engine, in nanoseconds; 0 while it does not.
-  uint64_t blocked_since;
-  /// In debug builds: the ranks of the locks that the thread holds, a bit for each (see Park/LockRank.swift).
-  uint64_t held_locks;
-  /// The ring in which the thread records events; NULL before its first one.
-  struct concourse_event_ring *_Nullable recording;
-  /// In place of `worker` while the worker delivers events, else NULL.
-  void *_Nullable delivering;
-  /// The group of the item that the thread runs, not counted: the item keeps it alive. NULL outside grouped items.
-  void *_Nullable group;
-};
 
 enum {
   CONCOURSE_EXIT_UNWATCHED = 0,

@@ -1,13 +1,19 @@
+import CTracing
+
 /// The threads, and what the engine keeps of each.
 extension EngineReader {
-  /// Offsets in `concourse_thread`.
+  /// Offsets in the engine's state of a thread, by its header.
   enum ThreadState {
-    static let frame: UInt64 = 0
-    static let worker: UInt64 = 16
-    static let id: UInt64 = 40
-    static let blockedSince: UInt64 = 72
-    static let delivering: UInt64 = 96
-    static let group: UInt64 = 104
+    static let frame = offset(of: \.frame)
+    static let worker = offset(of: \.worker)
+    static let id = offset(of: \.id)
+    static let blockedSince = offset(of: \.blocked_since)
+    static let delivering = offset(of: \.delivering)
+    static let group = offset(of: \.group)
+
+    private static func offset(of field: PartialKeyPath<concourse_thread>) -> UInt64 {
+      UInt64(MemoryLayout<concourse_thread>.offset(of: field)!)
+    }
   }
 
   /// Where glibc has a thread's id, from its thread pointer on.
