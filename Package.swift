@@ -68,6 +68,7 @@ let package = Package(
       name: "ConcourseTool", dependencies: ["CExtendedAttributes", "CTracing"],
       path: "Sources/concourse-tool",
       exclude: ["README.md"],
+      resources: [.embedInCode("Trace/trace.html"), .embedInCode("Trace/trace.js")],
       swiftSettings: [
         .unsafeFlags([
           "-Xfrontend", "-disable-implicit-concurrency-module-import",

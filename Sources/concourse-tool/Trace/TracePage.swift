@@ -1,18 +1,20 @@
 /// Writes a timeline as one page, which needs no network: the same tracks as the other formats, a search, who submitted
-/// an item, histograms of the queues, and a verdict.
+/// an item, histograms of the queues, and a verdict. The page is `trace.html` with `trace.js`, which the package embeds.
 enum TracePage {
   static func write(_ recording: Recording, functions: @escaping (UInt64) -> String) -> [UInt8] {
     let timeline = Timeline(recording)
     var columns = Columns(recording, timeline)
     columns.fill(functions)
-    // Neither mark occurs elsewhere in the page.
+    // `trace.html` has `^` only around the marks.
     var output: [UInt8] = []
-    let source = TracePageSource.text.utf8
-    for part in source.split(separator: UInt8(ascii: "^"), omittingEmptySubsequences: false) {
+    let page = PackageResources.trace_html
+    for part in page.split(separator: UInt8(ascii: "^"), omittingEmptySubsequences: false) {
       if part.elementsEqual("META".utf8) {
         output += columns.meta
       } else if part.elementsEqual("COLUMNS".utf8) {
         output += Base64.encode(columns.bytes)
+      } else if part.elementsEqual("SCRIPT".utf8) {
+        output += PackageResources.trace_js
       } else {
         output += part
       }
