@@ -30,6 +30,17 @@ struct OperationState {
     case finished
   }
 
+  private struct Following {
+    var hasBegun = false
+    var handlerIsSlow = false
+    /// How often the operation has waited for its handler, and at which count the patience timer was set.
+    var count = 0
+    var timed: Int?
+  }
+
+  /// Whether a step has come after a delivery, so that steps and handler calls alternate.
+  var hasFollowed: Bool { following.hasBegun }
+
   enum Timer {
     /// The descriptor is tried again.
     case retry
@@ -97,12 +108,7 @@ struct OperationState {
   private var outboxBytes = 0
   private var bytesWithHandler = 0
 
-  /// Whether a step has come after a delivery, so that steps and handler calls alternate.
-  private(set) var hasFollowed = false
-  private var handlerIsSlow = false
-  /// How often the operation has waited for its handler, and at which count the patience timer was set.
-  private var follows = 0
-  private var timedFollow: Int?
+  private var following = Following()
 
   /// - Parameter offset: for random channels, counted from where the channel began.
   init(_ progress: OperationProgress, for channel: Channel, offset: Int) {
@@ -286,16 +292,16 @@ struct OperationState {
 
   /// Puts the next step off until the handler has returned, unless the handler is slow.
   private mutating func follow(_ actions: inout Actions) {
-    hasFollowed = true
-    if handlerIsSlow {
+    following.hasBegun = true
+    if following.handlerIsSlow {
       phase = .stepping
       actions.next = .step
       return
     }
     phase = .following
-    follows += 1
-    if timedFollow == nil {
-      timedFollow = follows
+    following.count += 1
+    if following.timed == nil {
+      following.timed = following.count
       actions.timer = (.patience, Self.patience)
     }
   }
@@ -311,7 +317,7 @@ struct OperationState {
   /// - Parameter duration: how many nanoseconds it took.
   mutating func handlerDidReturn(after duration: UInt64) -> Actions {
     outboxBytes -= bytesWithHandler
-    handlerIsSlow = duration > Self.quickHandler
+    following.handlerIsSlow = duration > Self.quickHandler
     switch phase {
     case .following: return resume()
     case .throttled: return outboxBytes < Self.largestOutbox ? resume() : Actions()
@@ -341,16 +347,16 @@ struct OperationState {
 
   private mutating func patienceHasEnded() -> Actions {
     guard case .following = phase else {
-      timedFollow = nil
+      following.timed = nil
       return Actions()
     }
-    if timedFollow == follows {
-      timedFollow = nil
-      handlerIsSlow = true
+    if following.timed == following.count {
+      following.timed = nil
+      following.handlerIsSlow = true
       return resume()
     }
     // The handler has returned since the timer was set, and is being followed again.
-    timedFollow = follows
+    following.timed = following.count
     return Actions(timer: (.patience, Self.patience))
   }
 }

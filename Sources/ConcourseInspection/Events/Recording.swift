@@ -109,19 +109,6 @@ struct SourceOrigin: Equatable {
   ]
 }
 
-/// A queue's name from a time on.
-struct RecordedName: Equatable {
-  var queue: UInt64
-  var time: UInt64
-  var target: UInt64
-  var kind: UInt8
-  var text: String
-  /// Without a text: return addresses of the calls that made the queue, innermost first.
-  var frames: [UInt64] = []
-
-  var isGlobal: Bool { kind == 0 }
-}
-
 /// A program or library in the recorded process.
 struct RecordedModule: Equatable {
   /// Added to the addresses in the file.

@@ -3,18 +3,10 @@ final class RecordingReader {
   private let bytes: any RecordingBytes
   let layout: RecordingLayout
   private var rings: [Ring] = []
-  private var names: [RecordedName] = []
-  /// The entries of names that have been looked at, and those among them that were not complete yet.
-  private var namesSeen = 0
-  private var unfinishedNames: [Int] = []
-  /// Those that `take` has returned.
-  private var namesTaken = 0
+  private var names = RecordedNames()
   private var threadNames: [UInt32: String] = [:]
   private var tasks: [UInt64: String] = [:]
-  private var overwritten: UInt64 = 0
-  private var unreadable: UInt64 = 0
-  /// Events while the process had no memory for them.
-  var missed: UInt64 = 0
+  private var losses = Losses()
   /// When the last look at a process began; nil for what a process has left.
   var watchedUntil: UInt64?
   /// When recording was found to be off.
@@ -27,8 +19,20 @@ final class RecordingReader {
   /// How much of its ring the fastest thread has filled between the last two calls of `poll`.
   private(set) var fill = 0.0
 
-  /// The events that had no ring before this reader began.
-  private var lostBefore: UInt64 = 0
+  private struct Losses {
+    var overwritten: UInt64 = 0
+    var unreadable: UInt64 = 0
+    /// Events while the process had no memory for them.
+    var missed: UInt64 = 0
+    /// The events that had no ring before this reader began.
+    var before: UInt64 = 0
+  }
+
+  /// Events while the process had no memory for them.
+  var missed: UInt64 {
+    get { losses.missed }
+    set { losses.missed = newValue }
+  }
 
   /// What has been read of one ring.
   private struct Ring {
@@ -67,7 +71,7 @@ final class RecordingReader {
   /// Leaves out what has been recorded so far.
   func skipPast() {
     guard let counts = layout.counts(bytes) else { return }
-    lostBefore = counts.lostEvents
+    losses.before = counts.lostEvents
     rings = (0..<counts.rings).map { Ring(next: header(of: $0)?.number(at: 0) ?? 0) }
   }
 
@@ -88,7 +92,7 @@ final class RecordingReader {
     while rings.count < counts.rings { rings.append(Ring()) }
     fill = 0
     for index in rings.indices { poll(index) }
-    readNames(upTo: counts.names)
+    names.read(upTo: counts.names, from: bytes, at: layout.names)
     return true
   }
 
@@ -105,11 +109,11 @@ final class RecordingReader {
     var first = rings[index].next
     fill = max(fill, Double(head - first) / Double(capacity))
     if head - first > capacity {
-      overwritten &+= head - capacity - first
+      losses.overwritten &+= head - capacity - first
       first = head - capacity
     }
     var records = read(index, first..<head)
-    unreadable &+= head - first - UInt64(records.count)
+    losses.unreadable &+= head - first - UInt64(records.count)
     // What was overwritten meanwhile, and what is being overwritten now.
     guard let after = self.header(of: index), let newHead: UInt64 = after.number(at: 0), newHead >= head
     else { return }
@@ -118,7 +122,7 @@ final class RecordingReader {
       if firstValid > first {
         let stale = Int(min(firstValid - first, UInt64(records.count)))
         // The record that may be in the making is not lost but old.
-        overwritten &+= UInt64(stale)
+        losses.overwritten &+= UInt64(stale)
         records.removeFirst(stale)
         first += UInt64(stale)
       }
@@ -205,48 +209,8 @@ final class RecordingReader {
     return records
   }
 
-  private func readNames(upTo count: Int) {
-    let size = RecordingLayout.nameSize
-    var places = unfinishedNames
-    unfinishedNames = []
-    if count > namesSeen { places += namesSeen..<count }
-    namesSeen = max(namesSeen, count)
-    // The second copy has the whole of each entry that was complete in the first.
-    guard let first = places.first,
-      let looked = bytes.read(at: layout.names + UInt64(first * size), count: (count - first) * size),
-      let entries = bytes.read(at: layout.names + UInt64(first * size), count: (count - first) * size)
-    else { return }
-    for place in places where place < count {
-      let start = (place - first) * size
-      guard looked[start + 25] == 1 else {
-        unfinishedNames.append(place)
-        continue
-      }
-      let length = min(Int(entries.number(at: start + 26, as: UInt16.self)!), 95)
-      let frames = min(Int(entries.number(at: start + 28, as: UInt32.self)!), length == 0 ? 12 : 0)
-      names.append(
-        RecordedName(
-          queue: entries.number(at: start)!, time: entries.number(at: start + 8)!,
-          target: entries.number(at: start + 16)!, kind: entries[start + 24],
-          text: String(decoding: entries[start + 32..<start + 32 + length], as: UTF8.self),
-          frames: (0..<frames).map { entries.number(at: start + 32 + 8 * $0)! }))
-    }
-  }
-
   /// The latest name of each queue that has one, in the order of their first.
-  var latestNames: [RecordedName] {
-    var places: [UInt64: Int] = [:]
-    var latest: [RecordedName] = []
-    for name in names where name.isGlobal || !Recording.isUnnamed(name.queue, unnamed) {
-      if let place = places[name.queue] {
-        latest[place] = name
-      } else {
-        places[name.queue] = latest.count
-        latest.append(name)
-      }
-    }
-    return latest
-  }
+  var latestNames: [RecordedName] { names.latest(without: unnamed) }
 
   // MARK: Result
 
@@ -277,16 +241,16 @@ final class RecordingReader {
     }
     // Records of one thread keep their order.
     let order = events.indices.sorted { (events[$0].time, $0) < (events[$1].time, $1) }
-    var names = Array(names[namesTaken...])
+    var names = Array(names.new)
     for index in names.indices { names[index].time = clock.uptime(names[index].time) }
     names.sort { $0.time < $1.time }
     let gaps = rings.flatMap(\.gaps).map { RecordedGap(time: clock.uptime($0.time), thread: $0.thread) }
     var recording = Recording(
       process: layout.process, start: layout.firstUptime, wall: layout.firstWall,
       events: order.map { events[$0] },
-      threads: threadNames, names: names, modules: modules, tasks: tasks, overwritten: overwritten,
-      withoutRing: counts.lostEvents &- min(lostBefore, counts.lostEvents) &+ missed,
-      unreadable: unreadable &+ damaged,
+      threads: threadNames, names: names, modules: modules, tasks: tasks, overwritten: losses.overwritten,
+      withoutRing: counts.lostEvents &- min(losses.before, counts.lostEvents) &+ missed,
+      unreadable: losses.unreadable &+ damaged,
       gaps: gaps.sorted { $0.time < $1.time }, lostNames: counts.lostNames, unnamed: unnamed,
       pauses: pauses)
     recording.end = watchedUntil
@@ -296,10 +260,10 @@ final class RecordingReader {
   /// As `recording()`; the next one has later events and names only.
   func take() -> Recording {
     let taken = recording()
-    namesTaken = names.count
+    names.take()
     threadNames = [:]
     // Damaged records are counted once.
-    unreadable = taken.unreadable
+    losses.unreadable = taken.unreadable
     pauses = []
     for index in rings.indices { (rings[index].records, rings[index].gaps) = ([], []) }
     return taken

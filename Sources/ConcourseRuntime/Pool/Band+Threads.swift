@@ -86,10 +86,10 @@ extension Band {
       worker.pointee.event.reset()
       // ORDERING: relaxed, both; the thread made next is the only reader.
       worker.pointee.attention.store(WorkerRecord.Attention.none, ordering: .relaxed)
-      worker.pointee.servesEvents.store(false, ordering: .relaxed)
+      worker.pointee.eventService.isOn.store(false, ordering: .relaxed)
       // The kernel may have given an earlier thread's id to another thread.
       worker.pointee.thread.store(0, ordering: .relaxed)
-      worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
+      worker.pointee.watch.looksWithoutProgress.store(0, ordering: .relaxed)
       // ORDERING: releasing; when the monitor sees `active`, it also sees the fields set above.
       worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
       return worker

@@ -167,8 +167,8 @@ extension Band {
     let now = counters.apply(.init(searching: -1))
     guard now.searching == 0 && hasWorkInTotalOrder else { return }
     // ORDERING: relaxed; the worker's own.
-    if worker.pointee.servesEvents.load(ordering: .relaxed)
-      && worker.pointee.eventCost.isBelow(Self.shortEvent)
+    if worker.pointee.eventService.isOn.load(ordering: .relaxed)
+      && worker.pointee.eventService.cost.isBelow(Self.shortEvent)
       && monitor._withUnsafeGuaranteedRef({ $0.hasThread })
     {
       monitor._withUnsafeGuaranteedRef { $0.watch() }
@@ -186,7 +186,7 @@ extension Band {
     }
     // The next event wakes the thread that waits for it; a search here would only delay it.
     // ORDERING: relaxed; the worker's own.
-    if worker.pointee.servesEvents.load(ordering: .relaxed) { return false }
+    if worker.pointee.eventService.isOn.load(ordering: .relaxed) { return false }
     if leavesWork(worker) { return false }
     if !searching {
       // One searcher for two active workers is enough to find work, and does not disturb them.
@@ -211,27 +211,7 @@ extension Band {
   /// Whether this worker leaves runnable entries to another, active worker. Both have lately made short entries
   /// runnable, one after the other; taking turns would cost more than the entries.
   func leavesWork(_ worker: WorkerPointer) -> Bool {
-    guard isDeferring(worker) else { return false }
-    // ORDERING: acquiring, here and below; pairs with `beginsDeferring`, publishes the record.
-    var candidate = lastDeferring.load(ordering: .acquiring)
-    for _ in 0..<2 {
-      // ORDERING: sequentially consistent; the other looks at the lists after it has changed its status
-      // (Pool/MONITOR.md).
-      if let other = candidate, other != worker,
-        other.pointee.status.load(ordering: .sequentiallyConsistent) == WorkerRecord.Status.active,
-        isDeferring(other)
-      {
-        return true
-      }
-      // ORDERING: acquiring; see above.
-      candidate = deferringBefore.load(ordering: .acquiring)
-    }
-    return false
-  }
-
-  private func isDeferring(_ worker: WorkerPointer) -> Bool {
-    // ORDERING: relaxed; a hint about another worker, and exact for the caller.
-    worker.pointee.deferral.isRecent(progress: worker.pointee.progress.load(ordering: .relaxed))
+    DeferringWorkers.includes(worker) && deferring.includesOther(than: worker)
   }
 
   /// A queue that another worker keeps, and that worker's progress when it was seen.
@@ -328,7 +308,7 @@ extension Band {
     }
     worker.pointee.event.reset()
     // ORDERING: relaxed; the worker's own.
-    worker.pointee.servesEvents.store(false, ordering: .relaxed)
+    worker.pointee.eventService.isOn.store(false, ordering: .relaxed)
     return resume(worker)
   }
 
@@ -345,8 +325,8 @@ extension Band {
     var (stays, delivers) = (true, false)
     // ORDERING: relaxed, both; the worker's own.
     let progress = worker.pointee.progress.load(ordering: .relaxed)
-    if worker.pointee.servesEvents.load(ordering: .relaxed) {
-      worker.pointee.eventCost.end(progress: progress)
+    if worker.pointee.eventService.isOn.load(ordering: .relaxed) {
+      worker.pointee.eventService.cost.end(progress: progress)
     }
     if Recording.isOn { Recording.threadParked() }
     driver.pollAsWorker(milliseconds: Int32(PoolSize.idleLifetime / 1_000_000)) { end in
@@ -354,11 +334,11 @@ extension Band {
       if Recording.isOn { Recording.threadWoken() }
       // Before a retired record can get another thread.
       // ORDERING: relaxed; the worker's own.
-      worker.pointee.servesEvents.store(hasEvents, ordering: .relaxed)
+      worker.pointee.eventService.isOn.store(hasEvents, ordering: .relaxed)
       let retires = !hasEvents && driver.hasThread && !SystemThread.endMayCancelRequests
       if leaveIdle(worker, retire: retires) {
         stays = !retires
-        if stays { worker.pointee.eventCost.begin(progress: progress) }
+        if stays { worker.pointee.eventService.cost.begin(progress: progress) }
         // The worker has become active without a check of the limit.
         // ORDERING: relaxed; the worker's own.
         if stays { worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed) }
@@ -367,7 +347,7 @@ extension Band {
         _ = worker.pointee.event.park(until: .never)
         worker.pointee.event.reset()
         // ORDERING: relaxed; the worker's own.
-        worker.pointee.servesEvents.store(false, ordering: .relaxed)
+        worker.pointee.eventService.isOn.store(false, ordering: .relaxed)
       }
       // A worker with events does not retire.
       delivers = end == .events

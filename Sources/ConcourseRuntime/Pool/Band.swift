@@ -9,8 +9,6 @@ package final class Band {
   /// The level that sets the priority of its threads.
   let level: QoSLevel
   package let priority: Priority
-  /// The nice value of its threads, relative to that of the process.
-  let difference: Int32
   let counters = BandCounters()
   /// The root queues, the most urgent first. Never released, see `Runtime.roots`.
   private(set) var roots = UnsafeMutableBufferPointer<Unmanaged<RootQueue>>(start: nil, count: 0)
@@ -23,9 +21,7 @@ package final class Band {
   var freeRecords: [WorkerPointer] = []
   /// The record made last. Written under `idleLock`.
   let newestRecord = Atomic<WorkerPointer?>(nil)
-  /// The worker that was the last to begin deferring entries, and the one before it. Hints.
-  let lastDeferring = Atomic<WorkerPointer?>(nil)
-  let deferringBefore = Atomic<WorkerPointer?>(nil)
+  let deferring = DeferringWorkers()
   /// How many workers handle events. A forked child may keep a count: it has no workers, and traps.
   let deliveries = Atomic<Int>(0)
   /// The number of workers that lowered threads have asked for: the monitor spawns them.
@@ -35,7 +31,6 @@ package final class Band {
     self.name = name
     self.level = level
     self.priority = priority
-    difference = priority.nice(at: level) - priority.nice(at: .default)
     self.monitor = .passRetained(monitor)
   }
 
@@ -53,23 +48,10 @@ package final class Band {
   let allowance = Atomic<Int>(0)
   /// Whether the band's level has had more than its share (Monitor+Shares.swift). Written by the monitor alone.
   let heldBack = Atomic<Bool>(false)
-  /// The estimated part of their time in which active workers do not sleep. OWNED BY the monitor.
-  var awakeShare = 0
+  let watch = BandWatch()
 
-  /// Looks in a row without a newly stuck worker. OWNED BY the monitor.
-  let calmLooks = Atomic<Int>(0)
-
-  /// The number of looks since all workers began to compute without completing anything, and its limit.
-  /// OWNED BY the monitor.
-  let overrunLooks = Atomic<Int>(0)
-  let overrunLimit = Atomic<Int>(Monitor.overrun)
-
-  /// OWNED BY the monitor.
-  var starvation = Starvation()
-
-  /// The number of threads that the band may have regardless of the cap, because it starves. Written by the monitor
-  /// alone.
-  let starvationLimit = Atomic<Int>(0)
+  /// The nice value of its threads, relative to that of the process.
+  var difference: Int32 { priority.nice(at: level) - priority.nice(at: .default) }
 
   /// Whether the band serves levels below default, and no events.
   var isLowered: Bool { level < .default }
@@ -144,18 +126,11 @@ package final class Band {
       let progress = worker.pointee.progress.load(ordering: .relaxed)
       let isNew = !worker.pointee.deferral.isRecent(progress: progress)
       if worker.pointee.deferral.defers(progress: progress) {
-        if isNew { beginsDeferring(worker) }
+        if isNew { deferring.begins(worker) }
         return monitor._withUnsafeGuaranteedRef { $0.watch() }
       }
     }
     noteWork()
-  }
-
-  @inline(never)
-  private func beginsDeferring(_ worker: WorkerPointer) {
-    // ORDERING: acquiring and releasing, then releasing; pairs with the loads in `leavesWork`, publishes the record.
-    let before = lastDeferring.exchange(worker, ordering: .acquiringAndReleasing)
-    if before != worker { deferringBefore.store(before, ordering: .releasing) }
   }
 
   /// Wakes or makes a worker.
@@ -188,7 +163,7 @@ package final class Band {
       return wakeOne()
     }
     // ORDERING: relaxed; a hint for decisions.
-    let limit = starvationLimit.load(ordering: .relaxed)
+    let limit = watch.starvationLimit.load(ordering: .relaxed)
     guard PoolSize.mayGrow(band: now.threads, starvationLimit: limit) else {
       idleLock.unlock()
       // At the cap, all threads wait or are stuck: the first to come back looks. The monitor asks again for a
@@ -261,5 +236,5 @@ package final class Band {
 }
 
 // SAFETY: `idle` and `freeRecords` are GUARDED BY `idleLock`, `roots` and `monitor` are set once while the runtime
-// is made, `starvation` and `awakeShare` are OWNED BY the monitor, the rest is atomic or constant.
+// is made, the rest is atomic or constant.
 extension Band: @unchecked Sendable {}

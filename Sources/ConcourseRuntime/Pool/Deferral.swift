@@ -39,6 +39,13 @@ struct EntryCost: ~Copyable {
   }
 }
 
+/// Whether a worker runs what an event made runnable, and how long such entries have taken lately. Its next work is likely
+/// to come from events, too.
+struct EventService: ~Copyable {
+  let isOn = Atomic<Bool>(false)
+  let cost = EntryCost()
+}
+
 /// Entries that a worker pushes to a root without waking another worker, because it will take them itself before
 /// another worker could: its entries are short, and it has taken what it pushed before.
 ///
@@ -106,5 +113,44 @@ struct Deferral: ~Copyable {
   func isRecent(progress: UInt32) -> Bool {
     // ORDERING: relaxed; see above.
     cost.isBelow(Self.short) && progress &- last.load(ordering: .relaxed) <= Self.memory
+  }
+}
+
+/// The workers of a band that were the last to begin deferring entries. Since there may be thousands of workers, only two
+/// are kept. Hints.
+struct DeferringWorkers: ~Copyable {
+  private let last = Atomic<WorkerPointer?>(nil)
+  private let before = Atomic<WorkerPointer?>(nil)
+
+  @inline(never)
+  func begins(_ worker: WorkerPointer) {
+    // ORDERING: acquiring and releasing, then releasing; pairs with the loads in `includesOther`, publishes the record.
+    let former = last.exchange(worker, ordering: .acquiringAndReleasing)
+    if former != worker { before.store(former, ordering: .releasing) }
+  }
+
+  /// Whether another active worker has deferred entries lately.
+  func includesOther(than worker: WorkerPointer) -> Bool {
+    // ORDERING: acquiring, here and below; pairs with `begins`, publishes the record.
+    var candidate = last.load(ordering: .acquiring)
+    for _ in 0..<2 {
+      // ORDERING: sequentially consistent; the other looks at the lists after it has changed its status
+      // (Pool/MONITOR.md).
+      if let other = candidate, other != worker,
+        other.pointee.status.load(ordering: .sequentiallyConsistent) == WorkerRecord.Status.active,
+        Self.includes(other)
+      {
+        return true
+      }
+      // ORDERING: acquiring; see above.
+      candidate = before.load(ordering: .acquiring)
+    }
+    return false
+  }
+
+  /// Whether a worker has deferred entries lately.
+  static func includes(_ worker: WorkerPointer) -> Bool {
+    // ORDERING: relaxed; a hint about another worker, and exact for the caller.
+    worker.pointee.deferral.isRecent(progress: worker.pointee.progress.load(ordering: .relaxed))
   }
 }

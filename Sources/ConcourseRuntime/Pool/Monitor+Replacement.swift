@@ -46,9 +46,7 @@ extension Monitor {
     if newlyStuck == 0 && !progress, let computing {
       replaceComputing(computing, of: band)
     } else {
-      // ORDERING: relaxed; the monitor's own.
-      band.overrunLooks.store(0, ordering: .relaxed)
-      band.overrunLimit.store(Self.overrun, ordering: .relaxed)
+      (band.watch.overrunLooks, band.watch.overrunLimit) = (0, Self.overrun)
     }
     adjustAllowance(of: band, newlyStuck: newlyStuck)
     relieveStarvation(of: band, waiting: waiting, begun: begun)
@@ -59,10 +57,10 @@ extension Monitor {
   private func relieveStarvation(of band: Band, waiting: Bool, begun: UInt32) {
     let now = band.counters.snapshot
     let isBlocked = waiting && now.active == 0 && !band.isHeldBack
-    let limit = band.starvation.look(isBlocked: isBlocked, threads: now.threads, begun: begun)
+    let limit = band.watch.starvation.look(isBlocked: isBlocked, threads: now.threads, begun: begun)
     // ORDERING: relaxed, both; a hint for decisions.
-    if let limit { band.starvationLimit.store(limit, ordering: .relaxed) }
-    if !waiting { band.starvationLimit.store(0, ordering: .relaxed) }
+    if let limit { band.watch.starvationLimit.store(limit, ordering: .relaxed) }
+    if !waiting { band.watch.starvationLimit.store(0, ordering: .relaxed) }
   }
 
   /// Whether a worker has been at the same entry since the last look.
@@ -71,14 +69,14 @@ extension Monitor {
     let progress = worker.pointee.progress.load(ordering: .relaxed)
     guard worker.pointee.seenProgress.load(ordering: .relaxed) == progress else {
       // ORDERING: relaxed; the monitor's own.
-      worker.pointee.looksWithoutProgress.store(0, ordering: .relaxed)
+      worker.pointee.watch.looksWithoutProgress.store(0, ordering: .relaxed)
       worker.pointee.seenSince.store(now, ordering: .relaxed)
       // ORDERING: releasing; `concourse report`, which reads it first, then finds no older time.
       worker.pointee.seenProgress.store(progress, ordering: .releasing)
       return false
     }
     // ORDERING: relaxed; the monitor's own.
-    worker.pointee.looksWithoutProgress.wrappingAdd(1, ordering: .relaxed)
+    worker.pointee.watch.looksWithoutProgress.wrappingAdd(1, ordering: .relaxed)
     return true
   }
 
@@ -90,7 +88,7 @@ extension Monitor {
   /// Whether a worker without progress sleeps in the kernel.
   private func isAsleep(_ worker: WorkerPointer) -> Bool {
     // ORDERING: relaxed; the monitor's own.
-    let looks = worker.pointee.looksWithoutProgress.load(ordering: .relaxed)
+    let looks = worker.pointee.watch.looksWithoutProgress.load(ordering: .relaxed)
     guard looks <= 2 || looks % Self.looksBetweenReads == 0 else { return false }
     // ORDERING: relaxed; 0 until the thread has started.
     let thread = worker.pointee.thread.load(ordering: .relaxed)
@@ -99,17 +97,15 @@ extension Monitor {
 
   /// Gives up one of the active workers if all of them compute and none has completed an entry for long.
   private func replaceComputing(_ worker: WorkerPointer, of band: Band) {
-    // ORDERING: relaxed throughout; the monitor's own.
-    let looks = band.overrunLooks.wrappingAdd(1, ordering: .relaxed).newValue
-    let limit = band.overrunLimit.load(ordering: .relaxed)
+    let watch = band.watch
+    watch.overrunLooks += 1
+    let (looks, limit) = (watch.overrunLooks, watch.overrunLimit)
     if looks < limit && looks % Self.looksForPromised == 0 && band.hasPromisedEntry {
       _ = giveUp(worker, of: band)
       return
     }
     guard looks >= limit, giveUp(worker, of: band) else { return }
-    // ORDERING: relaxed; as above.
-    band.overrunLooks.store(0, ordering: .relaxed)
-    band.overrunLimit.store(min(limit * 2, 1 << 20), ordering: .relaxed)
+    (watch.overrunLooks, watch.overrunLimit) = (0, min(limit * 2, 1 << 20))
   }
 
   /// Subtracts a worker from the active ones. One that delivers events is no longer searching, either.
@@ -129,15 +125,14 @@ extension Monitor {
     // ORDERING: relaxed throughout; the monitor is the only writer, and readers steer by it.
     let allowance = band.allowance.load(ordering: .relaxed)
     if newlyStuck > 0 {
+      band.watch.calmLooks = 0
       // ORDERING: relaxed; as above.
-      band.calmLooks.store(0, ordering: .relaxed)
       band.allowance.store(min(allowance + newlyStuck, PoolSize.cap), ordering: .relaxed)
     } else if allowance > 0 {
-      // ORDERING: relaxed; as above.
-      let calm = band.calmLooks.wrappingAdd(1, ordering: .relaxed).newValue
-      if calm >= Self.calm {
+      band.watch.calmLooks += 1
+      if band.watch.calmLooks >= Self.calm {
+        band.watch.calmLooks = 0
         // ORDERING: relaxed; as above.
-        band.calmLooks.store(0, ordering: .relaxed)
         band.allowance.store(allowance / 2, ordering: .relaxed)
       }
     }

@@ -50,7 +50,7 @@ extension Monitor {
         worker.pointee.level.store(.unspecified, ordering: .relaxed)
         worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed)
       }
-      band.awakeShare = Band.wholeShare
+      band.watch.awakeShare = Band.wholeShare
     }
   }
 
@@ -70,15 +70,15 @@ extension Monitor {
   /// The time for which an active worker is charged.
   private func time(of worker: WorkerPointer, _ elapsed: UInt64) -> UInt64 {
     // ORDERING: relaxed throughout; the monitor's own, but for the thread's id, which is 0 until it has started.
-    guard worker.pointee.looksWithoutProgress.load(ordering: .relaxed) >= Self.looksCharged,
+    guard worker.pointee.watch.looksWithoutProgress.load(ordering: .relaxed) >= Self.looksCharged,
       let used = SystemThread.processorTime(of: worker.pointee.thread.load(ordering: .relaxed))
     else {
       // ORDERING: relaxed; as above.
-      worker.pointee.processorTime.store(0, ordering: .relaxed)
+      worker.pointee.watch.processorTime.store(0, ordering: .relaxed)
       return elapsed
     }
     // ORDERING: relaxed; as above.
-    let before = worker.pointee.processorTime.exchange(used, ordering: .relaxed)
+    let before = worker.pointee.watch.processorTime.exchange(used, ordering: .relaxed)
     return before == 0 || used < before ? elapsed : min(elapsed, used - before)
   }
 
@@ -86,7 +86,7 @@ extension Monitor {
   private func processorsAreTaken(above band: Band) -> Bool {
     var taken = 0
     for other in Runtime.shared.bands where other.level > band.level {
-      taken += other.counters.snapshot.active * other.awakeShare
+      taken += other.counters.snapshot.active * other.watch.awakeShare
     }
     return taken + Band.wholeShare / 4 >= PoolSize.width * Band.wholeShare
   }
@@ -104,7 +104,8 @@ extension Band {
       // ORDERING: relaxed; 0 until the thread has started.
       let thread = worker.pointee.thread.load(ordering: .relaxed)
       guard place == 0, thread != 0 else { continue }
-      awakeShare += ((SystemThread.isAsleep(thread) ?? false ? 0 : Self.wholeShare) - awakeShare) / 32
+      let now = SystemThread.isAsleep(thread) ?? false ? 0 : Self.wholeShare
+      watch.awakeShare += (now - watch.awakeShare) / 32
     }
   }
 }

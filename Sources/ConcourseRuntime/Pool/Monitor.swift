@@ -230,3 +230,26 @@ package final class Monitor {
 
 // SAFETY: the shared words are atomics; the counts of looks and `lastCharge` are OWNED BY the monitor's own thread.
 extension Monitor: @unchecked Sendable {}
+
+/// What the monitor remembers of a band from look to look. OWNED BY the monitor, but for `starvationLimit`.
+final class BandWatch {
+  /// The estimated part of their time in which active workers do not sleep.
+  var awakeShare = 0
+  /// Looks in a row without a newly stuck worker.
+  var calmLooks = 0
+  /// The number of looks since all workers began to compute without completing anything, and its limit.
+  var overrunLooks = 0
+  var overrunLimit = Monitor.overrun
+  var starvation = Starvation()
+  /// The number of threads that the band may have regardless of the cap, because it starves. Workers read it.
+  let starvationLimit = Atomic<Int>(0)
+}
+
+/// What the monitor remembers of a worker, besides what `concourse report` reads. OWNED BY the monitor; atomic as the
+/// other fields of the record.
+struct WorkerWatch: ~Copyable {
+  /// The number of looks in a row without progress.
+  let looksWithoutProgress = Atomic<Int>(0)
+  /// The processor's time that the thread had used at the last look; 0 if not read.
+  let processorTime = Atomic<UInt64>(0)
+}

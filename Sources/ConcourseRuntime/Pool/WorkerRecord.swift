@@ -55,21 +55,16 @@ struct WorkerRecord: ~Copyable {
   /// The level of the entry that a worker of the default band runs while levels compete.
   let level = Atomic<QoSLevel>(.unspecified)
 
-  /// Whether the worker runs what an event made runnable. Its next work is likely to come from events, too.
-  let servesEvents = Atomic<Bool>(false)
-  /// How long entries after events have taken lately; OWNED BY the worker.
-  let eventCost = EntryCost()
+  /// OWNED BY the worker.
+  let eventService = EventService()
   /// The entries that the worker pushes without waking another; OWNED BY the worker.
   let deferral = Deferral()
 
   /// OWNED BY the monitor: what it saw at its last look.
   let seenProgress = Atomic<UInt32>(0)
-  /// OWNED BY the monitor: the number of looks in a row without progress.
-  let looksWithoutProgress = Atomic<Int>(0)
-  /// OWNED BY the monitor: the processor's time that the thread had used at the last look; 0 if not read.
-  let processorTime = Atomic<UInt64>(0)
   /// OWNED BY the monitor: the uptime of the look that saw `seenProgress` first; for `concourse report`.
   let seenSince = Atomic<UInt64>(0)
+  let watch = WorkerWatch()
 
   init(band: Band, older: WorkerPointer?) {
     self.band = .passUnretained(band)

@@ -86,13 +86,13 @@ extension EngineReader {
         queue.waiters.append(thread)
         waiterQueues[work] = address
       } else if object(work, isA: "DispatchWorkItem") {
-        queue.workItems.insert(work)
+        queue.members.workItems.insert(work)
       }
       if index == 0 && traits & 1 != 0 && queue.word.owner == 0 && queue.word.readers > 0 {
         queue.barrierIsNext = true
       }
       if let group = memory.word(node &+ groupOffset), group != 0, object(group, isA: "DispatchGroup") {
-        queue.groups.insert(group)
+        queue.members.groups.insert(group)
       }
     }
   }
@@ -100,7 +100,7 @@ extension EngineReader {
   mutating func readGroups() throws(EngineTypes.Missing) {
     var queues: [UInt64: [UInt64]] = [:]
     for queue in snapshot.queues.values {
-      for group in queue.groups { queues[group, default: []].append(queue.address) }
+      for group in queue.members.groups { queues[group, default: []].append(queue.address) }
     }
     for address in objects["DispatchGroup"] ?? [] {
       let word = memory.word(address &+ (try types.offset("DispatchGroup", "state"))) ?? 0

@@ -25,9 +25,13 @@ struct QueueInfo {
   var barrierIsNext = false
   /// Threads that run its items now, as far as known: the owner, and for a concurrent queue the readers.
   var holders: [UInt32] = []
-  /// Groups and work items of its items.
-  var groups: Set<UInt64> = []
-  var workItems: Set<UInt64> = []
+  var members = Members()
+
+  /// What its items belong to.
+  struct Members {
+    var groups: Set<UInt64> = []
+    var workItems: Set<UInt64> = []
+  }
 
   var isBusy: Bool {
     word.owner != 0 || word.readers > 0 || items > 0 || word.isEnqueued || word.isSuspended || heldBack > 0

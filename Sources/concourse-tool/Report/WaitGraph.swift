@@ -27,7 +27,7 @@ struct WaitGraph {
       (snapshot.groups[group]?.queues ?? []).map { .queue($0) }
         + snapshot.threads.filter { $0.group == group }.map { .thread($0.id) }
     case .workItem(let item):
-      snapshot.queues.values.filter { $0.workItems.contains(item) }.map { .queue($0.address) }
+      snapshot.queues.values.filter { $0.members.workItems.contains(item) }.map { .queue($0.address) }
         + (snapshot.runners[item].map { [.thread($0)] } ?? [])
     case .once(let runner): [.thread(runner)]
     case .mutex(_, let owner): [.thread(owner)]

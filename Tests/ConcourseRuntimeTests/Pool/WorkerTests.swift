@@ -127,11 +127,11 @@ extension Engine {
       let band = Band(name: "test", level: .background, shared.bands[2].priority, shared.monitor)
       let worker = band.takeRecord()
       // ORDERING: relaxed, here and below; this test's own.
-      worker.pointee.servesEvents.store(true, ordering: .relaxed)
+      worker.pointee.eventService.isOn.store(true, ordering: .relaxed)
       #expect(PoolSize.mayGrow(band: 0, starvationLimit: 0))
       band.idleLock.withLock { band.retireRecord(worker) }
       #expect(band.takeRecord() == worker)
-      let servesEvents = worker.pointee.servesEvents.load(ordering: .relaxed)
+      let servesEvents = worker.pointee.eventService.isOn.load(ordering: .relaxed)
       #expect(!servesEvents)
       // Bands live as long as the process, and so do their records; this one does not.
       worker.deinitialize(count: 1)
