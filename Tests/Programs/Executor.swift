@@ -301,25 +301,17 @@ final class Executor: @unchecked Sendable {
     let body: @Sendable () -> Void = { [self] in run(operation) }
     let number = operation.number
     switch operation.verb {
+    case .async(_, _, _, _) where fault == .itemIsLost && number % 4 == 0: break
     case .async(let queue, let isBarrier, let isEnforced, let group):
-      if fault == .itemIsLost, number % 4 == 0 { return 0 }
       if fault == .itemRunsTwice, number % 4 == 0 { queues[queue].async(execute: body) }
-      var flags = barrier(isBarrier)
-      if isEnforced { flags.insert(.enforceQoS) }
       queues[queue].async(
-        group: group.map { groups[$0] }, qos: isEnforced ? .userInitiated : .unspecified, flags: flags,
-        execute: body)
+        group: group.map { groups[$0] }, qos: isEnforced ? .userInitiated : .unspecified,
+        flags: isEnforced ? [barrier(isBarrier), .enforceQoS] : barrier(isBarrier), execute: body)
     case .sync(let queue, _) where fault == .syncReturnsEarly: queues[queue].async(execute: body)
     case .sync(let queue, true): queues[queue].sync(flags: barrier(true), execute: body)
     case .sync(let queue, false): queues[queue].sync(execute: body)
     case .asyncAndWait(let queue, let isBarrier):
-      let item = DispatchWorkItem(flags: barrier(isBarrier), block: body)
-      #if CONCOURSE
-        queues[queue].asyncAndWait(execute: item)
-      #else
-        // The toolchain's Swift interface lacks the call.
-        queues[queue].sync(execute: item)
-      #endif
+      asyncAndWait(queues[queue], DispatchWorkItem(flags: barrier(isBarrier), block: body))
     case .after(let queue, let delay):
       let delay = fault == .timerIsEarly ? 0 : delay
       queues[queue].asyncAfter(deadline: .now() + .microseconds(delay), execute: body)
@@ -329,14 +321,7 @@ final class Executor: @unchecked Sendable {
     case .submit(let item, let queue): queues[queue].async(execute: items[item])
     case .perform(let item): items[item].perform()
     case .cancel(let item): cancel(items[item], .itemCancelled, item)
-    case .enter(let group, let queue):
-      let group = groups[group]
-      group.enter()
-      queues[queue].async { [self] in
-        if fault == .leaveIsEarly { group.leave() }
-        body()
-        if fault != .leaveIsEarly, fault != .leaveIsLost { group.leave() }
-      }
+    case .enter(let group, let queue): enter(groups[group], queues[queue], body)
     case .notify(_, let queue) where fault == .notifyIsAsync: queues[queue].async(execute: body)
     case .notify(let group, let queue): groups[group].notify(queue: queues[queue], execute: body)
     case .waitGroup(let group):
@@ -344,22 +329,15 @@ final class Executor: @unchecked Sendable {
       return 1
     case .pollGroup(let group, let delay):
       return groups[group].wait(timeout: .now() + .microseconds(delay)) == .success ? 1 : 0
-    case .locked(let lock):
-      locks[lock].wait()
-      body()
-      locks[lock].signal()
+    case .locked(let lock): _ = hold(locks[lock], until: .distantFuture, body)
     case .tryLocked(let lock, let delay):
-      guard locks[lock].wait(timeout: .now() + .microseconds(delay)) == .success else { return 0 }
-      body()
-      locks[lock].signal()
-      return 1
+      return hold(locks[lock], until: .now() + .microseconds(delay), body) ? 1 : 0
     case .handOver(let gate, let queue):
-      let gate = gates[gate]
-      queues[queue].async {
+      queues[queue].async { [gate = gates[gate]] in
         body()
         gate.signal()
       }
-      if fault != .waitIsSkipped { gate.wait() }
+      if fault != .waitIsSkipped { gates[gate].wait() }
     case .suspended(let queue):
       if fault != .suspensionIsIgnored { queues[queue].suspend() }
       body()
@@ -371,19 +349,8 @@ final class Executor: @unchecked Sendable {
     case .merge(let source, let value):
       if fault != .mergeIsLost || number % 4 != 0 { merge(value, into: source) }
     case .cancelSource(let source): sources[source].cancel()
-    case .retarget(let queue, let target):
-      #if CONCOURSE
-        queues[queue].setTarget(queue: queues[target])
-      #else
-        // Traps on an active queue that Swift has made.
-        _ = (queue, target)
-      #endif
-    case .loop(let count):
-      DispatchQueue.concurrentPerform(iterations: fault == .loopEndsEarly ? count - 1 : count) {
-        [self] index in
-        note(.indexBegin, number, index)
-        note(.indexEnd, number, index)
-      }
+    case .retarget(let queue, let target): retarget(queues[queue], to: queues[target])
+    case .loop(let count): loop(number, fault == .loopEndsEarly ? count - 1 : count)
     case .data: noteResults(perform(DataProgram(operation), of: number), of: number)
     // Without the data that it belonged to.
     case .step: break
@@ -391,6 +358,47 @@ final class Executor: @unchecked Sendable {
       if amount % 4 == 0 { sched_yield() }
     }
     return 0
+  }
+
+  private func asyncAndWait(_ queue: DispatchQueue, _ item: DispatchWorkItem) {
+    #if CONCOURSE
+      queue.asyncAndWait(execute: item)
+    #else
+      // The toolchain's Swift interface lacks the call.
+      queue.sync(execute: item)
+    #endif
+  }
+
+  private func retarget(_ queue: DispatchQueue, to target: DispatchQueue) {
+    #if CONCOURSE
+      queue.setTarget(queue: target)
+    #else
+      // Traps on an active queue that Swift has made.
+    #endif
+  }
+
+  private func enter(_ group: DispatchGroup, _ queue: DispatchQueue, _ body: @escaping @Sendable () -> Void) {
+    group.enter()
+    queue.async { [self] in
+      if fault == .leaveIsEarly { group.leave() }
+      body()
+      if fault != .leaveIsEarly, fault != .leaveIsLost { group.leave() }
+    }
+  }
+
+  /// - Returns: false if the time was over first.
+  private func hold(_ lock: DispatchSemaphore, until deadline: DispatchTime, _ body: () -> Void) -> Bool {
+    guard lock.wait(timeout: deadline) == .success else { return false }
+    body()
+    lock.signal()
+    return true
+  }
+
+  private func loop(_ number: Int, _ count: Int) {
+    DispatchQueue.concurrentPerform(iterations: count) { [self] index in
+      note(.indexBegin, number, index)
+      note(.indexEnd, number, index)
+    }
   }
 
   private func submit(

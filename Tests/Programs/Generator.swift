@@ -126,13 +126,7 @@ private struct Generator {
       return .sync(queue, barrier: barrier)
     case 20..<22: return .asyncAndWait(queue(), barrier: barrier)
     case 22: return .after(queue(), dice.below(300))
-    case 23..<28:
-      var use = Operation.ItemUse(barrier: barrier)
-      if dice.hits(oneIn: 3) { use.group = group }
-      if dice.hits(oneIn: 3) { use.notifies = queue() }
-      use.cancels = dice.hits(oneIn: 3)
-      use.waits = dice.hits(oneIn: 3)
-      return .item(queue(), use)
+    case 23..<28: return item(barrier, group)
     case 28..<30:
       if let item = workItems.randomElement(using: &dice) { return .cancelItem(item) }
       return .work(dice.below(100))
@@ -153,32 +147,44 @@ private struct Generator {
     case 52:
       guard let source = program.sources.indices.randomElement(using: &dice) else { return .work(10) }
       return .suspendedSource(source)
-    case 53..<58:
-      guard merges < 1000, let source = program.sources.indices.randomElement(using: &dice) else {
-        return .work(10)
-      }
-      merges += 1
-      switch program.sources[source].kind {
-      case .add: return .merge(source, UInt(1 + dice.below(9)))
-      case .or: return .merge(source, 1 << UInt(dice.below(4)))
-      case .replace: return .merge(source, UInt(merges))
-      }
+    case 53..<58: return merge() ?? .work(10)
     case 58:
       guard dice.hits(oneIn: 4), let source = program.sources.indices.randomElement(using: &dice) else {
         return .work(10)
       }
       return .cancelSource(source)
-    case 59:
-      guard
-        let moving = program.queues.indices.filter({ program.queues[$0].moves }).randomElement(using: &dice)
-      else { return .work(10) }
-      let tree = program.queues[moving].tree
-      let targets = (0..<moving).filter { program.queues[$0].tree == tree }
-      return .retarget(moving, targets[dice.below(targets.count)])
+    case 59: return retarget() ?? .work(10)
     case 60: return .loop(1 + dice.below(8))
     case 61..<63: return .data
     default: return .work(dice.below(100))
     }
+  }
+
+  private mutating func item(_ isBarrier: Bool, _ group: Int) -> Operation.Verb {
+    var use = Operation.ItemUse(barrier: isBarrier)
+    if dice.hits(oneIn: 3) { use.group = group }
+    if dice.hits(oneIn: 3) { use.notifies = queue() }
+    use.cancels = dice.hits(oneIn: 3)
+    use.waits = dice.hits(oneIn: 3)
+    return .item(queue(), use)
+  }
+
+  private mutating func merge() -> Operation.Verb? {
+    guard merges < 1000, let source = program.sources.indices.randomElement(using: &dice) else { return nil }
+    merges += 1
+    switch program.sources[source].kind {
+    case .add: return .merge(source, UInt(1 + dice.below(9)))
+    case .or: return .merge(source, 1 << UInt(dice.below(4)))
+    case .replace: return .merge(source, UInt(merges))
+    }
+  }
+
+  private mutating func retarget() -> Operation.Verb? {
+    guard let moving = program.queues.indices.filter({ program.queues[$0].moves }).randomElement(using: &dice)
+    else { return nil }
+    let tree = program.queues[moving].tree
+    let targets = (0..<moving).filter { program.queues[$0].tree == tree }
+    return .retarget(moving, targets[dice.below(targets.count)])
   }
 
   private mutating func step() -> DataProgram.Step {

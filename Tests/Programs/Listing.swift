@@ -138,27 +138,18 @@ private struct Writer {
     let number = operation.number
     switch operation.verb {
     case .async(let queue, let isBarrier, let isEnforced, let group):
-      let flags = [isBarrier ? ".barrier" : nil, isEnforced ? ".enforceQoS" : nil].compactMap(\.self)
-      var arguments: [String] = group.map { ["group: \(name("group", $0))"] } ?? []
-      if isEnforced { arguments.append("qos: .userInitiated") }
-      if !flags.isEmpty { arguments.append("flags: [\(flags.joined(separator: ", "))]") }
-      let list = arguments.isEmpty ? "" : "(\(arguments.joined(separator: ", ")))"
-      block("\(name("queue", queue)).async\(list) {") { $0.writeInside(operation) }
+      let list = arguments(group.map { name("group", $0) }, isBarrier, isEnforced)
+      writeCall(operation, on: name("queue", queue), "async\(list) {")
     case .sync(let queue, let isBarrier):
-      block("\(name("queue", queue)).sync\(isBarrier ? "(flags: .barrier)" : "") {") {
-        $0.writeInside(operation)
-      }
+      writeCall(operation, on: name("queue", queue), "sync\(isBarrier ? "(flags: .barrier)" : "") {")
     case .asyncAndWait(let queue, let isBarrier):
       let flags = isBarrier ? "(flags: .barrier)" : ""
       // The toolchain's Swift interface lacks `asyncAndWait`.
       let call = module == "Dispatch" ? "sync" : "asyncAndWait"
-      block("\(name("queue", queue)).\(call)(execute: DispatchWorkItem\(flags) {", "})") {
-        $0.writeInside(operation)
-      }
+      writeCall(operation, on: name("queue", queue), "\(call)(execute: DispatchWorkItem\(flags) {", "})")
     case .after(let queue, let delay):
-      block("\(name("queue", queue)).asyncAfter(deadline: .now() + .microseconds(\(delay))) {") {
-        $0.writeInside(operation)
-      }
+      let call = "asyncAfter(deadline: .now() + .microseconds(\(delay))) {"
+      writeCall(operation, on: name("queue", queue), call)
     case .item(let queue, let use): write(operation, queue, use)
     case .cancelItem(let other):
       if program.operations.contains(where: { $0.number == other }) {
@@ -171,12 +162,9 @@ private struct Writer {
     case .enter(let group, let queue):
       let group = name("group", group)
       line("\(group).enter()")
-      block("\(name("queue", queue)).async {") {
-        $0.writeInside(operation)
-        $0.line("\(group).leave()")
-      }
+      writeCall(operation, on: name("queue", queue), "async {", last: "\(group).leave()")
     case .notify(let group, let queue):
-      block("\(name("group", group)).notify(queue: \(name("queue", queue))) {") { $0.writeInside(operation) }
+      writeCall(operation, on: name("group", group), "notify(queue: \(name("queue", queue))) {")
     case .waitGroup(let group): line("\(name("group", group)).wait()")
     case .pollGroup(let group, let delay):
       line("_ = \(name("group", group)).wait(timeout: .now() + .microseconds(\(delay)))")
@@ -187,16 +175,11 @@ private struct Writer {
       line("\(lock).signal()")
     case .tryLocked(let lock, let delay):
       let lock = name("lock", lock)
-      block("if \(lock).wait(timeout: .now() + .microseconds(\(delay))) == .success {") {
-        $0.writeInside(operation)
-        $0.line("\(lock).signal()")
-      }
+      let call = "wait(timeout: .now() + .microseconds(\(delay))) == .success {"
+      writeCall(operation, on: "if \(lock)", call, last: "\(lock).signal()")
     case .handOver(let gate, let queue):
       let gate = name("gate", gate)
-      block("\(name("queue", queue)).async {") {
-        $0.writeInside(operation)
-        $0.line("\(gate).signal()")
-      }
+      writeCall(operation, on: name("queue", queue), "async {", last: "\(gate).signal()")
       line("\(gate).wait()")
     case .suspended(let queue): writeScope(operation, name("queue", queue))
     case .suspendedSource(let source): writeScope(operation, name(source: source))
@@ -210,6 +193,24 @@ private struct Writer {
     case .data: write(DataProgram(operation))
     case .step: break
     case .work: line("sched_yield()")
+    }
+  }
+
+  private func arguments(_ group: String?, _ isBarrier: Bool, _ isEnforced: Bool) -> String {
+    let flags = [isBarrier ? ".barrier" : nil, isEnforced ? ".enforceQoS" : nil].compactMap(\.self)
+    var arguments = group.map { ["group: \($0)"] } ?? []
+    if isEnforced { arguments.append("qos: .userInitiated") }
+    if !flags.isEmpty { arguments.append("flags: [\(flags.joined(separator: ", "))]") }
+    return arguments.isEmpty ? "" : "(\(arguments.joined(separator: ", ")))"
+  }
+
+  /// A call whose closure does what is inside an operation, and then `last`.
+  private mutating func writeCall(
+    _ operation: Operation, on object: String, _ call: String, _ tail: String = "}", last: String? = nil
+  ) {
+    block("\(object).\(call)", tail) {
+      $0.writeInside(operation)
+      if let last { $0.line(last) }
     }
   }
 
