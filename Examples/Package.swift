@@ -25,17 +25,6 @@ let concourseOnly: [Target] = [
   .testTarget(name: "metricsTests", dependencies: ["metrics", "ExampleSupport", "TestSupport"]),
   // Tested in the package above, with the command that finds what is wrong with them.
   .executableTarget(name: "broken", dependencies: runtime, exclude: ["README.md"]),
-  // A photo app. Where `pkg-config` knows no OpenCV, SwiftPM says what to install, and googlypuff does so too.
-  .systemLibrary(
-    name: "GooglyPuffOpenCV", pkgConfig: "opencv4",
-    providers: [.apt(["libopencv-dev", "opencv-data", "pkg-config"])]),
-  .target(name: "GooglyPuffVision", dependencies: ["GooglyPuffOpenCV"]),
-  .target(
-    name: "GooglyPuffKit", dependencies: ["ExampleSupport", "GooglyPuffVision"], exclude: ["README.md"],
-    resources: [.copy("Page")]),
-  .executableTarget(name: "googlypuff", dependencies: ["GooglyPuffKit"]),
-  .testTarget(
-    name: "GooglyPuffTests", dependencies: ["GooglyPuffKit", "googlypuff", "ExampleSupport", "TestSupport"]),
 ]
 
 let package = Package(
@@ -52,7 +41,6 @@ let package = Package(
         .executable(name: "tally", targets: ["tally"]),
         .executable(name: "metrics", targets: ["metrics"]),
         .executable(name: "broken", targets: ["broken"]),
-        .executable(name: "googlypuff", targets: ["googlypuff"]),
       ]),
   dependencies: incumbent ? [] : [.package(name: "concourse", path: "..")],
   targets: [
@@ -66,6 +54,5 @@ let package = Package(
     .executableTarget(name: "echo-server", dependencies: ["ExampleSupport"]),
     .testTarget(name: "echoServerTests", dependencies: ["echo-server", "ExampleSupport", "TestSupport"]),
   ] + (incumbent ? [] : concourseOnly),
-  swiftLanguageModes: [.v6],
-  cxxLanguageStandard: .cxx17
+  swiftLanguageModes: [.v6]
 )
