@@ -13,9 +13,12 @@ struct CompletionTests {
     "run": RunOptions.help, "report": ReportOptions.help, "top": TopOptions.help, "trace": TraceOptions.help,
   ]
 
-  private static func options(of command: String) throws -> Set<String> {
-    Set(Suggestion.options(in: try #require(helps[command])))
-  }
+  private static let names = [
+    "run": RunOptions.syntax.names, "report": ReportOptions.syntax.names, "top": TopOptions.syntax.names,
+    "trace": TraceOptions.syntax.names,
+  ]
+
+  private static func options(of command: String) throws -> Set<String> { Set(try #require(names[command])) }
 
   private static func lines(_ file: String) throws -> [String] {
     let bytes = try #require(FileContents.read("\(folder)/\(file)"))

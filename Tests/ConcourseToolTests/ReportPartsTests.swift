@@ -71,19 +71,19 @@ struct ReportPartsTests {
   @Test(
     "the command line",
     arguments: [
-      (["12"], ReportOptions.Parsed.report(ReportOptions(target: .process(12)))),
-      (["--json", "12"], .report(ReportOptions(target: .process(12), isJSON: true))),
-      (["--core=a", "--all"], .report(ReportOptions(target: .core("a"), showsAll: true))),
+      (["12"], ParsedCommandLine.options(ReportOptions(target: .process(12)))),
+      (["--json", "12"], .options(ReportOptions(target: .process(12), isJSON: true))),
+      (["--core=a", "--all"], .options(ReportOptions(target: .core("a"), showsAll: true))),
       (["--core"], .unusable("--core needs a path")),
       (["--recording"], .unusable("--recording needs a path")),
-      (["--recording", "f", "--all"], .report(ReportOptions(target: .recording("f"), showsAll: true))),
+      (["--recording", "f", "--all"], .options(ReportOptions(target: .recording("f"), showsAll: true))),
       (["--recording=f", "--json"], .unusable("--recording has no --json")),
       (["1", "2"], .unusable("more than one process given")),
       (["-5"], .unusable("unknown option '-5'")),
       (["0"], .unusable("'0' is not the id of a process")),
       (["--help"], .help),
     ])
-  func options(_ arguments: [String], _ parsed: ReportOptions.Parsed) {
+  func options(_ arguments: [String], _ parsed: ParsedCommandLine<ReportOptions>) {
     #expect(ReportOptions.parse(arguments) == parsed)
   }
 }

@@ -7,7 +7,7 @@ struct RunOptionsTests {
   @Test("a similar word is suggested for an unknown command or option")
   func suggestions() {
     func unknown(_ word: String) -> String {
-      Suggestion.unknown("option", word, of: Suggestion.options(in: RunOptions.help))
+      Suggestion.unknown("option", word, of: RunOptions.syntax.names)
     }
     #expect(unknown("--chekc") == "unknown option '--chekc'; did you mean '--check'?")
     #expect(unknown("--libary=/x") == "unknown option '--libary=/x'; did you mean '--library'?")
@@ -16,19 +16,16 @@ struct RunOptionsTests {
       RunOptions.parse(["--verbos", "a"]) == .unusable("unknown option '--verbos'; did you mean '--verbose'?")
     )
     #expect(Suggestion.distance(Array("report".utf8), Array("reprot".utf8)) == 1)
-    for help in [RunOptions.help, ReportOptions.help, TopOptions.help, TraceOptions.help] {
-      #expect(Suggestion.options(in: help).contains("--help"))
-    }
   }
 
   @Test("the program is the first word that is not an option; later words are its arguments")
   func program() {
     #expect(
       RunOptions.parse(["--verbose", "ls", "--children", "-l"])
-        == .run(RunOptions(verbose: true, program: "ls", programIndex: 1)))
+        == .options(RunOptions(target: 1, verbose: true)))
     #expect(
-      RunOptions.parse(["--", "--odd", "--"]) == .run(RunOptions(program: "--odd", programIndex: 1)))
-    #expect(RunOptions.parse([""]) == .run(RunOptions(program: "", programIndex: 0)))
+      RunOptions.parse(["--", "--odd", "--"]) == .options(RunOptions(target: 1)))
+    #expect(RunOptions.parse([""]) == .options(RunOptions(target: 0)))
   }
 
   @Test("every option")
@@ -36,10 +33,8 @@ struct RunOptionsTests {
     let all = ["--children", "--check", "--force", "--verbose", "--library", "a", "--library=b c", "--", "p"]
     #expect(
       RunOptions.parse(all)
-        == .run(
-          RunOptions(
-            children: true, check: true, force: true, verbose: true, library: "b c", program: "p",
-            programIndex: 8)))
+        == .options(
+          RunOptions(target: 8, children: true, check: true, force: true, verbose: true, library: "b c")))
     #expect(RunOptions.parse(["--help", "--nonsense"]) == .help)
     #expect(RunOptions.parse(["-h"]) == .help)
     for option in ["--children", "--check", "--force", "--verbose", "--library PATH", "--help"] {

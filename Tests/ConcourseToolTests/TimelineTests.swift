@@ -375,22 +375,22 @@ struct TimelineTests {
 struct TraceOptionsTests {
   @Test("processes, programs and recordings")
   func targets() {
-    #expect(TraceOptions.parse(["12"]) == .trace(TraceOptions(target: .process(12))))
-    #expect(TraceOptions.parse(["--", "12"]) == .trace(TraceOptions(target: .program(1))))
-    #expect(TraceOptions.parse(["ls", "-o"]) == .trace(TraceOptions(target: .program(0))))
+    #expect(TraceOptions.parse(["12"]) == .options(TraceOptions(target: .process(12))))
+    #expect(TraceOptions.parse(["--", "12"]) == .options(TraceOptions(target: .program(1))))
+    #expect(TraceOptions.parse(["ls", "-o"]) == .options(TraceOptions(target: .program(0))))
     #expect(
       TraceOptions.parse(["--seconds", "2.5", "-o", "x.json", "12"])
-        == .trace(TraceOptions(target: .process(12), seconds: 2.5, output: "x.json")))
-    #expect(TraceOptions.parse(["--recording=f"]) == .trace(TraceOptions(target: .recording("f"))))
+        == .options(TraceOptions(target: .process(12), seconds: 2.5, output: "x.json")))
+    #expect(TraceOptions.parse(["--recording=f"]) == .options(TraceOptions(target: .recording("f"))))
     let last = TraceOptions(target: .process(12), last: 500_000_000, limit: 50_000_000)
-    #expect(TraceOptions.parse(["12", "--last=500ms", "--limit", "50M"]) == .trace(last))
+    #expect(TraceOptions.parse(["12", "--last=500ms", "--limit", "50M"]) == .options(last))
     #expect(TraceOptions.duration("2") == 2_000_000_000 && TraceOptions.duration("1.5s") == 1_500_000_000)
     #expect(["", "-1s", "nan", "inf", "5 s", "1h"].allSatisfy { TraceOptions.duration($0) == nil })
     #expect(TraceOptions.size("800K") == 800_000 && TraceOptions.size("1.5G") == 1_500_000_000)
     #expect(TraceOptions.size("20MB") == 20_000_000)
     #expect(["", "0", "-1M", "nanM", "5T", "B"].allSatisfy { TraceOptions.size($0) == nil })
     let page = TraceOptions(target: .process(12), output: "x.html")
-    #expect(TraceOptions.parse(["12", "-o", "x.html"]) == .trace(page))
+    #expect(TraceOptions.parse(["12", "-o", "x.html"]) == .options(page))
     #expect(TraceOptions.parse(["--help"]) == .help)
   }
 

@@ -310,11 +310,11 @@ struct TopScreenTests {
 struct TopOptionsTests {
   @Test("processes, programs and forms")
   func targets() {
-    #expect(TopOptions.parse(["12"]) == .top(TopOptions(target: .process(12))))
-    #expect(TopOptions.parse(["--", "12", "--once"]) == .top(TopOptions(target: .program(1))))
+    #expect(TopOptions.parse(["12"]) == .options(TopOptions(target: .process(12))))
+    #expect(TopOptions.parse(["--", "12", "--once"]) == .options(TopOptions(target: .program(1))))
     #expect(
       TopOptions.parse(["--once", "--json", "--interval", "0.5", "--filter=x", "--sort", "busy", "12"])
-        == .top(
+        == .options(
           TopOptions(
             target: .process(12), form: .json, isOnce: true, interval: 0.5, filter: "x", order: .busy)))
     #expect(TopOptions.parse(["--help"]) == .help)

@@ -1,7 +1,7 @@
 import Glibc
 
 /// `concourse run`: finds the program and the library, checks that they fit, and replaces the process with the program.
-enum RunCommand {
+enum RunCommand: Command {
   /// Exit statuses as `env` and `timeout` use them.
   enum Status {
     static let failure: Int32 = 125
@@ -13,29 +13,17 @@ enum RunCommand {
     static let notSwitchable: Int32 = 1
   }
 
-  /// - Parameter arguments: The arguments after `run`.
-  /// - Returns: The exit status, unless the program has replaced the process.
-  static func run(_ arguments: [String]) -> Int32 {
-    switch RunOptions.parse(arguments) {
-    case .help:
-      Terminal.printLine(RunOptions.help)
-      return 0
-    case .unusable(let reason):
-      Terminal.printError("\(reason); see 'concourse run --help'")
-      return Status.failure
-    case .run(let options):
-      return run(options)
-    }
-  }
+  static let summary = "runs a finished program on Concourse instead of its own libdispatch.so"
 
-  private static func run(_ options: RunOptions) -> Int32 {
+  static func run(_ options: RunOptions, _ arguments: [String]) -> Int32 {
+    let program = arguments[options.target]
     let environment = Environment.current()
     let path: String
-    switch ProgramSearch.find(options.program, searchPath: environment.text(of: "PATH")) {
+    switch ProgramSearch.find(program, searchPath: environment.text(of: "PATH")) {
     case .found(let found):
       path = found
     case .absent:
-      return refuse("\(options.program): no such program", options, Status.notFound)
+      return refuse("\(program): no such program", options, Status.notFound)
     case .notRunnable(let found, let error):
       return refuse("\(found) cannot be run: \(describe(error: error))", options, Status.notRunnable)
     }
@@ -72,7 +60,7 @@ enum RunCommand {
         "warning: \(library.path) is not Concourse's libdispatch.so; the program's children will load it too")
     }
     let error = Launcher.replaceProcess(
-      with: path, firstArgument: 2 + options.programIndex,
+      with: path, firstArgument: 2 + options.target,
       environment: environment.switched(to: loaded, children: options.children))
     Terminal.printError("\(path) cannot be run: \(describe(error: error))")
     return error == ENOENT ? Status.notFound : Status.notRunnable

@@ -12,14 +12,6 @@ enum Suggestion {
     return message + "; did you mean '\(best.word)'?"
   }
 
-  /// The options that a help text explains: the words at the beginnings of its indented lines.
-  static func options(in help: String) -> [String] {
-    help.split(separator: "\n").compactMap { line in
-      let words = line.drop { $0 == " " }
-      return line.count - words.count >= 2 && words.first == "-" ? String(words.prefix { $0 != " " }) : nil
-    }
-  }
-
   /// The least number of characters to insert, remove, replace or exchange with a neighbour.
   static func distance(_ first: [UInt8], _ second: [UInt8]) -> Int {
     var beforeLast: [Int] = []

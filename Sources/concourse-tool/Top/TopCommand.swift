@@ -1,41 +1,33 @@
 import Glibc
 
 /// `concourse top`: a live view of what a process does.
-enum TopCommand {
-  /// - Parameter arguments: The arguments after `top`.
-  /// - Returns: The exit status.
-  static func run(_ arguments: [String]) -> Int32 {
-    switch TopOptions.parse(arguments) {
-    case .help:
-      Terminal.printLine(TopOptions.help)
-      return 0
-    case .unusable(let reason):
-      Terminal.printError("\(reason); see 'concourse top --help'")
-      return RunCommand.Status.failure
-    case .top(var options):
-      let terminal = getenv("TERM").map { String(cString: $0) }
-      if options.form == .screen, options.isOnce || isatty(STDOUT_FILENO) == 0 || terminal == "dumb" {
-        options.form = .text
-      }
-      do {
-        switch options.target {
-        case .process(let process):
-          let end = try show(TopWatch(process), options, program: nil)
-          return finish(end, process, nil)
-        case .program(let index):
-          let program = try WatchedProgram.start(
-            arguments[index], index, library: options.library, keepsOutput: options.form == .screen)
-          defer { program.end() }
-          guard let watch = try attach(to: program) else {
-            Terminal.printError("\(arguments[index]) has ended before it used Concourse")
-            return program.end()
-          }
-          return try finish(show(watch, options, program: program), program.process, program)
+enum TopCommand: Command {
+  static let summary = "shows it live: queues, times, threads, timers and sources"
+
+  static func run(_ options: TopOptions, _ arguments: [String]) -> Int32 {
+    var options = options
+    let terminal = getenv("TERM").map { String(cString: $0) }
+    if options.form == .screen, options.isOnce || isatty(STDOUT_FILENO) == 0 || terminal == "dumb" {
+      options.form = .text
+    }
+    do {
+      switch options.target {
+      case .process(let process):
+        let end = try show(TopWatch(process), options, program: nil)
+        return finish(end, process, nil)
+      case .program(let index):
+        let program = try WatchedProgram.start(
+          arguments[index], index, library: options.library, keepsOutput: options.form == .screen)
+        defer { program.end() }
+        guard let watch = try attach(to: program) else {
+          Terminal.printError("\(arguments[index]) has ended before it used Concourse")
+          return program.end()
         }
-      } catch {
-        Terminal.printError(error.reason)
-        return RunCommand.Status.failure
+        return try finish(show(watch, options, program: program), program.process, program)
       }
+    } catch {
+      Terminal.printError(error.reason)
+      return RunCommand.Status.failure
     }
   }
 

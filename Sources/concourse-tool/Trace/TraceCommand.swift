@@ -1,36 +1,27 @@
 import Glibc
 
 /// `concourse trace`: records for a while, or reads a recording, and writes a trace.
-enum TraceCommand {
-  /// - Parameter arguments: The arguments after `trace`.
-  /// - Returns: The exit status.
-  static func run(_ arguments: [String]) -> Int32 {
-    switch TraceOptions.parse(arguments) {
-    case .help:
-      Terminal.printLine(TraceOptions.help)
-      return 0
-    case .unusable(let reason):
-      Terminal.printError("\(reason); see 'concourse trace --help'")
-      return RunCommand.Status.failure
-    case .trace(let options):
-      do {
-        switch options.target {
-        case .recording(let path):
-          try write(reader(of: path), options)
-          return 0
-        case .process(let process):
-          if let path = options.output { try check(path) }
-          let reader = try LiveRecording.record(process, seconds: options.seconds ?? 1)
-          try write(reader, options, root: "/proc/\(process)/root")
-          return 0
-        case .program(let index):
-          if let path = options.output { try check(path) }
-          return try TracedProgram.run(arguments, index, options)
-        }
-      } catch {
-        Terminal.printError(error.reason)
-        return RunCommand.Status.failure
+enum TraceCommand: Command {
+  static let summary = "records what a process on Concourse does, and writes a file that shows it"
+
+  static func run(_ options: TraceOptions, _ arguments: [String]) -> Int32 {
+    do {
+      switch options.target {
+      case .recording(let path):
+        try write(reader(of: path), options)
+        return 0
+      case .process(let process):
+        if let path = options.output { try check(path) }
+        let reader = try LiveRecording.record(process, seconds: options.seconds ?? 1)
+        try write(reader, options, root: "/proc/\(process)/root")
+        return 0
+      case .program(let index):
+        if let path = options.output { try check(path) }
+        return try TracedProgram.run(arguments, index, options)
       }
+    } catch {
+      Terminal.printError(error.reason)
+      return RunCommand.Status.failure
     }
   }
 
