@@ -33,7 +33,8 @@ let package = Package(
       // With the checks of debug builds, such as the order of locks.
       swiftSettings: [.define(isLedger ? "LEDGER" : "DEBUG")]),
     isLedger
-      ? .testTarget(name: "LedgerTests", dependencies: ["ConcourseModel"], path: "LedgerTests")
+      ? .testTarget(
+        name: "LedgerTests", dependencies: ["ConcourseModel"], path: "LedgerTests", exclude: ["limits.txt"])
       : .testTarget(
         name: "ConcourseModelTests", dependencies: ["ConcourseModel"], path: "ConcourseModelTests"),
   ],

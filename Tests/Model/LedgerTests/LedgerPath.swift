@@ -156,6 +156,22 @@ struct LedgerPath: Sendable {
   ]
 }
 
+extension LedgerPath {
+  /// The global queue, with a word that all producers change: what the limits must not let pass.
+  static let withPlantedCounter = LedgerPath(name: "planted") { threads, count in
+    let queue = DispatchQueue.global()
+    // SAFETY: all that is done with it is an atomic operation.
+    nonisolated(unsafe) let counter = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 64)
+      .bindMemory(to: Atomic<Int>.self, capacity: 1)
+    counter.initialize(to: Atomic(0))
+    producers(threads, count) { _ in
+      // ORDERING: relaxed; nobody reads it.
+      counter.pointee.wrappingAdd(1, ordering: .relaxed)
+      queue.asyncFunction(nil, item, barrier: false)
+    }
+  }
+}
+
 /// An item that passes between two queues.
 private final class Hop: @unchecked Sendable {
   private let queues = [DispatchQueue(label: "left"), DispatchQueue(label: "right")]

@@ -109,9 +109,39 @@ struct LedgerTests {
     #expect(ledger.transfers == 0)
   }
 
+  // MARK: The limits
+
+  /// Whether the limits are written instead: Scripts/model --limits --write.
+  private static let writes = ProcessInfo.processInfo.environment["CONCOURSE_MODEL_LEDGER"] == "write"
+
+  @Test func noPathMovesMoreLinesThanItsLimit() throws {
+    var rows = try LedgerLimit.read()
+    #expect(Set(rows.map(\.path)) == Set(LedgerPath.all.map(\.name)), "each path has a limit")
+    for index in rows.indices {
+      let row = rows[index]
+      let (now, ledger) = try row.measure()
+      switch row.verdict(now) {
+      case _ where Self.writes: rows[index].known = now
+      case .holds: break
+      case .better: print("Clearly better: \(row.comparison(now)). Scripts/model --limits --write takes it.")
+      case .exceeded:
+        Issue.record("\(row.comparison(now))")
+        print("The lines of \(Self.details(row.description, ledger))")
+      }
+    }
+    if Self.writes { try LedgerLimit.write(rows) }
+  }
+
+  @Test(.disabled(if: writes), arguments: [2, 4]) func oneMoreSharedCounterIsFound(threads: Int) throws {
+    let rows = try LedgerLimit.read().filter { $0.path == "async, global queue" }
+    let row = try #require(rows.first { $0.threads == threads })
+    let (now, _) = try LedgerLimit.measure(.withPlantedCounter, threads)
+    #expect(row.verdict(now) == .exceeded, "\(row.comparison(now))")
+  }
+
   // MARK: The table
 
-  @Test(.enabled(if: ProcessInfo.processInfo.environment["CONCOURSE_MODEL_LEDGER"] == "table"))
+  @Test(.enabled(if: ProcessInfo.processInfo.environment["CONCOURSE_MODEL_LEDGER"] == "ledger"))
   func table() {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["CONCOURSE_SEED"].flatMap { UInt64($0) } ?? 1
@@ -130,7 +160,7 @@ struct LedgerTests {
         }
         cells.append(Self.number(ledger.perOperation))
         if threads == 1 || threads == 2 || threads == 16 || threads == 64 {
-          details += Self.details(path, threads, ledger)
+          details += "\n" + Self.details("\(path.name), \(threads) threads", ledger)
         }
       }
       print(Self.row(path.name, cells))
@@ -151,7 +181,8 @@ struct LedgerTests {
   // SAFETY: one test at a time.
   nonisolated(unsafe) private static var names = FieldNames()
 
-  private static func details(_ path: LedgerPath, _ threads: Int, _ ledger: Ledger) -> String {
+  /// The lines that move most, by the names of their fields.
+  private static func details(_ name: String, _ ledger: Ledger) -> String {
     var moves: [String: Int] = [:]
     var busiest: [String: (count: Int, others: String)] = [:]
     for line in ledger.lines.values where !line.moves.isEmpty {
@@ -162,7 +193,7 @@ struct LedgerTests {
     }
     let counted = Double(ledger.counted)
     var text =
-      "\n\(path.name), \(threads) threads: copies taken \(number(Double(ledger.invalidations) / counted)), "
+      "\(name): copies taken \(number(Double(ledger.invalidations) / counted)), "
       + "wake-ups \(number(Double(ledger.wakes) / counted)) per operation\n"
     for (name, count) in moves.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }).prefix(8) {
       text += "  \(number(Double(count) / counted))  \(name)\(busiest[name]!.others)\n"
