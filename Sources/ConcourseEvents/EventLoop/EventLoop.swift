@@ -77,6 +77,7 @@ final class EventLoop: EventDriver {
     if monitor.mustCreateThreads() || !startThread() { monitor.startEventLoop() }
   }
 
+  /// - Returns: false if the system refuses the thread and no worker has the seat.
   func startThread() -> Bool {
     // ORDERING: releasing; pairs with the exchange below if the thread is refused.
     guard !started.exchange(true, ordering: .releasing) else { return true }

@@ -15,12 +15,8 @@ package protocol EventDriver: AnyObject, Sendable {
   /// Wakes the worker that waits in `pollAsWorker`.
   func interrupt()
 
-  /// Starts the driver's own thread, which waits for events while no worker does.
-  /// - Returns: false if the system refuses the thread and no worker has the seat.
-  func startThread() -> Bool
-
-  /// As `startThread`, and asks the system again for what it has refused the driver meanwhile. The monitor calls it,
-  /// see `Monitor.startEventLoop`.
+  /// Starts the driver's own thread, which waits for events while no worker does, and asks the system again for what it
+  /// has refused the driver meanwhile. The monitor calls it, see `Monitor.startEventLoop`.
   /// - Returns: false if the monitor must ask again.
   func askAgain() -> Bool
 

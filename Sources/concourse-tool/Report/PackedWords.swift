@@ -48,7 +48,6 @@ enum QueueKind: UInt8 {
     }
   }
 
-  var isSerial: Bool { self != .concurrent && self != .global }
   /// Whether it keeps its items itself and runs them on a target.
   var isLane: Bool { self == .serial || self == .concurrent || self == .workloop }
 }
