@@ -134,8 +134,8 @@ struct TimelineTests {
     let text = String(decoding: TraceJSON.write(try sample()) { "f\($0)" }, as: UTF8.self)
     for piece in [
       #"{"ph":"M","pid":4711,"tid":101,"name":"thread_name","args":{"name":"worker"}}"#,
-      #"{"ph":"M","pid":0,"tid":1,"name":"thread_name","args":{"name":"queue \"a\"\u000a"}}"#,
-      #"{"ph":"X","pid":4711,"tid":101,"cat":"item","name":"f4112","ts":0.250,"dur":0.250,"args":{"queue":"queue \"a\"\u000a","waited (us)":0.150,"submitted by":"thread 100 (main)"}}"#,
+      #"{"ph":"M","pid":0,"tid":1,"name":"thread_name","args":{"name":"queue \"a\"\n"}}"#,
+      #"{"ph":"X","pid":4711,"tid":101,"cat":"item","name":"f4112","ts":0.250,"dur":0.250,"args":{"queue":"queue \"a\"\n","waited (us)":0.150,"submitted by":"thread 100 (main)"}}"#,
       #"{"ph":"s","pid":4711,"tid":100,"cat":"flow","name":"submission","ts":0.100,"id":0}"#,
       #"{"ph":"f","pid":4711,"tid":101,"cat":"flow","name":"submission","ts":0.250,"bp":"e","id":0}"#,
       #"{"ph":"X","pid":4711,"tid":101,"cat":"wait","name":"wait: semaphore","ts":0.350,"dur":0.100,"args":{"for":"0xc0"}}"#,

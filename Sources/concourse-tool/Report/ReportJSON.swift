@@ -17,9 +17,9 @@ struct ReportJSON {
       (
         "process",
         .object([
-          ("id", .int(Int(process.id))), ("name", .string(process.name)),
+          ("id", .int(process.id)), ("name", .string(process.name)),
           ("library", .string(report.library)), ("version", .optional(report.version)),
-          ("core", .optional(process.core)), ("signal", process.signal.map { .int(Int($0)) } ?? .null),
+          ("core", .optional(process.core)), ("signal", process.signal.map { .int($0) } ?? .null),
         ])
       ),
       ("verdicts", .array(report.verdicts.map(verdict))),

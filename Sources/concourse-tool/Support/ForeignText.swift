@@ -23,6 +23,13 @@ enum ForeignText {
   /// The inside of a string of JSON. What a terminal would obey is escaped, too, and so is the character that could end a
   /// script element.
   static func json(_ text: String) -> String {
+    let isPlain = text.utf8.allSatisfy {
+      switch $0 {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "<"): false
+      default: (32..<127).contains($0)
+      }
+    }
+    if isPlain { return text }
     var escaped = ""
     for scalar in text.unicodeScalars {
       switch scalar {

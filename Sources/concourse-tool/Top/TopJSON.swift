@@ -3,9 +3,9 @@ enum TopJSON {
   static func line(_ frame: TopFrame, _ rows: [TopFrame.Queue]) -> String {
     let interval = frame.interval
     return JSONValue.object([
-      ("format", .int(1)), ("time", .int(Int64(clamping: frame.wall))),
-      ("interval", .int(Int64(clamping: interval.nanoseconds))),
-      ("process", .object([("id", .int(Int(frame.process))), ("name", .string(frame.program))])),
+      ("format", .int(1)), ("time", .int(frame.wall)),
+      ("interval", .int(interval.nanoseconds)),
+      ("process", .object([("id", .int(frame.process)), ("name", .string(frame.program))])),
       (
         "pool",
         frame.pool.map {
@@ -20,7 +20,7 @@ enum TopJSON {
         "items",
         .object([
           ("submitted", .int(frame.submitted)), ("started", .int(frame.started)),
-          ("running", .int(Int64(clamping: interval.running))),
+          ("running", .int(interval.running)),
         ])
       ),
       (
@@ -29,7 +29,7 @@ enum TopJSON {
           ("made", .int(interval.made)), ("parked", .int(interval.parked)), ("woken", .int(interval.woken)),
         ])
       ),
-      ("lostEvents", .int(Int64(clamping: interval.lost))), ("pauses", .int(interval.pauses)),
+      ("lostEvents", .int(interval.lost)), ("pauses", .int(interval.pauses)),
       ("alarm", .optional(frame.alarm)),
       ("queues", .array(rows.map { queue($0, interval) })), ("blocked", .array(frame.blocked.map(blocked))),
       (
@@ -51,17 +51,17 @@ enum TopJSON {
       ("id", .address(queue.id)), ("label", .string(queue.label)), ("kind", .string(queue.kind)),
       ("rate", .number(interval.rate(activity.started))), ("submitted", .int(activity.submitted)),
       ("started", .int(activity.started)), ("ended", .int(activity.ended)),
-      ("depth", queue.depth.map { .int($0) } ?? .null), ("busy", .int(Int64(clamping: activity.busy))),
+      ("depth", queue.depth.map { .int($0) } ?? .null), ("busy", .int(activity.busy)),
       ("wait", times(activity.wait)), ("run", times(activity.run)), ("syncWait", times(activity.syncWait)),
       ("state", .string(queue.state)),
     ])
   }
 
   private static func times(_ histogram: DurationHistogram) -> JSONValue {
-    func number(_ time: UInt64?) -> JSONValue { time.map { .int(Int64(clamping: $0)) } ?? .null }
+    func number(_ time: UInt64?) -> JSONValue { time.map { .int($0) } ?? .null }
     return .object([
       ("count", .int(histogram.count)), ("median", number(histogram.median)),
-      ("p99", number(histogram.percentile(0.99))), ("longest", .int(Int64(clamping: histogram.longest))),
+      ("p99", number(histogram.percentile(0.99))), ("longest", .int(histogram.longest)),
     ])
   }
 
@@ -69,7 +69,7 @@ enum TopJSON {
     .object([
       ("threads", .array(row.threads.map { .int($0) })), ("role", .string(row.role)),
       ("what", .string(row.text)), ("item", .optional(row.item)),
-      ("blockedFor", row.blockedFor.map { .int(Int64(clamping: $0)) } ?? .null),
+      ("blockedFor", row.blockedFor.map { .int($0) } ?? .null),
     ])
   }
 }

@@ -32,55 +32,47 @@ struct TraceJSON {
       metadata("thread_name", process, Int(thread), recording.threads[thread] ?? "thread")
     }
     let base = timeline.start
-    for index in timeline.items.indices {
-      let item = timeline.items[index]
-      event("X", process, Int(item.thread), item.start - base, functions(item.function), "item")
-      number(",\"dur\":", micros: item.end - item.start)
-      text(",\"args\":{\"queue\":")
-      string(recording.label(of: item.queue, at: item.start, labels))
+    for item in timeline.items {
+      var details = [("queue", JSONValue.string(recording.label(of: item.queue, at: item.start, labels)))]
       if let submission = item.submission {
         let submitted = timeline.submissions[submission]
-        number(",\"waited (us)\":", micros: item.start - min(submitted.time, item.start))
+        details.append(("waited (us)", .micros(item.start - min(submitted.time, item.start))))
         if submitted.call < submitted.time {
-          number(",\"delayed (us)\":", micros: submitted.time - submitted.call)
+          details.append(("delayed (us)", .micros(submitted.time - submitted.call)))
         }
-        text(",\"submitted by\":")
-        string(submitter(of: submitted))
+        details.append(("submitted by", .string(submitter(of: submitted))))
       }
-      if !item.hasEnded { text(",\"ended\":false") }
-      text("}}")
+      if !item.hasEnded { details.append(("ended", .bool(false))) }
+      event(
+        "X", process, Int(item.thread), item.start - base, functions(item.function), "item",
+        ("dur", .micros(item.end - item.start)), ("args", .object(details)))
     }
     for (number, submission) in timeline.submissions.enumerated() {
       guard let item = submission.item.map({ timeline.items[$0] }) else { continue }
+      let (from, call) = (Int(submission.thread), submission.call - base)
       if submission.submitter == nil {
         // An arrow begins in a slice.
-        event("X", process, Int(submission.thread), submission.call - base, "submit", "submission")
-        text(",\"dur\":0.001}")
+        event("X", process, from, call, "submit", "submission", ("dur", .micros(1)))
       }
-      event("s", process, Int(submission.thread), submission.call - base, "submission", "flow")
-      text(",\"id\":\(number)}")
-      event("f", process, Int(item.thread), max(item.start, submission.time) - base, "submission", "flow")
-      text(",\"bp\":\"e\",\"id\":\(number)}")
+      event("s", process, from, call, "submission", "flow", ("id", .int(number)))
+      event(
+        "f", process, Int(item.thread), max(item.start, submission.time) - base, "submission", "flow",
+        ("bp", .string("e")), ("id", .int(number)))
     }
     for wait in timeline.waits {
-      let name = "wait: " + Recording.wait(wait.kind)
-      event("X", process, Int(wait.thread), wait.start - base, name, "wait")
-      number(",\"dur\":", micros: wait.end - wait.start)
-      text(",\"args\":{\"for\":")
-      string(recording.object(of: wait, labels))
-      text(wait.hasEnded ? "}}" : ",\"ended\":false}}")
+      var details = [("for", JSONValue.string(recording.object(of: wait, labels)))]
+      if !wait.hasEnded { details.append(("ended", .bool(false))) }
+      event(
+        "X", process, Int(wait.thread), wait.start - base, "wait: " + Recording.wait(wait.kind), "wait",
+        ("dur", .micros(wait.end - wait.start)), ("args", .object(details)))
     }
     for mark in timeline.marks {
       event(
         "i", process, Int(mark.thread), mark.time - base, mark.kind == .timer ? "timer" : "source event",
-        "event")
-      text(",\"s\":\"t\",\"args\":{\"object\":\"0x\(String(mark.object, radix: 16))\"}}")
+        "event", ("s", .string("t")), ("args", .object([("object", .address(mark.object))])))
     }
     writeQueues(base)
-    for level in timeline.running {
-      event("C", process, 0, level.time - base, "running threads", "counter")
-      text(",\"args\":{\"threads\":\(level.value)}}")
-    }
+    for level in timeline.running { counter(process, level, base, "running threads", of: "threads") }
     text("\n]}\n")
   }
 
@@ -93,15 +85,14 @@ struct TraceJSON {
         metadata("thread_name", Self.queues, track, place == 0 ? label : "\(label) (\(place + 1))")
         for index in lane {
           let item = timeline.items[index]
-          event("X", Self.queues, track, item.start - base, functions(item.function), "item")
-          number(",\"dur\":", micros: item.end - item.start)
-          text(",\"args\":{\"thread\":\(item.thread)}}")
+          event(
+            "X", Self.queues, track, item.start - base, functions(item.function), "item",
+            ("dur", .micros(item.end - item.start)), ("args", .object([("thread", .int(item.thread))])))
         }
         track += 1
       }
       for level in timeline.depths[queue] ?? [] {
-        event("C", Self.queues, 0, level.time - base, "depth of \(label)", "counter")
-        text(",\"args\":{\"items\":\(level.value)}}")
+        counter(Self.queues, level, base, "depth of \(label)", of: "items")
       }
     }
   }
@@ -115,47 +106,36 @@ struct TraceJSON {
 
   // MARK: Pieces
 
-  /// Begins an event; the caller ends it with a brace.
   private mutating func event(
-    _ phase: String, _ process: Int, _ thread: Int, _ time: UInt64, _ name: String, _ category: String
+    _ phase: String, _ process: Int, _ thread: Int, _ time: UInt64, _ name: String, _ category: String,
+    _ more: (String, JSONValue)...
   ) {
-    text(isFirst ? "{\"ph\":\"" : ",\n{\"ph\":\"")
-    isFirst = false
-    text(phase)
-    text("\",\"pid\":\(process),\"tid\":\(thread),\"cat\":\"")
-    text(category)
-    text("\",\"name\":")
-    string(name)
-    number(",\"ts\":", micros: time)
+    object(
+      [
+        ("ph", .string(phase)), ("pid", .int(process)), ("tid", .int(thread)), ("cat", .string(category)),
+        ("name", .string(name)), ("ts", .micros(time)),
+      ] + more)
+  }
+
+  private mutating func counter(
+    _ process: Int, _ level: Timeline.Level, _ base: UInt64, _ name: String, of what: String
+  ) {
+    event("C", process, 0, level.time - base, name, "counter", ("args", .object([(what, .int(level.value))])))
   }
 
   private mutating func metadata(_ kind: String, _ process: Int, _ thread: Int, _ name: String) {
-    text(isFirst ? "{\"ph\":\"M\",\"pid\":" : ",\n{\"ph\":\"M\",\"pid\":")
+    object([
+      ("ph", .string("M")), ("pid", .int(process)), ("tid", .int(thread)), ("name", .string(kind)),
+      ("args", .object([("name", .string(name))])),
+    ])
+  }
+
+  /// Each event has a line.
+  private mutating func object(_ members: [(String, JSONValue)]) {
+    if !isFirst { text(",\n") }
     isFirst = false
-    text("\(process),\"tid\":\(thread),\"name\":\"\(kind)\",\"args\":{\"name\":")
-    string(name)
-    text("}}")
+    JSONValue.object(members).write(to: &output)
   }
 
   private mutating func text(_ text: String) { output += text.utf8 }
-
-  /// Nanoseconds as microseconds with three decimals.
-  private mutating func number(_ before: String, micros nanoseconds: UInt64) {
-    text(before)
-    text(String(nanoseconds / 1000))
-    let rest = Int(nanoseconds % 1000)
-    output += [UInt8(ascii: "."), UInt8(48 + rest / 100), UInt8(48 + rest / 10 % 10), UInt8(48 + rest % 10)]
-  }
-
-  private mutating func string(_ value: String) {
-    output.append(UInt8(ascii: "\""))
-    for byte in value.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
-      case 0..<32: text("\\u00" + (byte < 16 ? "0" : "1") + String(byte % 16, radix: 16))
-      default: output.append(byte)
-      }
-    }
-    output.append(UInt8(ascii: "\""))
-  }
 }

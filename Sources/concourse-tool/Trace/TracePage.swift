@@ -73,28 +73,21 @@ enum TracePage {
       append(timeline.waits.map { waitNames.number(of: name($0)) })
       append(timeline.waits.map { UInt32($0.item.map { items[$0].depth + 1 } ?? 0) })
 
-      var text =
-        "{\"process\":\(recording.process),\"items\":\(items.count),\"waits\":\(timeline.waits.count)"
-      text += ",\"duration\":\(timeline.end - base),\"lost\":\(recording.lost),\"program\":"
-      text += Self.json(recording.program)
-      text += ",\"notice\":" + Self.json(recording.lossNotice ?? "")
-      let threads = timeline.threads.map { "\(recording.threads[$0] ?? "thread") \($0)" }
-      let queues = timeline.queues.map { recording.label(of: $0, at: base, labels) }
-      for (key, list) in [
-        ("threads", threads), ("queues", queues), ("functions", names.texts), ("waitNames", waitNames.texts),
-        ("types", types),
-      ] {
-        text += ",\"\(key)\":[" + list.map(Self.json).joined(separator: ",") + "]"
-      }
       let reason = SlowReason(recording, timeline, functions: functions)
       var verdict = TraceVerdict(recording, timeline).lines
       if let contention = reason.contention { verdict.append(("Most contended queue", contention)) }
       if let blocked = reason.blocked { verdict.append(("Blocked threads", blocked)) }
-      text += ",\"reason\":" + Self.json(reason.sentence)
-      text +=
-        ",\"verdict\":[" + verdict.map { "[\(Self.json($0.0)),\(Self.json($0.1))]" }.joined(separator: ",")
-        + "]}"
-      meta = Array(text.utf8)
+      JSONValue.object([
+        ("process", .int(recording.process)), ("items", .int(items.count)),
+        ("waits", .int(timeline.waits.count)), ("duration", .int(timeline.end - base)),
+        ("lost", .int(recording.lost)), ("program", .string(recording.program)),
+        ("notice", .string(recording.lossNotice ?? "")),
+        ("threads", .strings(timeline.threads.map { "\(recording.threads[$0] ?? "thread") \($0)" })),
+        ("queues", .strings(timeline.queues.map { recording.label(of: $0, at: base, labels) })),
+        ("functions", .strings(names.texts)), ("waitNames", .strings(waitNames.texts)),
+        ("types", .strings(types)), ("reason", .string(reason.sentence)),
+        ("verdict", .array(verdict.map { .strings([$0.0, $0.1]) })),
+      ]).write(to: &meta)
     }
 
     private func name(_ wait: Timeline.Wait) -> String {
@@ -118,9 +111,6 @@ enum TracePage {
       while bytes.count % 8 != 0 { bytes.append(0) }
       types.append("\(Number.self)")
     }
-
-    /// A text as JSON that may stand inside a script element.
-    private static func json(_ text: String) -> String { "\"\(ForeignText.json(text))\"" }
   }
 
   /// Texts by number, each once.
