@@ -165,6 +165,8 @@
       _ name: String, seed: UInt64 = 1, countingFrom first: Int = 0, to last: Int = .max,
       _ scenario: @escaping () -> Void
     ) -> (result: ModelResult, ledger: Ledger) {
+      // The nodes of the execution before are left alone.
+      NodeMagazine.depot.abandonStock()
       let result = once(name, RandomSchedule(seed: seed), stepLimit: 200_000_000, allowsTime: true) {
         Ledger.begin(countingFrom: first, to: last)
         scenario()

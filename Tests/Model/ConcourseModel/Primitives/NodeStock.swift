@@ -11,9 +11,25 @@ enum NodeStock {
   // SAFETY: used by the driver on the exploring thread only; explorations run one at a time.
   private nonisolated(unsafe) static var spare: [NodePointer] = []
 
+  /// Puts enough nodes into `spare`.
+  private static func makeSpare() {
+    #if LEDGER
+      // Adjacent new nodes from the beginning of a line, like a batch of a new slab. Which nodes share a line must not
+      // depend on the executions before.
+      // SAFETY: raw memory of the right size.
+      let row = UnsafeMutableRawPointer.allocate(
+        byteCount: perThread * MemoryLayout<WorkNode>.stride, alignment: Int(Ledger.lineSize)
+      ).assumingMemoryBound(to: WorkNode.self)
+      spare = (0..<perThread).map { row + $0 }
+    #else
+      while spare.count < perThread { spare.append(.allocate(capacity: 1)) }
+    #endif
+  }
+
   static func fill(_ thread: UnsafeMutablePointer<concourse_thread>) {
+    makeSpare()
     for _ in 0..<perThread {
-      let node = spare.popLast() ?? NodePointer.allocate(capacity: 1)
+      let node = spare.removeLast()
       // A new word, though the memory is used again. Only `next` is initialised, as documented in WorkNode.
       // SAFETY: raw memory of the right size.
       UnsafeMutableRawPointer(node).initializeMemory(as: Atomic<NodePointer?>.self, to: Atomic(nil))
