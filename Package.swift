@@ -46,7 +46,7 @@ let package = Package(
       name: "Concourse",
       dependencies: [
         "ConcourseInspection", .target(name: "ConcourseABI", condition: .when(traits: ["WholeProcess"])),
-      ], exclude: ["README.md"]),
+      ], exclude: ["README.md", "interface.txt"]),
 
     // `DispatchData` as Foundation's `DataProtocol`: apart, so that the rest stays free of Foundation.
     .target(name: "ConcourseFoundation", dependencies: ["ConcourseEvents"]),
