@@ -4,6 +4,14 @@ import PackageDescription
 // One runtime: CConcourse (what Swift cannot say), ConcourseRuntime (queues and their pool), ConcourseEvents (sources,
 // data and I/O), ConcourseABI (the C interface over them) and Concourse (the module users import). DESIGN.md is the map.
 
+// The command's code: it would link the modules that every file imports unasked for, and with them libdispatch.so.
+let noImplicitImports: [SwiftSetting] = [
+  .unsafeFlags([
+    "-Xfrontend", "-disable-implicit-concurrency-module-import",
+    "-Xfrontend", "-disable-implicit-string-processing-module-import",
+  ])
+]
+
 let package = Package(
   name: "concourse",
   products: [
@@ -37,11 +45,13 @@ let package = Package(
     .target(
       name: "ConcourseEvents", dependencies: ["ConcourseRuntime", "CConcourse"],
       exclude: ["Data/README.md", "EventLoop/README.md", "IO/README.md", "Source/README.md"]),
-    // What a process learns of its own queues: snapshots, and statistics made of what it records. The folder `Events` is
-    // compiled into the command too, by a symbolic link.
+    // The format of recordings, and what is counted in them: for the process itself, and for the command, which must not
+    // link the engine.
+    .target(name: "ConcourseRecording", swiftSettings: noImplicitImports),
+    // What a process learns of its own queues: snapshots, and statistics made of what it records.
     .target(
-      name: "ConcourseInspection", dependencies: ["ConcourseEvents", "ConcourseRuntime"],
-      exclude: ["README.md"]),
+      name: "ConcourseInspection",
+      dependencies: ["ConcourseEvents", "ConcourseRecording", "ConcourseRuntime"], exclude: ["README.md"]),
     .target(
       name: "Concourse",
       dependencies: [
@@ -63,18 +73,13 @@ let package = Package(
     .systemLibrary(name: "CExtendedAttributes"),
     .systemLibrary(name: "CTracing"),
 
-    // The `concourse` command. The modules that every file imports unasked for would be linked, too.
+    // The `concourse` command.
     .executableTarget(
-      name: "ConcourseTool", dependencies: ["CExtendedAttributes", "CTracing"],
+      name: "ConcourseTool", dependencies: ["CExtendedAttributes", "ConcourseRecording", "CTracing"],
       path: "Sources/concourse-tool",
       exclude: ["README.md"],
       resources: [.embedInCode("Trace/trace.html"), .embedInCode("Trace/trace.js")],
-      swiftSettings: [
-        .unsafeFlags([
-          "-Xfrontend", "-disable-implicit-concurrency-module-import",
-          "-Xfrontend", "-disable-implicit-string-processing-module-import",
-        ])
-      ]),
+      swiftSettings: noImplicitImports),
 
     // For modules that import Foundation too, whose Dispatch has the same names: one file of aliases.
     .executableTarget(name: "concourse-names"),
@@ -86,7 +91,8 @@ let package = Package(
     .testTarget(name: "ConcourseNamesTests", dependencies: ["concourse-names"]),
 
     .testTarget(
-      name: "ConcourseToolTests", dependencies: ["ConcourseTool", "CExtendedAttributes", "ConcourseEvents"],
+      name: "ConcourseToolTests",
+      dependencies: ["ConcourseTool", "CExtendedAttributes", "ConcourseEvents", "ConcourseRecording"],
       exclude: ["Probe"]),
     // Programs that these tests examine. The tests do not depend on them, since that would link them in.
     .executableTarget(name: "report-probe", dependencies: ["Concourse"], path: "Tests/ReportProbe"),

@@ -1,4 +1,5 @@
 @_exported public import ConcourseEvents
+internal import ConcourseRecording
 
 extension Inspection {
   /// A queue, as far as a snapshot or statistics know it.

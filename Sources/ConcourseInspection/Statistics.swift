@@ -1,4 +1,5 @@
 public import ConcourseEvents
+internal import ConcourseRecording
 
 extension Inspection {
   /// What happened in one interval.

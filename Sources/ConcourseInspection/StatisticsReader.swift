@@ -1,7 +1,9 @@
+internal import ConcourseRecording
 internal import ConcourseRuntime
 internal import Glibc
 
-/// `Recording` alone is the reader's type.
+// Both modules have a type of this name.
+private typealias Recording = ConcourseRecording.Recording
 private typealias EngineRecording = ConcourseRuntime.Recording
 
 /// Reads what the process records, for all streams of statistics. A thread runs while there are streams.

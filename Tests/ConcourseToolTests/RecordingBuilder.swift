@@ -1,3 +1,4 @@
+@testable import ConcourseRecording
 @testable import ConcourseTool
 
 /// Makes the bytes of a recording.

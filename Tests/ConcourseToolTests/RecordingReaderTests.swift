@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
+@testable import ConcourseRecording
 @testable import ConcourseTool
 
 @Suite("Reading recordings")

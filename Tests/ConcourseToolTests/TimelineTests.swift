@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import ConcourseRecording
 @testable import ConcourseTool
 
 @Suite("Timelines and traces")

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ConcourseRecording
 @testable import ConcourseTool
 
 @Suite("The screen of concourse top")

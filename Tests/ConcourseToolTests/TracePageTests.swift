@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import ConcourseRecording
 @testable import ConcourseTool
 
 private let browser = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].first { (path: String) in

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// What the report knows of a queue.
 struct QueueInfo {
   let address: UInt64

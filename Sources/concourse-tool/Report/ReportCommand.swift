@@ -1,3 +1,4 @@
+import ConcourseRecording
 import Glibc
 
 /// `concourse report`: what a process waits for. The process need not cooperate.

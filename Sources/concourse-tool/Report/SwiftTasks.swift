@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// The task of Swift Concurrency that a thread runs.
 ///
 /// Swift's runtime keeps its address in a thread-local variable. Which one that is, is not exported, but only that one

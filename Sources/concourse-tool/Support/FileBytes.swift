@@ -1,3 +1,4 @@
+import ConcourseRecording
 import Glibc
 
 /// Read access to an untrusted file. Every read is checked against the file's size; a failed read is nil. The file is

@@ -1,3 +1,4 @@
+import ConcourseRecording
 import Glibc
 
 /// `concourse top`: a live view of what a process does.

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// What the view shows of one interval: the numbers of the events, and the state of the engine at its end.
 struct TopFrame {
   struct Queue {

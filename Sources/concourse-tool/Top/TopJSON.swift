@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// A frame for programs: one object on one line. Times are in nanoseconds.
 enum TopJSON {
   static func line(_ frame: TopFrame, _ rows: [TopFrame.Queue]) -> String {

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// The page of keys and columns.
 extension TopScreen {
   func help() -> [ScreenLine] {

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// The view of one queue.
 extension TopScreen {
   private static let limits: [UInt64] = [

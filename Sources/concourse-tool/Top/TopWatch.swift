@@ -1,3 +1,4 @@
+import ConcourseRecording
 import Glibc
 
 /// Watches a process: its recording for rates and times, its memory for the rest.

@@ -1,3 +1,4 @@
+import ConcourseRecording
 import Glibc
 
 /// Names for the code of items, from the symbol tables of the recorded process's modules.

@@ -1,4 +1,5 @@
 import CTracing
+import ConcourseRecording
 import Glibc
 
 /// Compresses with the system's `gzip`: the command links no library for it.

@@ -1,3 +1,4 @@
+import ConcourseRecording
 import Glibc
 
 /// The recording of a running process, which another process switches on: two of its words are written, and its memory

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 extension Recording {
   /// The highest bits of what stands in place of the code of an item that has its queue's label for a name. No code and
   /// no job of a task has them.

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// What a flight recorder has left, for people: what each thread was in at the end, and the last events.
 enum RecordingText {
   /// - Parameter showsAll: Whether all events are shown, or the last 40.

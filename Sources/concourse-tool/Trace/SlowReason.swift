@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// Why a recording took as long as it did, in sentences for people.
 struct SlowReason {
   /// What the critical path hangs on.

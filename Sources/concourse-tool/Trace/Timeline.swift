@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// What a recording shows: items with their submissions, waits, and numbers over time.
 struct Timeline {
   struct Item {

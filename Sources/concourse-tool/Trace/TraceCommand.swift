@@ -1,3 +1,4 @@
+import ConcourseRecording
 import Glibc
 
 /// `concourse trace`: records for a while, or reads a recording, and writes a trace.

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// How a trace is written.
 enum TraceFormat {
   case json, compressedJSON, pftrace, html

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// Writes a timeline in the Trace Event Format, which chrome://tracing and ui.perfetto.dev load.
 ///
 /// The threads are one process of the trace, the queues another. Times are microseconds since the first event.

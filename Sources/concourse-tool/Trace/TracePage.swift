@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// Writes a timeline as one page, which needs no network: the same tracks as the other formats, a search, who submitted
 /// an item, histograms of the queues, and a verdict. The page is `trace.html` with `trace.js`, which the package embeds.
 enum TracePage {

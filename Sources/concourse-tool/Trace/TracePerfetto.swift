@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// Writes a timeline in Perfetto's protobuf format: a sequence of packets, of which each describes a track or an event.
 ///
 /// The numbers of the fields are those of Perfetto's `TracePacket`, `TrackDescriptor` and `TrackEvent`.

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// How large a trace gets, and how much of a recording fits into a file.
 enum TraceSize {
   typealias Encoding = (Recording) throws(RecordingFailure) -> [UInt8]

@@ -1,3 +1,5 @@
+import ConcourseRecording
+
 /// What a trace shows at a glance.
 struct TraceVerdict {
   /// A title and a sentence.

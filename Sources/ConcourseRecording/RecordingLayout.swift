@@ -1,37 +1,37 @@
 /// The bytes of a recording: a file, or the memory of a process.
-protocol RecordingBytes {
+package protocol RecordingBytes {
   /// Exactly `count` bytes from `offset`, or nil.
   func read(at offset: UInt64, count: Int) -> [UInt8]?
 }
 
 /// The layout of a recording, which Sources/CConcourse/include/concourse_recording.h declares. Nothing of it is trusted.
-struct RecordingLayout {
-  static let headerSize = 120
-  static let ringSize = 64
-  static let recordSize = 32
-  static let nameSize = 128
+package struct RecordingLayout {
+  package static let headerSize = 120
+  package static let ringSize = 64
+  package static let recordSize = 32
+  package static let nameSize = 128
   /// The bits of queues whose names had no room: where they are, and how many bytes.
-  static let unnamedOffset: UInt64 = 2048
-  static let unnamedSize = 2048
-  static let version: UInt32 = 2
-  static let magic = Array("CONCREC".utf8) + [0]
+  package static let unnamedOffset: UInt64 = 2048
+  package static let unnamedSize = 2048
+  package static let version: UInt32 = 2
+  package static let magic = Array("CONCREC".utf8) + [0]
 
-  let process: UInt32
-  let capacity: Int
-  let ringLimit: Int
-  let nameLimit: Int
-  let moduleLimit: Int
-  let rings: UInt64
-  let records: UInt64
-  let names: UInt64
-  let modules: UInt64
-  let firstTicks: UInt64
-  let firstUptime: UInt64
+  package let process: UInt32
+  package let capacity: Int
+  package let ringLimit: Int
+  package let nameLimit: Int
+  package let moduleLimit: Int
+  package let rings: UInt64
+  package let records: UInt64
+  package let names: UInt64
+  package let modules: UInt64
+  package let firstTicks: UInt64
+  package let firstUptime: UInt64
   /// Nanoseconds since 1970.
-  let firstWall: UInt64
-  let hasTicks: Bool
+  package let firstWall: UInt64
+  package let hasTicks: Bool
 
-  init(_ bytes: any RecordingBytes) throws(RecordingFailure) {
+  package init(_ bytes: any RecordingBytes) throws(RecordingFailure) {
     guard let header = bytes.read(at: 0, count: Self.headerSize), Array(header[..<8]) == Self.magic else {
       throw RecordingFailure("not a recording of Concourse")
     }
@@ -66,15 +66,15 @@ struct RecordingLayout {
   }
 
   /// The numbers in the header that change.
-  struct Counts {
-    var rings = 0
-    var names = 0
-    var moduleBytes = 0
-    var lostEvents: UInt64 = 0
-    var lostNames: UInt64 = 0
+  package struct Counts {
+    package var rings = 0
+    package var names = 0
+    package var moduleBytes = 0
+    package var lostEvents: UInt64 = 0
+    package var lostNames: UInt64 = 0
   }
 
-  func counts(_ bytes: any RecordingBytes) -> Counts? {
+  package func counts(_ bytes: any RecordingBytes) -> Counts? {
     guard let header = bytes.read(at: 0, count: Self.headerSize) else { return nil }
     return Counts(
       rings: min(Int(header.number(at: 92, as: UInt32.self)!), ringLimit),
@@ -85,15 +85,16 @@ struct RecordingLayout {
 }
 
 /// Why a recording cannot be read.
-struct RecordingFailure: Error, Equatable {
-  let reason: String
+package struct RecordingFailure: Error, Equatable {
+  package let reason: String
 
-  init(_ reason: String) { self.reason = reason }
+  package init(_ reason: String) { self.reason = reason }
 }
 
 extension [UInt8] {
   /// The little-endian number at `offset`; nil if it is truncated.
-  func number<Value: FixedWidthInteger>(at offset: Int, as type: Value.Type = Value.self) -> Value? {
+  @inlinable
+  package func number<Value: FixedWidthInteger>(at offset: Int, as type: Value.Type = Value.self) -> Value? {
     let width = Value.bitWidth / 8
     guard offset >= 0, offset <= count - width else { return nil }
     var value: Value = 0

@@ -1,42 +1,42 @@
 /// What a process has recorded.
-struct Recording {
-  let process: UInt32
+package struct Recording {
+  package let process: UInt32
   /// The uptime, and the time since 1970, when the recording began; nanoseconds.
-  let start: UInt64
-  let wall: UInt64
+  package let start: UInt64
+  package let wall: UInt64
   /// In the order of time.
-  var events: [RecordedEvent]
+  package var events: [RecordedEvent]
   /// The names of threads.
-  var threads: [UInt32: String]
+  package var threads: [UInt32: String]
   /// In the order in which they were given.
-  var names: [RecordedName]
-  var modules: [RecordedModule]
+  package var names: [RecordedName]
+  package var modules: [RecordedModule]
   /// The names of tasks of Swift Concurrency, by number, as far as they are known.
-  var tasks: [UInt64: String] = [:]
+  package var tasks: [UInt64: String] = [:]
   /// Events that are missing: overwritten before they were read; of threads for which there was no room; damaged.
-  var overwritten: UInt64 = 0
-  var withoutRing: UInt64 = 0
-  var unreadable: UInt64 = 0
+  package var overwritten: UInt64 = 0
+  package var withoutRing: UInt64 = 0
+  package var unreadable: UInt64 = 0
   /// Events before which others of the same thread are missing, in order.
-  var gaps: [RecordedGap] = []
-  var lostNames: UInt64 = 0
+  package var gaps: [RecordedGap] = []
+  package var lostNames: UInt64 = 0
   /// A bit for each 16 bytes of memory: a queue there has no name, also if an older queue there had one.
-  var unnamed: [UInt8] = []
+  package var unnamed: [UInt8] = []
   /// When a reader found that recording had been off, in order.
-  var pauses: [UInt64] = []
+  package var pauses: [UInt64] = []
   /// The uptime until which the process was watched; nil if only its events say so.
-  var end: UInt64?
+  package var end: UInt64?
 }
 
-struct RecordedGap: Equatable {
+package struct RecordedGap: Equatable {
   /// Of the first event after the gap.
-  var time: UInt64
-  var thread: UInt32
+  package var time: UInt64
+  package var thread: UInt32
 }
 
-struct RecordedEvent: Equatable {
+package struct RecordedEvent: Equatable {
   /// The numbers of `Recording.Event` in ConcourseRuntime.
-  enum Kind: UInt8 {
+  package enum Kind: UInt8 {
     case threadBegan = 1
     case threadEnded, submitted, started, ended, waitBegan, waitEnded, made, parked, woken, timer, source
     /// A part of a task's name: `RecordingReader` keeps it in `tasks`.
@@ -46,41 +46,41 @@ struct RecordedEvent: Equatable {
   }
 
   /// Uptime in nanoseconds.
-  var time: UInt64
-  var thread: UInt32
-  var kind: Kind
+  package var time: UInt64
+  package var thread: UInt32
+  package var kind: Kind
   /// The item's node; of a wait its kind.
-  var node: UInt64
+  package var node: UInt64
   /// The queue of an item, or what else the event is about.
-  var object: UInt64
+  package var object: UInt64
   /// The code of an item; of a job of Swift Concurrency, see `RecordedJob`.
-  var function: UInt64
+  package var function: UInt64
 }
 
 /// What stands in place of the code of a job: the highest bit, its priority from bit 48 on, and the number of its task.
-struct RecordedJob: Equatable {
-  var priority: UInt8
+package struct RecordedJob: Equatable {
+  package var priority: UInt8
   /// 0: the job of an actor, or another one that belongs to no task.
-  var task: UInt64
+  package var task: UInt64
 
   /// nil if it is the code of another item.
-  init?(_ code: UInt64) {
+  package init?(_ code: UInt64) {
     guard code >> 63 == 1 else { return nil }
     (priority, task) = (UInt8(truncatingIfNeeded: code >> 48), code & (1 << 48 - 1))
   }
 
-  init(priority: UInt8, task: UInt64) { (self.priority, self.task) = (priority, task) }
+  package init(priority: UInt8, task: UInt64) { (self.priority, self.task) = (priority, task) }
 
-  var code: UInt64 { 1 << 63 | UInt64(priority) << 48 | task }
+  package var code: UInt64 { 1 << 63 | UInt64(priority) << 48 | task }
 
   /// Whether two codes are of one item. The priority of a job may rise between its submission and its start.
-  static func isSame(_ code: UInt64, _ other: UInt64) -> Bool {
+  package static func isSame(_ code: UInt64, _ other: UInt64) -> Bool {
     guard let job = RecordedJob(code), let otherJob = RecordedJob(other) else { return code == other }
     return job.task == otherJob.task
   }
 
   /// As `TaskPriority` names them.
-  func name(_ task: String?) -> String {
+  package func name(_ task: String?) -> String {
     let names: [UInt8: String] = [
       9: "background", 17: "low", 21: "medium", 25: "high", 33: "user interactive",
     ]
@@ -91,12 +91,12 @@ struct RecordedJob: Equatable {
 }
 
 /// The node of a source's event: the number of its kind from bit 48 on, and below it the address of its queue.
-struct SourceOrigin: Equatable {
-  let kind: String
-  let queue: UInt64
+package struct SourceOrigin: Equatable {
+  package let kind: String
+  package let queue: UInt64
 
   /// nil of an older library, which records none.
-  init?(_ node: UInt64) {
+  package init?(_ node: UInt64) {
     let number = Int(node >> 48)
     guard number < Self.kinds.count, node & (1 << 48 - 1) != 0 else { return nil }
     (kind, queue) = (Self.kinds[number], node & (1 << 48 - 1))
@@ -110,15 +110,15 @@ struct SourceOrigin: Equatable {
 }
 
 /// A program or library in the recorded process.
-struct RecordedModule: Equatable {
+package struct RecordedModule: Equatable {
   /// Added to the addresses in the file.
-  var base: UInt64
-  var path: String
+  package var base: UInt64
+  package var path: String
 }
 
 extension Recording {
   /// What a thread waited for: the numbers of `Recording.Wait` in ConcourseRuntime.
-  static func wait(_ number: UInt64) -> String {
+  package static func wait(_ number: UInt64) -> String {
     let names = [
       "sync", "sync on the main queue", "group", "semaphore", "work item", "once", "parallel loop",
       "source cancellation",
@@ -128,7 +128,7 @@ extension Recording {
   }
 
   /// The label of a queue at a time; its address if it has none.
-  func label(of queue: UInt64, at time: UInt64, _ index: [UInt64: [Int]]) -> String {
+  package func label(of queue: UInt64, at time: UInt64, _ index: [UInt64: [Int]]) -> String {
     let known = Self.isUnnamed(queue, unnamed) ? [] : index[queue] ?? []
     // A queue is named at its first event, a moment before or after that event.
     let text =
@@ -136,15 +136,15 @@ extension Recording {
     return text.isEmpty ? "queue 0x" + String(queue, radix: 16) : text
   }
 
-  static func isUnnamed(_ queue: UInt64, _ unnamed: [UInt8]) -> Bool {
+  package static func isUnnamed(_ queue: UInt64, _ unnamed: [UInt8]) -> Bool {
     let bit = Int(queue / 16 % UInt64(RecordingLayout.unnamedSize * 8))
     return bit / 8 < unnamed.count && unnamed[bit / 8] >> UInt8(bit % 8) & 1 == 1
   }
 
-  var lost: UInt64 { overwritten &+ withoutRing &+ unreadable }
+  package var lost: UInt64 { overwritten &+ withoutRing &+ unreadable }
 
   /// What is missing, for people; empty if nothing is.
-  var losses: String {
+  package var losses: String {
     [
       (overwritten, "older events were overwritten"),
       (withoutRing, "events had no room"),
@@ -155,18 +155,18 @@ extension Recording {
   }
 
   /// What a trace says of lost events; nil if it has lost none.
-  var lossNotice: String? {
+  package var lossNotice: String? {
     guard lost > 0 else { return nil }
     return "\(lost) events are lost, and what they were about is missing here: \(Self.remedy)."
   }
 
   /// What to do against lost events.
-  static let remedy =
+  package static let remedy =
     "events that a thread's ring lost before they were read, in a flood of tiny items or on a busy machine. Larger "
     + "rings keep them: start the program with CONCOURSE_RECORDER=1000000 in its environment"
 
   /// The places in `names` of each queue.
-  var namesByQueue: [UInt64: [Int]] {
+  package var namesByQueue: [UInt64: [Int]] {
     var index: [UInt64: [Int]] = [:]
     for (place, name) in names.enumerated() { index[name.queue, default: []].append(place) }
     return index

@@ -1,15 +1,17 @@
 /// How many durations there were of each size, in bounded memory: 32 classes for each power of two, so a percentile is
 /// off by 2 % at most.
-struct DurationHistogram: Equatable {
-  private(set) var count = 0
-  private(set) var longest: UInt64 = 0
-  private(set) var sum: UInt64 = 0
+package struct DurationHistogram: Equatable {
+  package private(set) var count = 0
+  package private(set) var longest: UInt64 = 0
+  package private(set) var sum: UInt64 = 0
   private var shortest = UInt64.max
   private var counts: [UInt32] = []
 
   private static let classBits: UInt64 = 5
 
-  mutating func add(_ duration: UInt64) {
+  package init() {}
+
+  package mutating func add(_ duration: UInt64) {
     let index = Self.index(of: duration)
     if index >= counts.count { counts += [UInt32](repeating: 0, count: index + 1 - counts.count) }
     counts[index] &+= 1
@@ -20,7 +22,7 @@ struct DurationHistogram: Equatable {
   }
 
   /// The duration that this share of all does not exceed; nil if there are none, or the share is no number.
-  func percentile(_ share: Double) -> UInt64? {
+  package func percentile(_ share: Double) -> UInt64? {
     guard count > 0, !share.isNaN else { return nil }
     if share >= 1 { return longest }
     let rank = max(1, Int((max(share, 0) * Double(count)).rounded(.up)))
@@ -33,11 +35,11 @@ struct DurationHistogram: Equatable {
     return longest
   }
 
-  var median: UInt64? { percentile(0.5) }
-  var mean: UInt64? { count == 0 ? nil : sum / UInt64(count) }
+  package var median: UInt64? { percentile(0.5) }
+  package var mean: UInt64? { count == 0 ? nil : sum / UInt64(count) }
 
   /// The number of durations in each range that ends at one of the limits, and beyond the last.
-  func counts(upTo limits: [UInt64]) -> [Int] {
+  package func counts(upTo limits: [UInt64]) -> [Int] {
     var result = [Int](repeating: 0, count: limits.count + 1)
     for (index, number) in counts.enumerated() where number > 0 {
       let middle = Self.middle(of: index)

@@ -1,23 +1,23 @@
 /// Reads a recording, once for a file that nothing writes any more, or again and again while the process runs.
-final class RecordingReader {
+package final class RecordingReader {
   private let bytes: any RecordingBytes
-  let layout: RecordingLayout
+  package let layout: RecordingLayout
   private var rings: [Ring] = []
   private var names = RecordedNames()
   private var threadNames: [UInt32: String] = [:]
   private var tasks: [UInt64: String] = [:]
   private var losses = Losses()
   /// When the last look at a process began; nil for what a process has left.
-  var watchedUntil: UInt64?
+  package var watchedUntil: UInt64?
   /// When recording was found to be off.
-  var pauses: [UInt64] = []
+  package var pauses: [UInt64] = []
 
   /// What was read last: the process may end at any time.
   private var counts = RecordingLayout.Counts()
   private var modules: [RecordedModule] = []
   private var unnamed: [UInt8] = []
   /// How much of its ring the fastest thread has filled between the last two calls of `poll`.
-  private(set) var fill = 0.0
+  package private(set) var fill = 0.0
 
   private struct Losses {
     var overwritten: UInt64 = 0
@@ -29,7 +29,7 @@ final class RecordingReader {
   }
 
   /// Events while the process had no memory for them.
-  var missed: UInt64 {
+  package var missed: UInt64 {
     get { losses.missed }
     set { losses.missed = newValue }
   }
@@ -62,14 +62,14 @@ final class RecordingReader {
   private let readsModules: Bool
 
   /// - Parameter readsModules: Whether the list of modules, which names functions, is read.
-  init(_ bytes: any RecordingBytes, readsModules: Bool = true) throws(RecordingFailure) {
+  package init(_ bytes: any RecordingBytes, readsModules: Bool = true) throws(RecordingFailure) {
     self.bytes = bytes
     self.readsModules = readsModules
     layout = try RecordingLayout(bytes)
   }
 
   /// Leaves out what has been recorded so far.
-  func skipPast() {
+  package func skipPast() {
     guard let counts = layout.counts(bytes) else { return }
     losses.before = counts.lostEvents
     rings = (0..<counts.rings).map { Ring(next: header(of: $0)?.number(at: 0) ?? 0) }
@@ -78,7 +78,7 @@ final class RecordingReader {
   /// Reads what has been recorded since the last call.
   /// - Returns: false if the bytes are gone.
   @discardableResult
-  func poll() -> Bool {
+  package func poll() -> Bool {
     guard let counts = layout.counts(bytes) else { return false }
     if readsModules, counts.moduleBytes != self.counts.moduleBytes, let list = readModules(counts.moduleBytes)
     {
@@ -210,14 +210,14 @@ final class RecordingReader {
   }
 
   /// The latest name of each queue that has one, in the order of their first.
-  var latestNames: [RecordedName] { names.latest(without: unnamed) }
+  package var latestNames: [RecordedName] { names.latest(without: unnamed) }
 
   // MARK: Result
 
-  var hasEvents: Bool { rings.contains { !$0.records.isEmpty } }
+  package var hasEvents: Bool { rings.contains { !$0.records.isEmpty } }
 
   /// Everything read so far and not taken, in the order of time.
-  func recording() -> Recording {
+  package func recording() -> Recording {
     let clock = RecordedClock(layout, rings.map { ($0.ticks, $0.uptime) })
     var events: [RecordedEvent] = []
     var damaged: UInt64 = 0
@@ -258,7 +258,7 @@ final class RecordingReader {
   }
 
   /// As `recording()`; the next one has later events and names only.
-  func take() -> Recording {
+  package func take() -> Recording {
     let taken = recording()
     names.take()
     threadNames = [:]

@@ -1,52 +1,54 @@
 /// What happened in one interval.
-struct EventInterval {
+package struct EventInterval {
   /// Uptime in nanoseconds.
-  var start: UInt64
-  var end: UInt64
-  var queues: [UInt64: QueueActivity] = [:]
+  package var start: UInt64
+  package var end: UInt64
+  package var queues: [UInt64: QueueActivity] = [:]
   /// Timers and sources, by their addresses; of a delayed submission the queue.
-  var events: [UInt64: Int] = [:]
+  package var events: [UInt64: Int] = [:]
   /// What is known of a source also when it is gone.
-  var origins: [UInt64: SourceOrigin] = [:]
+  package var origins: [UInt64: SourceOrigin] = [:]
   /// The items of each queue that run at its end.
-  var open: [UInt64: Int] = [:]
+  package var open: [UInt64: Int] = [:]
   /// The sum of the times during which a thread ran an item and did not wait.
-  var running: UInt64 = 0
-  var parked = 0
-  var woken = 0
-  var made = 0
+  package var running: UInt64 = 0
+  package var parked = 0
+  package var woken = 0
+  package var made = 0
   /// Events that were overwritten before they were read.
-  var lost: UInt64 = 0
+  package var lost: UInt64 = 0
   /// How often recording was off meanwhile.
-  var pauses = 0
+  package var pauses = 0
 
-  var nanoseconds: UInt64 { max(end &- start, 1) }
+  package var nanoseconds: UInt64 { max(end &- start, 1) }
 
-  func rate(_ count: Int) -> Double { Double(count) * 1e9 / Double(nanoseconds) }
+  package func rate(_ count: Int) -> Double { Double(count) * 1e9 / Double(nanoseconds) }
 }
 
 /// What happened on a queue.
-struct QueueActivity {
-  var submitted = 0
-  var started = 0
-  var ended = 0
+package struct QueueActivity {
+  package var submitted = 0
+  package var started = 0
+  package var ended = 0
   /// Submitted while the process was watched, and not started at the end of the interval.
-  var waiting = 0
+  package var waiting = 0
   /// Starts whose submission is not known: of a source's handler, or from before.
-  var unknownStarts = 0
+  package var unknownStarts = 0
   /// From submission to start.
-  var wait = DurationHistogram()
-  var run = DurationHistogram()
+  package var wait = DurationHistogram()
+  package var run = DurationHistogram()
   /// Calls of `sync` that slept.
-  var syncWait = DurationHistogram()
+  package var syncWait = DurationHistogram()
   /// The sum of the times during which its items ran within the interval.
-  var busy: UInt64 = 0
+  package var busy: UInt64 = 0
   /// By the address of their code.
-  var functions: [UInt64: DurationHistogram] = [:]
+  package var functions: [UInt64: DurationHistogram] = [:]
+
+  package init() {}
 }
 
 /// Makes numbers out of events, in parts: an item may be submitted in one interval and end in another.
-struct EventStatistics {
+package struct EventStatistics {
   private struct OpenItem {
     var queue: UInt64
     var function: UInt64
@@ -86,11 +88,11 @@ struct EventStatistics {
   private var lostNames: UInt64 = 0
   /// By address. In the interval in which the memory of a queue becomes that of another one, the earlier queue has a
   /// number in place of its address, from `formerQueues` on.
-  private(set) var names: [UInt64: RecordedName] = [:]
+  package private(set) var names: [UInt64: RecordedName] = [:]
   /// Names from later on than the events counted so far, in the order of time.
   private var laterNames: [RecordedName] = []
   private var formers: UInt64 = 0
-  static let formerQueues: UInt64 = 1 << 63
+  package static let formerQueues: UInt64 = 1 << 63
   /// The objects of one global queue are one queue.
   private var globals: [String: UInt64] = [:]
 
@@ -101,7 +103,7 @@ struct EventStatistics {
   /// - Parameters:
   ///   - lost: The events of the recording that were lost before.
   ///   - names: The names that earlier parts of the recording have given.
-  init(start: UInt64, lost: UInt64 = 0, names: [RecordedName] = []) {
+  package init(start: UInt64, lost: UInt64 = 0, names: [RecordedName] = []) {
     interval = EventInterval(start: start, end: start)
     self.lost = lost
     for name in names { take(name) }
@@ -109,7 +111,7 @@ struct EventStatistics {
 
   /// - Parameter limit: Only the events before this time are taken now. The rings are read one after the other, so of
   ///   the latest events some are missing: perhaps the submission of an item that has started.
-  mutating func add(_ recording: Recording, before limit: UInt64) {
+  package mutating func add(_ recording: Recording, before limit: UInt64) {
     if formers > 0 && interval.queues.isEmpty {
       // Of the interval before.
       for former in 0..<formers { names[Self.formerQueues + former] = nil }
@@ -145,7 +147,7 @@ struct EventStatistics {
   }
 
   /// Ends the interval and begins the next.
-  mutating func finish(at time: UInt64) -> EventInterval {
+  package mutating func finish(at time: UInt64) -> EventInterval {
     let end = max(time, interval.start)
     interval.end = end
     for thread in threads.keys {
@@ -164,7 +166,7 @@ struct EventStatistics {
   }
 
   /// How many items of each queue wait, and how many run.
-  var items: (waiting: [UInt64: Int], running: [UInt64: Int]) {
+  package var items: (waiting: [UInt64: Int], running: [UInt64: Int]) {
     var running: [UInt64: Int] = [:]
     for thread in threads.values { for item in thread.items { running[item.queue, default: 0] += 1 } }
     return (waiting, running)

@@ -1,14 +1,14 @@
 /// A queue's name from a time on.
-struct RecordedName: Equatable {
-  var queue: UInt64
-  var time: UInt64
-  var target: UInt64
-  var kind: UInt8
-  var text: String
+package struct RecordedName: Equatable {
+  package var queue: UInt64
+  package var time: UInt64
+  package var target: UInt64
+  package var kind: UInt8
+  package var text: String
   /// Without a text: return addresses of the calls that made the queue, innermost first.
-  var frames: [UInt64] = []
+  package var frames: [UInt64] = []
 
-  var isGlobal: Bool { kind == 0 }
+  package var isGlobal: Bool { kind == 0 }
 }
 
 /// The names of queues that have been read of a recording.
