@@ -53,7 +53,7 @@ extension ModelSuite {
 
     @Test func recordsOfDeferringWorkers() {
       expectComplete(Model.explore("a new record of a worker that defers", bound: 1) { Self.newRecords() })
-      expectFound(PlantedFault(.relaxed, "Band", "beginsDeferring(_:)")) { Self.newRecords() }
+      expectFound(PlantedFault(.relaxed, "Deferral", "begins(_:)")) { Self.newRecords() }
     }
 
     /// A worker parks while it is searching, so that the client wakes no other, and may leave the client's item to a
@@ -88,7 +88,7 @@ extension ModelSuite {
         Model.explore("an item is left to a worker that sleeps", bound: 1, freshBound: 2) {
           Self.leavingAgainstSleep(secondWaits: secondWaits)
         })
-      expectFound(PlantedFault(.stale, "Band+Worker", "leavesWork(_:)")) {
+      expectFound(PlantedFault(.stale, "Deferral", "includesOther(than:)")) {
         Self.leavingAgainstSleep(secondWaits: secondWaits)
       }
     }
