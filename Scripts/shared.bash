@@ -24,6 +24,9 @@ incumbent_differs=0
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
+# The options of release builds. What is built with others in the same folder is compiled anew.
+release_options=(--configuration release -Xswiftc -warnings-as-errors)
+
 # concourse_version: prints the version of Concourse.
 concourse_version() {
   sed -n 's/^#define CONCOURSE_VERSION "\(.*\)"$/\1/p' Sources/CConcourse/concourse_version.h
