@@ -45,11 +45,31 @@ final class TemporaryFolder: Sendable {
     let path = try place(name)
     let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     try #require(descriptor >= 0)
-    defer { close(descriptor) }
-    let bytes = Array(bytes)
-    try #require(Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
-    try #require(fchmod(descriptor, mode) == 0)
+    do {
+      defer { close(descriptor) }
+      let bytes = Array(bytes)
+      try #require(Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
+      try #require(fchmod(descriptor, mode) == 0)
+    }
+    if mode & 0o111 != 0 { try awaitEndOfWriters(path) }
     return path
+  }
+
+  /// A process that another test has just forked has the descriptor until it executes its program; the file cannot be
+  /// executed before. The kernel grants a read lease only on a file that no process has open for writing. A file
+  /// system without leases also refuses it, hence the limit.
+  private func awaitEndOfWriters(_ path: String) throws {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    try #require(descriptor >= 0)
+    defer { close(descriptor) }
+    let setLease: Int32 = 1024  // F_SETLEASE, which Swift does not import.
+    let deadline = ContinuousClock.now + .seconds(10)
+    while fcntl(descriptor, setLease, F_RDLCK) != 0 {
+      if errno != EAGAIN || ContinuousClock.now > deadline { return }
+      sched_yield()
+    }
+    // Here, since another forked process may have this descriptor.
+    try #require(fcntl(descriptor, setLease, F_UNLCK) == 0)
   }
 
   @discardableResult
