@@ -49,6 +49,10 @@ final class StatisticsReader {
         (state.missedBefore, state.lost) = (EngineRecording.missed, 0)
         state.reader = nil
         if Self.findReader(&state) { state.reader?.skipPast() }
+      } else {
+        // What happened before is not this stream's. Its place in the rings says so: the times of two threads may be a
+        // little apart.
+        Self.count(&state, before: Clock.uptime())
       }
       if !state.hasThread { state.hasThread = Self.startThread() }
       guard state.hasThread else { return nil }
@@ -120,7 +124,7 @@ final class StatisticsReader {
         guard Self.findReader(&state) else { return nil }
         state.reader?.skipPast()
       }
-      state.reader?.poll()
+      _ = Self.poll(&state)
       guard let names = state.reader?.latestNames else { return nil }
       var present = Present(
         queues: names.map { Inspection.Queue(UInt($0.queue), $0) }, isCounting: stream != nil)
@@ -174,8 +178,7 @@ final class StatisticsReader {
   /// - Returns: how long to sleep.
   private static func read(_ state: inout State, _ microseconds: UInt32) -> UInt32 {
     let now = Clock.uptime()
-    guard findReader(&state), let reader = state.reader else { return 5000 }
-    reader.poll()
+    guard poll(&state), let reader = state.reader else { return 5000 }
     let factor = reader.fill > 0.1 ? 0.2 / reader.fill : 2
     if now > state.lastPart + 100_000_000 { add(&state, before: now) }
     return UInt32(min(max(Double(microseconds) * factor, 1000), 50_000))
@@ -205,9 +208,16 @@ final class StatisticsReader {
 
   /// Reads all events before `time`, and counts them.
   private static func count(_ state: inout State, before time: UInt64) {
-    guard findReader(&state), let reader = state.reader else { return }
-    reader.poll()
+    guard poll(&state) else { return }
     add(&state, before: time)
+  }
+
+  /// Reads what the rings have.
+  private static func poll(_ state: inout State) -> Bool {
+    guard findReader(&state), let reader = state.reader else { return false }
+    reader.poll()
+    reader.clocks = EngineRecording.clocks
+    return true
   }
 
   private static func add(_ state: inout State, before time: UInt64) {
@@ -262,15 +272,7 @@ package final class StatisticsStream {
     end = start &+ self.interval
   }
 
-  fileprivate func add(_ recording: Recording, before time: UInt64) {
-    guard let first = recording.events.first, first.time < start else {
-      return counts.add(recording, before: time)
-    }
-    // What happened before is not this stream's.
-    var recording = recording
-    recording.events.removeAll { $0.time < start }
-    counts.add(recording, before: time)
-  }
+  fileprivate func add(_ recording: Recording, before time: UInt64) { counts.add(recording, before: time) }
 
   fileprivate func finish(at time: UInt64) -> EventInterval {
     end = time &+ interval

@@ -7,6 +7,9 @@ package final class RecordingReader {
   private var threadNames: [UInt32: String] = [:]
   private var tasks: [UInt64: String] = [:]
   private var losses = Losses()
+  /// Both clocks as a reader in the recorded process has read them after the records; nil in another process, which may
+  /// have another uptime. The readings of the rings are too close together at the start of a recording.
+  package var clocks: (ticks: UInt64, uptime: UInt64)?
   /// When the last look at a process began; nil for what a process has left.
   package var watchedUntil: UInt64?
   /// When recording was found to be off.
@@ -218,7 +221,7 @@ package final class RecordingReader {
 
   /// Everything read so far and not taken, in the order of time.
   package func recording() -> Recording {
-    let clock = RecordedClock(layout, rings.map { ($0.ticks, $0.uptime) })
+    let clock = RecordedClock(layout, rings.map { ($0.ticks, $0.uptime) } + [clocks].compactMap { $0 })
     var events: [RecordedEvent] = []
     var damaged: UInt64 = 0
     events.reserveCapacity(rings.reduce(0) { $0 + $1.records.count })

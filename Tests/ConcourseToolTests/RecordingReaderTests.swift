@@ -29,6 +29,18 @@ struct RecordingReaderTests {
     #expect(recording.label(of: 0xB0, at: recording.start, labels) == "queue 0xb0")
   }
 
+  @Test("the later reading of both clocks counts, which is the reader's in the process itself")
+  func clocks() throws {
+    var builder = RecordingBuilder.sample
+    // Two readings apart by less than they are off by.
+    builder.latestUptime = RecordingBuilder.firstUptime + 10
+    let reader = try RecordingReader(BytesInMemory(builder.bytes))
+    reader.poll()
+    #expect(reader.recording().events.allSatisfy { $0.time <= RecordingBuilder.firstUptime + 10 })
+    reader.clocks = (RecordingBuilder.firstTicks + 20_000_000, RecordingBuilder.firstUptime + 10_000_000)
+    #expect(reader.recording().events.last?.time == RecordingBuilder.firstUptime + 550)
+  }
+
   @Test("a full ring has lost its oldest events, and the one that may be being replaced")
   func loss() throws {
     var builder = RecordingBuilder()

@@ -90,6 +90,9 @@ package enum Recording {
   /// Events while there was no memory for them.
   package static var missed: UInt64 { concourse_recording_missed() }
 
+  /// The time of records and uptime, read now.
+  package static var clocks: (ticks: UInt64, uptime: UInt64) { RecordingMemory.clocks }
+
   /// Copies a part of the memory while other threads write it. Offset and count are multiples of 8.
   package static func copy(_ source: UnsafeRawPointer, into words: UnsafeMutableBufferPointer<UInt64>) {
     guard let start = words.baseAddress else { return }

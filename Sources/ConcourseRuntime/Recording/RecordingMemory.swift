@@ -60,14 +60,17 @@ enum RecordingMemory {
     @inline(__always) get { hasSteadyTicks ? concourse_ticks() : Clock.uptime() }
   }
 
-  /// Both clocks at one time.
-  private static var clocks: (ticks: UInt64, uptime: UInt64) {
-    for _ in 0..<3 {
+  /// Both clocks at one time. The narrowest of a few readings: between the two of one the thread may be preempted, and
+  /// readers extrapolate from the first two readings of a recording, which may be microseconds apart.
+  static var clocks: (ticks: UInt64, uptime: UInt64) {
+    var best: (width: UInt64, ticks: UInt64, uptime: UInt64) = (.max, 0, 0)
+    for _ in 0..<5 {
       let (before, uptime, after) = (now, Clock.uptime(), now)
-      // Otherwise the thread was preempted meanwhile.
-      if after &- before < clockPeriod / 100 { return (before, uptime) }
+      let width = after &- before
+      if width < best.width { best = (width, before &+ width / 2, uptime) }
+      if width < clockPeriod / 1000 { break }
     }
-    return (now, Clock.uptime())
+    return (best.ticks, best.uptime)
   }
 
   /// Appends a record to the calling thread's ring.
