@@ -242,6 +242,18 @@ int concourse_affinity_count(void) {
   return count > 0 ? (int)count : 1;
 }
 
+int concourse_allowed_processors(int *numbers, int most) {
+  size_t size;
+  bool is_wider;
+  cpu_set_t *mask = widened_mask(&size, &is_wider);
+  if (!mask) return 0;
+  int count = 0;
+  for (int number = 0; number < (int)(size * 8) && count < most; number++)
+    if (CPU_ISSET_S(number, size, mask)) numbers[count++] = number;
+  CPU_FREE(mask);
+  return count;
+}
+
 // The timer slack and the I/O priority of the process's first thread. The slack of another thread is visible only with
 // privilege, so it is noted.
 static _Atomic long process_slack;

@@ -22,7 +22,7 @@ let package = Package(
         "Coordination/README.md", "Park/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
         "Queue/README.md", "Queue/Watch/DEADLOCKS.md", "Queue/ProcessQueues+Fork.swift", "Node/README.md",
         "Park/Spin.swift", "Pool/CPUQuota.swift", "Pool/CgroupTree.swift", "Pool/Runtime+Process.swift",
-        "EventLoop/README.md", "EventLoop/EventLoop+Process.swift",
+        "Pool/Topology+System.swift", "EventLoop/README.md", "EventLoop/EventLoop+Process.swift",
         // Sources: the state machine, user data, timers and descriptors.
         "Source/README.md", "Source/DispatchSource+C.swift", "Source/DispatchSource+FileSystemObject.swift",
         "Source/DispatchSource+MemoryPressure.swift", "Source/DispatchSource+Process.swift",

@@ -149,6 +149,9 @@ void concourse_note_unblocked(uint64_t mask);
 /// Processors that the calling thread or the process's first thread may use; at least 1.
 int concourse_affinity_count(void);
 
+/// Their numbers in ascending order, `most` at most. Returns how many there are, 0 if the system does not say.
+int concourse_allowed_processors(int *_Nonnull numbers, int most);
+
 /// Starts a detached thread. Returns 0 or the errno. The thread blocks all signals except those of
 /// `concourse_signal_allow`, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGABRT, SIGPIPE, SIGPROF and SIGSYS.
 int concourse_spawn(void *_Nullable (*_Nonnull entry)(void *_Nullable), void *_Nullable argument);

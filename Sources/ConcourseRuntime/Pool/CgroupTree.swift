@@ -175,14 +175,14 @@ extension CgroupTree {
     }
   }
 
-  /// The text of a file of one short line, without its newline; nil if it cannot be read.
-  package static func contents(of path: [UInt8]) -> [UInt8]? {
+  /// The text of a file of one short line, without its newline; nil if it cannot be read, is empty or has `limit` bytes
+  /// or more. Two numbers are shorter than 64.
+  package static func contents(of path: [UInt8], upTo limit: Int = 64) -> [UInt8]? {
     guard let file = open(path) else { return nil }
     defer { close(file) }
     // SAFETY: the buffer stays inside of the closure, which returns a copy.
-    return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+    return withUnsafeTemporaryAllocation(byteCount: limit, alignment: 1) { buffer in
       let text = read(file, into: buffer)
-      // The file is empty, or longer than two numbers can be.
       if text.isEmpty || text.count == buffer.count { return nil }
       return Array(text.last == UInt8(ascii: "\n") ? text.dropLast() : text)
     }

@@ -55,6 +55,16 @@ package enum Processor {
 
   /// Processors that this process may run on; at least 1.
   static var affinityCount: Int { Int(concourse_affinity_count()) }
+
+  /// The numbers of these processors in ascending order, the first 8,192 of them; not empty. If the system does not say,
+  /// they are taken to begin at 0.
+  static var allowed: [Int] {
+    let numbers = [Int32](unsafeUninitializedCapacity: 8192) { buffer, count in
+      // SAFETY: the call writes the first `count` numbers, at most as many as there is room for.
+      count = Int(concourse_allowed_processors(buffer.baseAddress!, Int32(buffer.count)))
+    }
+    return numbers.isEmpty ? Array(0..<affinityCount) : numbers.map(Int.init)
+  }
 }
 
 extension Processor {
