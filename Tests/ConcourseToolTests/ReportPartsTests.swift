@@ -38,8 +38,24 @@ struct ReportPartsTests {
     ] {
       #expect(kind.rawValue == engine.rawValue)
     }
+    for level in 1..<QoSLevel.count {
+      let kind = BandKind.allCases.firstIndex(of: BandKind(level: level))!
+      let band = Runtime.shared.roots[level]._withUnsafeGuaranteedRef { $0.band.toOpaque() }
+      #expect(band == Unmanaged.passUnretained(Runtime.shared.bands[kind]).toOpaque())
+    }
     #expect(NodeIndex.capacity == UInt64(NodeSlab.capacity))
     #expect(NodeIndex.nodeSize == UInt64(MemoryLayout<WorkNode>.stride))
+  }
+
+  @Test("the record has the number of the pool's shards; a damaged number is mended")
+  func shards() {
+    // The first queue fills the record.
+    DispatchQueue(label: "test.report.first").sync {}
+    let record = concourse_inspection_get().pointee
+    #expect(Int(record.shards) * BandKind.allCases.count == Runtime.shared.bands.count)
+    #expect(
+      MemoryLayout<concourse_inspection>.offset(of: \.shards) == InspectionRecord.shardsIndex * 8)
+    #expect([0, 1, 2, 64, 65, .max].map(InspectionRecord.shards) == [1, 1, 2, 64, 64, 64])
   }
 
   @Test(

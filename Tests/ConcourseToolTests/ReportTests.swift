@@ -212,14 +212,31 @@ struct ReportTests {
     #expect(try fixture.report([other.id]).complaint.hasSuffix("does not run on Concourse\n"))
   }
 
+  /// `concourse_inspection`: layout 1, 376 bytes, and nothing else in the file.
+  static let emptyRecord = [1, 0, 0, 0, 0x78, 1, 0, 0] + [UInt8](repeating: 0, count: 368)
+
+  @Test("a library of before the pool had shards has one")
+  func oldRecord() throws {
+    let folder = try TemporaryFolder()
+    let copy = try folder.copy(fixture.waits, to: "probe")
+    var bytes = try #require(FileContents.read(copy))
+    let start = try #require(bytes.firstRange(of: Self.emptyRecord))
+    // Without the last word.
+    bytes[start.lowerBound + 4] = 0x70
+    try folder.write(bytes, to: "probe", mode: 0o755)
+    let program = Examined(try fixture.spawn(copy, []))
+    program.program.waitForOutput("ready")
+    let process = try TargetProcess.live(program.program.identifier)
+    #expect(try InspectionRecord.find(in: process, MappedImage.all(of: process)).shards == 1)
+    #expect(try fixture.report([program.id]).text.contains("\n  concourse "))
+  }
+
   @Test("another layout of what the library exports is refused")
   func layout() throws {
     let folder = try TemporaryFolder()
     let copy = try folder.copy(fixture.waits, to: "probe")
     var bytes = try #require(FileContents.read(copy))
-    // `concourse_inspection`: layout 1, 368 bytes, and nothing else in the file.
-    let record = [1, 0, 0, 0, 0x70, 1, 0, 0] + [UInt8](repeating: 0, count: 360)
-    let start = try #require(bytes.firstRange(of: record))
+    let start = try #require(bytes.firstRange(of: Self.emptyRecord))
     bytes[start.lowerBound] = 77
     try folder.write(bytes, to: "probe", mode: 0o755)
     let program = Examined(try fixture.spawn(copy, []))
@@ -260,6 +277,51 @@ struct ReportTests {
       #expect(!ReportText.text(report, showsAll: true, isColoured: false).isEmpty)
       #expect(!ReportJSON.text(report).isEmpty)
     }
+  }
+
+  @Test("the bands of all shards are added up, and a damaged table hides no other shard")
+  func shards() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, []))
+    program.program.waitForOutput("ready")
+    // The counts stay what they are.
+    kill(program.program.identifier, SIGSTOP)
+    var process = try TargetProcess.live(program.program.identifier)
+    while process.threads.contains(where: { $0.state != "T" && $0.state != "t" }) {
+      usleep(1_000)
+      process = try TargetProcess.live(program.program.identifier)
+    }
+    var record = try InspectionRecord.find(in: process, MappedImage.all(of: process))
+    #expect(record.shards == 1)
+    let one = try EngineReader.read(process, record)
+    #expect(one.bands.map(\.name) == ["concourse", "concourse-ut", "concourse-bg"])
+
+    let memory = try ShardedMemory(process, record)
+    let sharded = TargetProcess(
+      id: process.id, name: process.name, memory: memory, regions: process.regions, threads: process.threads,
+      now: process.now)
+    record.roots = ShardedMemory.table
+    record.shards = 2
+    let two = try EngineReader.read(sharded, record)
+    #expect(two.bands.map(\.name) == one.bands.map(\.name))
+    for (kind, (before, after)) in zip(one.bands, two.bands).enumerated() {
+      var counts = before.counts
+      counts.add(BandWord(bits: ShardedMemory.counters))
+      #expect(after.counts == counts)
+      #expect(after.counts.threads - before.counts.threads == 4)
+      #expect(after.activeLimit == before.activeLimit + ShardedMemory.allowance)
+      // The list of the shard's utility root has an entry.
+      #expect(after.waiting == before.waiting + (kind == 1 ? 1 : 0))
+    }
+    func items(_ snapshot: EngineSnapshot) -> Int {
+      snapshot.queues.values.reduce(0) { $0 + ($1.kind == .global ? $1.items : 0) }
+    }
+    #expect(items(two) == items(one) + 1)
+
+    // The table has no more than two.
+    record.shards = InspectionRecord.mostShards
+    #expect(try EngineReader.read(sharded, record).bands.map(\.counts) == two.bands.map(\.counts))
+    memory.damageSecondShard()
+    #expect(try EngineReader.read(sharded, record).bands.map(\.counts) == one.bands.map(\.counts))
   }
 
   @Test("how long a worker that computes has held its queue at least")
@@ -391,6 +453,77 @@ private final class TornMemory: TargetMemory {
       let replacements: [UInt64] = [0, 1, .max, .max - 3, 1 << 63, hash, hash >> 32, address &+ 64]
       bytes.storeBytes(of: replacements[Int(hash & 7)], toByteOffset: offset, as: UInt64.self)
     }
+    return true
+  }
+}
+
+/// The memory of a process with a second shard of the pool, at addresses that the process does not use.
+private final class ShardedMemory: TargetMemory {
+  /// The table of roots.
+  static let table: UInt64 = 0x1000
+  /// Of each band of the second shard: an active worker that searches, and three parked ones.
+  static let counters: UInt64 = 4 << 48 | 3 << 32 | 1 << 16 | 1
+  static let allowance = 5
+
+  private let process: TargetProcess
+  private var bytes = [UInt8](repeating: 0, count: 0x3000)
+
+  init(_ process: TargetProcess, _ record: InspectionRecord) throws {
+    self.process = process
+    let types = EngineTypes(record.types, in: process.memory)
+    // After the two tables, and after a node whose bytes are 0.
+    let node = Self.table + 256
+    var end = Self.table + 512
+    func copy(_ type: String, at address: UInt64) throws -> UInt64 {
+      let size = try #require(types[type]).size
+      let object = try #require(process.memory.bytes(at: address, count: size))
+      let place = end
+      bytes.replaceSubrange(Int(place - Self.table)..<Int(place - Self.table) + object.count, with: object)
+      end += UInt64(object.count + 15 & ~15)
+      return place
+    }
+    let (bandOffset, listOffset) = try (types.offset("RootQueue", "band"), types.offset("RootQueue", "list"))
+    var bands: [UInt64: UInt64] = [:]
+    for level in 0..<6 as Range<UInt64> {
+      let root = try #require(process.memory.word(record.roots + level * 8))
+      set(root, at: Self.table + level * 8)
+      let band = try #require(process.memory.word(root + bandOffset))
+      if bands[band] == nil {
+        let ours = try copy("Band", at: band)
+        set(Self.counters, at: ours + (try types.offset("Band", "counters")))
+        set(UInt64(Self.allowance), at: ours + (try types.offset("Band", "allowance")))
+        set(0, at: ours + (try types.offset("Band", "newestRecord")))
+        bands[band] = ours
+      }
+      let ours = try copy("RootQueue", at: root)
+      set(bands[band]!, at: ours + bandOffset)
+      set(level == 2 ? node : 0, at: ours + listOffset)
+      set(ours, at: Self.table + 48 + level * 8)
+    }
+  }
+
+  func damageSecondShard() {
+    let garbage: [UInt64] = [.max, 0, 8, Self.table, .max - 7, 1 << 63]
+    for (level, word) in garbage.enumerated() {
+      set(word, at: Self.table + 48 + UInt64(level) * 8)
+    }
+  }
+
+  private func set(_ word: UInt64, at address: UInt64) {
+    bytes.withUnsafeMutableBytes {
+      $0.storeBytes(of: word, toByteOffset: Int(address - Self.table), as: UInt64.self)
+    }
+  }
+
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { process.memory.populated(region) }
+
+  func read(_ address: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
+    guard address >= Self.table, address < Self.table + UInt64(bytes.count) else {
+      return process.memory.read(address, into: buffer)
+    }
+    let offset = Int(address - Self.table)
+    guard buffer.count <= bytes.count - offset else { return false }
+    buffer.copyBytes(from: bytes[offset..<offset + buffer.count])
     return true
   }
 }

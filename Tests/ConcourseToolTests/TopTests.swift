@@ -264,8 +264,7 @@ struct TopTests {
     let folder = try TemporaryFolder()
     let copy = try folder.copy(fixture.waits, to: "probe")
     var bytes = try #require(FileContents.read(copy))
-    let record = [1, 0, 0, 0, 0x70, 1, 0, 0] + [UInt8](repeating: 0, count: 360)
-    let start = try #require(bytes.firstRange(of: record))
+    let start = try #require(bytes.firstRange(of: ReportTests.emptyRecord))
     bytes[start.lowerBound] = 77
     try folder.write(bytes, to: "probe", mode: 0o755)
     let program = Examined(try fixture.spawn(copy, ["busy"]))

@@ -66,12 +66,14 @@ struct concourse_inspection {
   uint32_t size;
   /// From a thread's thread pointer to its `concourse_thread`.
   int64_t thread_state;
-  /// The `concourse_root_table`; NULL until the runtime has been made.
+  /// The `concourse_root_table`, which has those of one shard after the other; NULL until the runtime has been made.
   const void *_Nullable roots;
-  /// Variables of the pool: the active workers allowed in a band, the threads allowed, and those that exist.
+  /// Variables of the pool: the active workers allowed in all bands of a kind, the threads allowed, and those that exist.
   const void *_Nullable width, *_Nullable cap, *_Nullable threads;
   /// Metadata of Swift types, in any order: their descriptors have the names.
   const void *_Nullable types[CONCOURSE_INSPECTION_TYPES];
+  /// The shards of the pool, 1 to 64. Older libraries have one, and no such field.
+  uint64_t shards;
 };
 extern struct concourse_inspection concourse_inspection_record __attribute__((visibility("hidden")));
 static inline struct concourse_inspection *_Nonnull concourse_inspection_get(void) {

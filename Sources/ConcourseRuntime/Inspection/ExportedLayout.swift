@@ -34,6 +34,7 @@ package enum ExportedLayout {
     export(Frame.self, at: 17)
     export(Monitor.self, at: 18)
     export(BlockedThreads.self, at: 19)
+    concourse_inspection_get().pointee.shards = UInt64(Runtime.shared.bands.count / Inspection.Band.kinds)
     concourse_inspection_get().pointee.roots = UnsafeRawPointer(Runtime.shared.roots)
     let (width, cap, threads) = PoolSize.addresses
     concourse_inspection_get().pointee.width = width

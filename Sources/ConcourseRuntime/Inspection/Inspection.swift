@@ -30,8 +30,8 @@ public enum Inspection {
     public var parked: Int { bands.reduce(0) { $0 + $1.parked } }
   }
 
-  /// The threads of one kernel priority. The counts are of one moment: `threads` is the sum of active, blocked and
-  /// parked ones.
+  /// The threads of one kernel priority, on all processors. `threads` is always the sum of active, blocked and parked
+  /// ones.
   public struct Band: Sendable, Equatable {
     /// What its threads are called in `ps` and debuggers.
     public var name: String
@@ -87,12 +87,32 @@ public enum Inspection {
 extension Inspection.Pool {
   /// The pool now. O(threads); no lock is taken.
   package static func read() -> Self {
-    let bands = Runtime.shared.bands.map { Inspection.Band($0) }
+    let bands = Inspection.Band.sums(Runtime.shared.bands.map { Inspection.Band($0) })
     return Self(width: PoolSize.width, limit: PoolSize.cap, bands: bands)
   }
 }
 
 extension Inspection.Band {
+  /// The bands of each kind, added up over the shards of the pool. `bands` has the three of one shard after the other.
+  static func sums(_ bands: [Self]) -> [Self] {
+    var sums = Array(bands.prefix(kinds))
+    for (index, band) in bands.enumerated().dropFirst(kinds) { sums[index % kinds].add(band) }
+    return sums
+  }
+
+  /// The bands of a shard.
+  static let kinds = 3
+
+  private mutating func add(_ other: Self) {
+    threads += other.threads
+    active += other.active
+    searching += other.searching
+    waiting += other.waiting
+    stuck += other.stuck
+    parked += other.parked
+    hasWork = hasWork || other.hasWork
+  }
+
   fileprivate init(_ band: ConcourseRuntime.Band) {
     let counts = band.counters.snapshot
     // A thread that ends, or one that comes back while it is given up, is counted twice for a moment.

@@ -8,34 +8,59 @@ extension EngineReader {
     return String(decoding: text, as: UTF8.self)
   }
 
-  mutating func readBands() throws(EngineTypes.Missing) {
-    var bands: [UInt64] = []
-    var waiting: [UInt64: Int] = [:]
-    for level in 1..<6 as Range<UInt64> {
-      guard let root = memory.word(record.roots &+ level * 8),
-        let band = memory.word(root &+ (try types.offset("RootQueue", "band"))),
-        let queue = memory.word(root &+ (try types.offset("RootQueue", "client")))
+  /// A root queue, and what it belongs to.
+  struct Root {
+    let address: UInt64
+    let level: Int
+    let band: UInt64
+    /// The global queue.
+    let client: UInt64
+  }
+
+  /// The roots of all shards. The table has those of one shard after the other, and those of a shard by level; level 0
+  /// stands for default once more.
+  func roots() throws(EngineTypes.Missing) -> [Root] {
+    var roots: [Root] = []
+    for index in 0..<record.shards * 6 where index % 6 != 0 {
+      guard let root = memory.word(record.roots &+ UInt64(index) * 8),
+        let band = memory.word(root &+ (try types.offset("RootQueue", "band"))), object(band, isA: "Band"),
+        let client = memory.word(root &+ (try types.offset("RootQueue", "client")))
       else { continue }
-      if !bands.contains(band) { bands.append(band) }
-      waiting[band, default: 0] += snapshot.queues[queue]?.items ?? 0
+      roots.append(Root(address: root, level: index % 6, band: band, client: client))
     }
-    for band in bands.reversed() {
-      let isHeldBack = (memory.word(band &+ (try types.offset("Band", "heldBack"))) ?? 0) & 1 != 0
-      let allowed = snapshot.width + memory.count(at: band &+ (try types.offset("Band", "allowance")))
-      let limit = isHeldBack ? 0 : allowed
-      let counts = BandWord(bits: memory.word(band &+ (try types.offset("Band", "counters"))) ?? 0)
-      var entries = waiting[band] ?? 0
-      var worker = memory.word(band &+ (try types.offset("Band", "newestRecord"))) ?? 0
-      var seen = 0
-      while worker != 0 && seen < 100_000 {
-        if let kept = memory.word(worker &+ (try types.offset("WorkerRecord", "kept"))), kept != 0 {
-          entries += 1
-        }
-        worker = memory.word(worker &+ (try types.offset("WorkerRecord", "older"))) ?? 0
-        seen += 1
+    return roots
+  }
+
+  /// Adds up the bands of each kind over the shards.
+  mutating func readBands() throws(EngineTypes.Missing) {
+    let roots = try roots()
+    var seen = 0
+    for kind in BandKind.allCases {
+      var bands: [UInt64] = []
+      var clients: [UInt64] = []
+      for root in roots where BandKind(level: root.level) == kind {
+        if !bands.contains(root.band) { bands.append(root.band) }
+        if !clients.contains(root.client) { clients.append(root.client) }
       }
-      snapshot.bands.append(
-        BandInfo(name: try bandName(band), counts: counts, activeLimit: limit, waiting: entries))
+      guard let first = bands.first else { continue }
+      var info = BandInfo(name: try bandName(first), activeLimit: snapshot.width)
+      info.waiting = clients.reduce(0) { $0 + (snapshot.queues[$1]?.items ?? 0) }
+      var isHeldBack = true
+      for band in bands {
+        info.counts.add(BandWord(bits: memory.word(band &+ (try types.offset("Band", "counters"))) ?? 0))
+        info.activeLimit += memory.count(at: band &+ (try types.offset("Band", "allowance")))
+        if (memory.word(band &+ (try types.offset("Band", "heldBack"))) ?? 0) & 1 == 0 { isHeldBack = false }
+        var worker = memory.word(band &+ (try types.offset("Band", "newestRecord"))) ?? 0
+        while worker != 0 && seen < 100_000 {
+          if let kept = memory.word(worker &+ (try types.offset("WorkerRecord", "kept"))), kept != 0 {
+            info.waiting += 1
+          }
+          worker = memory.word(worker &+ (try types.offset("WorkerRecord", "older"))) ?? 0
+          seen += 1
+        }
+      }
+      if isHeldBack { info.activeLimit = 0 }
+      snapshot.bands.append(info)
     }
   }
 }

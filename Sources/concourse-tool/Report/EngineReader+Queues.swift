@@ -3,12 +3,13 @@ extension EngineReader {
   mutating func readQueues() throws(EngineTypes.Missing) {
     let queueClasses = types.byMetadata.values.filter { types.isKind($0, of: "DispatchQueue") }.map(\.name)
     var tails: [UInt64: UInt64] = [:]
+    let roots = try roots()
     for name in queueClasses {
       for address in objects[name] ?? [] {
         guard let queue = try readQueue(at: address) else { continue }
         snapshot.queues[address] = queue
         if queue.kind == .main { snapshot.mainQueue = address }
-        for tail in try lists(of: queue) { tails[tail] = address }
+        for tail in try lists(of: queue, roots) { tails[tail] = address }
       }
     }
     if !tails.isEmpty { nodes = NodeIndex(in: process) }
@@ -51,14 +52,12 @@ extension EngineReader {
     return queue
   }
 
-  /// The last nodes of the queue's lists: one, or one for each class of a workloop.
-  func lists(of queue: QueueInfo) throws(EngineTypes.Missing) -> [UInt64] {
+  /// The last nodes of the queue's lists: one, one for each class of a workloop, or one for each shard of a global queue.
+  private func lists(of queue: QueueInfo, _ roots: [Root]) throws(EngineTypes.Missing) -> [UInt64] {
     var places = [queue.address &+ (try types.offset("DispatchQueue", "list"))]
     if queue.kind == .global {
-      guard let root = memory.word(queue.address &+ (try types.offset("GlobalQueue", "root"))) else {
-        return []
-      }
-      places = [root &+ (try types.offset("RootQueue", "list"))]
+      let list = try types.offset("RootQueue", "list")
+      places = roots.filter { $0.client == queue.address }.map { $0.address &+ list }
     } else if queue.kind == .workloop {
       let first = queue.address &+ (try types.offset("DispatchWorkloop", "entries"))
       places = (0..<6).map { first + $0 * 16 }

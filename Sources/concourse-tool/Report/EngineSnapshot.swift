@@ -140,13 +140,29 @@ struct ThreadInfo {
   }
 }
 
+/// The bands of one kind, of all shards.
 struct BandInfo {
   var name: String
-  var counts: BandWord
+  var counts = BandCounts()
   /// The active workers allowed.
   var activeLimit: Int
-  /// Entries in its roots, and queues that workers keep.
-  var waiting: Int
+  /// Entries in their roots, and queues that workers keep.
+  var waiting = 0
+}
+
+/// The workers of bands. A damaged count is at most 65,535, so that the sums are small.
+struct BandCounts: Equatable {
+  var active = 0
+  var searching = 0
+  var parked = 0
+  var threads = 0
+
+  mutating func add(_ band: BandWord) {
+    active += band.active
+    searching += band.searching
+    parked += band.parked
+    threads += band.threads
+  }
 }
 
 struct GroupInfo {

@@ -78,6 +78,10 @@ struct MappedImage {
 struct InspectionRecord {
   /// The layout that this command reads.
   static let layout: UInt32 = 1
+  /// The most shards of a pool.
+  static let mostShards = 64
+  /// The place of the number of shards, after the types.
+  static let shardsIndex = 6 + 40
 
   var image: MappedImage
   /// Concourse's version; a library older than 1.0.0 has none.
@@ -90,6 +94,11 @@ struct InspectionRecord {
   var cap: UInt64
   var threads: UInt64
   var types: [UInt64]
+  /// The shards of the pool, 1 to `mostShards`. A library that does not say has one.
+  var shards = 1
+
+  /// The number of shards that the process says it has, as far as it can be believed.
+  static func shards(_ word: UInt64) -> Int { Int(min(max(word, 1), UInt64(mostShards))) }
 
   static func find(in process: TargetProcess, _ images: [MappedImage]) throws(TargetProcess.Failure)
     -> InspectionRecord
@@ -114,7 +123,8 @@ struct InspectionRecord {
         let record = InspectionRecord(
           image: image, version: bytes.concourseVersion, threadState: Int64(bitPattern: word(1)),
           roots: word(2), width: word(3), cap: word(4), threads: word(5),
-          types: (6..<Int(size) / 8).map(word))
+          types: (6..<min(Int(size) / 8, Self.shardsIndex)).map(word),
+          shards: size / 8 > Self.shardsIndex ? Self.shards(word(Self.shardsIndex)) : 1)
         // A program may have a second copy that it does not use.
         if best == nil || best!.roots == 0 { best = record }
       }

@@ -33,6 +33,20 @@ struct BandWord {
   var threads: Int { Int(bits >> 48 & 0xFFFF) }
 }
 
+/// The kinds of bands, from the most to the least urgent. Each shard of the pool has one of each.
+enum BandKind: CaseIterable {
+  case normal, utility, background
+
+  /// The kind that serves a level.
+  init(level: Int) {
+    switch level {
+    case 1: self = .background
+    case 2: self = .utility
+    default: self = .normal
+    }
+  }
+}
+
 /// The kinds of objects, as `ObjectKind` numbers them.
 enum QueueKind: UInt8 {
   case global, serial, concurrent, workloop, main, runLoop

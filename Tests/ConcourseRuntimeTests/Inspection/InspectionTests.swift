@@ -50,6 +50,22 @@ extension Crash {
       }
     }
 
+    @Test("bands are added up over the shards of the pool, each kind by itself")
+    func shards() {
+      func band(_ name: String, _ number: Int, hasWork: Bool = false) -> Inspection.Band {
+        Inspection.Band(
+          name: name, qosClass: .default, threads: 16 * number, active: number, searching: 2 * number,
+          waiting: 3 * number, stuck: 4 * number, parked: 5 * number, hasWork: hasWork)
+      }
+      let first = [band("a", 1), band("b", 10), band("c", 100, hasWork: true)]
+      #expect(Inspection.Band.sums(first) == first)
+      let second = [band("a", 2), band("b", 20, hasWork: true), band("c", 200)]
+      let third = [band("a", 4), band("b", 40), band("c", 400)]
+      #expect(
+        Inspection.Band.sums(first + second + third)
+          == [band("a", 7), band("b", 70, hasWork: true), band("c", 700, hasWork: true)])
+    }
+
     @Test("a snapshot tells blocked workers from parked ones, and who waits for which queue")
     func blocked() async {
       await #expect(processExitsWith: .success) {
