@@ -21,8 +21,9 @@
 /// these holds: `enqueued` is set; `pending` is set, and the first entry waits for running readers, the last of
 /// which will look (on a narrow queue, each of them); or the thread that made the list non-empty is about to note
 /// that. Every transition that gives up ownership keeps the invariant. So does a change of the width, which
-/// decides what waits for readers: it enqueues the queue at its target, or makes the owner look again before the
-/// owner leaves the queue to readers (`setNarrow`, `releaseToReaders`). The model tests explore this.
+/// decides what waits for readers: it enqueues the queue at its target, or sets `pending`, and an owner that
+/// finds that looks again before it leaves the queue to readers (`setNarrow`, `releaseToReaders`). The model
+/// tests explore this.
 ///
 /// No other file sees the bits.
 @usableFromInline
