@@ -38,7 +38,7 @@ let package = Package(
         "Coordination/README.md", "Park/README.md", "Primitives/README.md", "Primitives/FORK.md",
         "Queue/README.md", "Queue/Watch/DEADLOCKS.md", "Node/README.md", "Recording/README.md",
         "Pool/README.md",
-        "Pool/ROOTS.md",
+        "Pool/ROOTS.md", "Pool/SHARDS.md",
         "Pool/MONITOR.md",
       ]),
     // Its idle workers wait for events through the protocol `EventDriver`, which this module implements.

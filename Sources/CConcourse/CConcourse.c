@@ -29,6 +29,21 @@ __thread struct concourse_thread concourse_thread_local;
 void *concourse_root_table;
 void concourse_set_roots(void *table) { concourse_root_table = table; }
 
+const uint32_t *concourse_shards;
+static uint32_t concourse_shard_processors;
+static bool concourse_shards_in_turn;
+void concourse_set_shards(const uint32_t *roots, uint32_t processors, bool in_turn) {
+  concourse_shard_processors = processors;
+  concourse_shards_in_turn = in_turn;
+  concourse_shards = roots;
+}
+void concourse_find_shard(void) {
+  struct concourse_thread *thread = &concourse_thread_local;
+  if (thread->worker || thread->delivering) return;
+  int processor = concourse_shards_in_turn ? (int)syscall(SYS_gettid) : sched_getcpu();
+  if (processor >= 0) thread->roots = concourse_shards[(uint32_t)processor % concourse_shard_processors];
+}
+
 void *concourse_blocked_threads;
 void concourse_set_blocked_threads(void *lists) { concourse_blocked_threads = lists; }
 

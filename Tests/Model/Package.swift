@@ -20,6 +20,7 @@ let package = Package(
       name: "ConcourseModel", dependencies: ["CModelContext", "CConcourse"], path: "ConcourseModel",
       exclude: [
         "Coordination/README.md", "Park/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
+        "Pool/SHARDS.md",
         "Queue/README.md", "Queue/Watch/DEADLOCKS.md", "Queue/ProcessQueues+Fork.swift", "Node/README.md",
         "Park/Spin.swift", "Pool/CPUQuota.swift", "Pool/CgroupTree.swift", "Pool/Runtime+Process.swift",
         "Pool/Topology+System.swift", "EventLoop/README.md", "EventLoop/EventLoop+Process.swift",

@@ -50,6 +50,16 @@ static inline __attribute__((always_inline)) void *_Nullable concourse_roots(voi
 }
 void concourse_set_roots(void *_Nonnull table);
 
+/// Where the roots of each processor's shard begin in that table; NULL with one shard. `in_turn`: the shards are pretended,
+/// and each thread has one by its number.
+void concourse_set_shards(const uint32_t *_Nonnull roots, uint32_t processors, bool in_turn);
+extern const uint32_t *_Nullable concourse_shards __attribute__((visibility("hidden")));
+void concourse_find_shard(void);
+/// Gives the calling thread the shard of the processor that it runs on, unless it is a worker.
+static inline __attribute__((always_inline)) void concourse_adopt_shard(void) {
+  if (__builtin_expect(concourse_shards != NULL, 0)) concourse_find_shard();
+}
+
 /// The lists of blocked threads, for tools that look at the process; NULL until a thread has been blocked for long. The
 /// layout is in Queue/Watch/BlockedThreads.swift.
 void concourse_set_blocked_threads(void *_Nonnull lists);

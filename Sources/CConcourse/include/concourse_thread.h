@@ -25,6 +25,8 @@ struct concourse_thread {
   uint32_t free_limit;
   /// Kernel thread id; 0 until first needed, and again in a forked child.
   uint32_t id;
+  /// The place of the first root queue of the thread's shard in the table of roots (see Pool/SHARDS.md).
+  uint32_t roots;
   /// Objects whose release waits until an outer release has unwound (see Node/DeferredRelease.swift).
   void *_Nullable deferred_releases;
   /// Nesting depth of the parallel loops that this thread takes part in.

@@ -70,6 +70,8 @@ package enum NodeMagazine {
 
   @inline(never)
   private static func refill() -> NodePointer {
+    // A thread that submits comes here now and then, and may run on another processor since.
+    Processor.adoptShard()
     let thread = CurrentThread.state
     let (first, count) = depot.take()
     thread.pointee.free_nodes = UnsafeMutableRawPointer(first)

@@ -7,7 +7,7 @@ extension Band {
     if Runtime.shared.monitor.mustCreateThreads(at: difference) {
       // ORDERING: sequentially consistent; comes before the look at whether the monitor is awake, whose last
       // look before it sleeps comes after its announcement (Pool/MONITOR.md).
-      wantedThreads.wrappingAdd(1, ordering: .sequentiallyConsistent)
+      watch.wantedThreads.wrappingAdd(1, ordering: .sequentiallyConsistent)
       Runtime.shared.monitor.watch()
     } else {
       startThread()
@@ -17,7 +17,7 @@ extension Band {
   /// Starts the workers that lowered threads asked for. Called by the monitor.
   func startWantedThreads() {
     // ORDERING: acquiring; pairs with the addition in `spawn`.
-    for _ in 0..<wantedThreads.exchange(0, ordering: .acquiring) { startThread() }
+    for _ in 0..<watch.wantedThreads.exchange(0, ordering: .acquiring) { startThread() }
   }
 
   private func startThread() {
@@ -54,6 +54,7 @@ extension Band {
       // ORDERING: relaxed; see `lacksWorkers`.
       Runtime.shared.lacksWorkers.store(true, ordering: .relaxed)
     }
+    askForHelpWithoutThread()
     Runtime.shared.monitor.watch()
     Self.reportFailure(failure)
   }

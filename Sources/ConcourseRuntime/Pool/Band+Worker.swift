@@ -19,6 +19,7 @@ extension Band {
   /// The life of a worker: take, run, search, park. At the start it is counted as active and searching.
   func runWorker(_ worker: WorkerPointer) {
     CurrentThread.state.pointee.worker = UnsafeMutableRawPointer(worker)
+    CurrentThread.state.pointee.roots = UInt32(shard.firstRoot)
     var searching = true
     while true {
       // ORDERING: relaxed; the worker's own, and set by the monitor.
@@ -51,7 +52,9 @@ extension Band {
     let turn = worker.pointee.progress.load(ordering: .relaxed)
     if turn % Fairness.rootPeriod == 0 {
       SystemThread.adoptSignals()
-      if let found = takeInRotation(turn / Fairness.rootPeriod) { return found }
+      let round = turn / Fairness.rootPeriod
+      if shard.isOneOfSeveral, let found = takeFromNeighbour(round) { return found }
+      if let found = takeInRotation(round) { return found }
     }
     // ORDERING: relaxed; only a look, so that the worker does not write an empty slot.
     if worker.pointee.kept.load(ordering: .relaxed) != nil {
@@ -129,7 +132,7 @@ extension Band {
     return found
   }
 
-  private struct Found {
+  struct Found {
     let node: NodePointer
     /// The root it came from; nil for a queue that the worker kept.
     let root: Unmanaged<RootQueue>?
@@ -200,6 +203,7 @@ extension Band {
     return Spin.wait(rounds: Spin.searchRounds) {
       if hasWork { return true }
       round += 1
+      if shard.isOneOfSeveral && round % 16 == 1 && relieveNeighbour() { return true }
       if round % 16 == 0 {
         if let candidate, steal(candidate, for: worker) { return true }
         candidate = overdueCandidate(besides: worker)
@@ -281,8 +285,8 @@ extension Band {
       counters.apply(.init(active: -1, searching: searching ? -1 : 0, parked: 1))
     }
     // After the announcement, look once more. Work that was put in before the announcement is seen here; a
-    // producer that puts work in after it sees the announcement.
-    if hasWorkInTotalOrder {
+    // producer that puts work in after it sees the announcement. Likewise with a shard that asks for help.
+    if hasWorkInTotalOrder || shard.isOneOfSeveral && neighbourNeedsHelp {
       if !leavesWork(worker) && counters.snapshot.active < activeLimit {
         if leaveIdle(worker, retire: false) {
           seat?.leaveSeat()

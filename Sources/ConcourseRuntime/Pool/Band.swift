@@ -24,14 +24,20 @@ package final class Band {
   let deferring = DeferringWorkers()
   /// How many workers handle events. A forked child may keep a count: it has no workers, and traps.
   let deliveries = Atomic<Int>(0)
-  /// The number of workers that lowered threads have asked for: the monitor spawns them.
-  let wantedThreads = Atomic<Int>(0)
+  /// Its place among the shards. Set while the runtime is made.
+  @exclusivity(unchecked) private(set) var shard: Shard
 
-  init(name: StaticString, level: QoSLevel, _ priority: Priority, _ monitor: Monitor) {
+  init(name: StaticString, level: QoSLevel, _ priority: Priority, _ monitor: Monitor, shard: Int = 0) {
     self.name = name
     self.level = level
     self.priority = priority
     self.monitor = .passRetained(monitor)
+    self.shard = Shard(number: shard)
+  }
+
+  /// Makes the bands of the other shards known, the nearest first, and the mask that they share.
+  func join(_ neighbours: UnsafeBufferPointer<Unmanaged<Band>>, _ overloaded: OverloadedShards) {
+    (shard.neighbours, shard.overloaded) = (neighbours, overloaded)
   }
 
   /// Adds a root to those that the band serves. Call with the most urgent first.
@@ -63,7 +69,7 @@ package final class Band {
   var activeLimit: Int {
     // ORDERING: relaxed, both; hints for decisions. The monitor posts what waits in a band after it has let it go.
     @inline(__always) get {
-      heldBack.load(ordering: .relaxed) ? 0 : PoolSize.width &+ allowance.load(ordering: .relaxed)
+      heldBack.load(ordering: .relaxed) ? 0 : shard.width &+ allowance.load(ordering: .relaxed)
     }
   }
 
@@ -102,7 +108,9 @@ package final class Band {
     let now = counters.snapshot
     // A searching worker finds it, and wakes the next one if there is more.
     if now.searching > 0 { return noteDelivery() }
-    if now.active < activeLimit { wakeOne() } else { monitor._withUnsafeGuaranteedRef { $0.watch() } }
+    if now.active < activeLimit { return wakeOne() }
+    monitor._withUnsafeGuaranteedRef { $0.watch() }
+    if shard.isOneOfSeveral { askForHelp() }
   }
 
   /// The worker that is relied on may handle events first, and block: the monitor watches. What a delivery itself puts in
@@ -164,10 +172,11 @@ package final class Band {
     }
     // ORDERING: relaxed; a hint for decisions.
     let limit = watch.starvationLimit.load(ordering: .relaxed)
-    guard PoolSize.mayGrow(band: now.threads, starvationLimit: limit) else {
+    guard PoolSize.mayGrow(band: now.threads, width: shard.width, starvationLimit: limit) else {
       idleLock.unlock()
       // At the cap, all threads wait or are stuck: the first to come back looks. The monitor asks again for a
       // thread that was refused.
+      askForHelpWithoutThread()
       monitor._withUnsafeGuaranteedRef { $0.watch() }
       return
     }
@@ -182,7 +191,7 @@ package final class Band {
     // at whether the monitor is awake (Pool/MONITOR.md).
     if let displaced = worker.pointee.kept.exchange(node, ordering: .sequentiallyConsistent) {
       // Two runnable queues are work for two workers.
-      Runtime.root(at: displaced.pointee.level)._withUnsafeGuaranteedRef { $0.push(displaced) }
+      root(of: displaced)._withUnsafeGuaranteedRef { $0.push(displaced) }
     }
     // No other worker is woken. If this one does not run the queue soon, the monitor moves it.
     monitor._withUnsafeGuaranteedRef { $0.watch() }
@@ -230,11 +239,16 @@ package final class Band {
   func release(kept worker: WorkerPointer) -> Bool {
     // ORDERING: acquiring; pairs with the exchange in `keep`.
     guard let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) else { return false }
-    Runtime.root(at: node.pointee.level)._withUnsafeGuaranteedRef { $0.push(node) }
+    root(of: node)._withUnsafeGuaranteedRef { $0.push(node) }
     return true
+  }
+
+  /// The root of this shard for an entry.
+  private func root(of node: NodePointer) -> Unmanaged<RootQueue> {
+    Runtime.rootTable[shard.firstRoot + Int(node.pointee.level.rawValue)]
   }
 }
 
-// SAFETY: `idle` and `freeRecords` are GUARDED BY `idleLock`, `roots` and `monitor` are set once while the runtime
-// is made, the rest is atomic or constant.
+// SAFETY: `idle` and `freeRecords` are GUARDED BY `idleLock`, `roots`, `shard` and `monitor` are set once while the
+// runtime is made, the rest is atomic or constant.
 extension Band: @unchecked Sendable {}

@@ -97,7 +97,7 @@ extension RootQueue {
   private func pushTaker() {
     Runtime.root(at: .default)._withUnsafeGuaranteedRef {
       let taker = NodeMagazine.make(.boosted, level: .default)
-      taker.payload.initializeMemory(as: QoSLevel.self, to: level)
+      taker.payload.initializeMemory(as: Unmanaged<RootQueue>.self, to: .passUnretained(self))
       $0.push(taker)
     }
   }
@@ -126,7 +126,7 @@ extension RootQueue {
 func runBoosted(_ entry: UnsafeMutableRawPointer, _: UnsafeMutableRawPointer?) {
   // SAFETY: only `pushTaker` makes entries of this kind.
   let node = entry.assumingMemoryBound(to: WorkNode.self)
-  let level = node.payload.load(as: QoSLevel.self)
+  let root = node.payload.load(as: Unmanaged<RootQueue>.self)
   NodeMagazine.recycle(node)
-  Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.runBoosted() }
+  root._withUnsafeGuaranteedRef { $0.runBoosted() }
 }

@@ -50,7 +50,10 @@ extension Monitor {
     }
     adjustAllowance(of: band, newlyStuck: newlyStuck)
     relieveStarvation(of: band, waiting: waiting, begun: begun)
-    if waiting { band.noteWork() }
+    if waiting {
+      band.noteWork()
+      band.sendHelp()
+    }
     return waiting
   }
 

@@ -114,8 +114,10 @@ extension Runtime {
   /// The levels whose entries wait. A hint.
   fileprivate static var waitingLevels: LevelSet {
     var levels = LevelSet()
-    for level in QoSLevel.served where root(at: level)._withUnsafeGuaranteedRef({ $0.hasWork }) {
-      levels.insert(level)
+    for band in shared.bands {
+      for root in band.roots {
+        root._withUnsafeGuaranteedRef { if $0.hasWork { levels.insert($0.level) } }
+      }
     }
     return levels
   }

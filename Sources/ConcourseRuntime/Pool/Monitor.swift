@@ -71,7 +71,7 @@ package final class Monitor {
   /// to set the loop's timer. While it refuses, the monitor asks again at each look; for the thread, until a worker waits
   /// for events.
   package func startEventLoop() {
-    // ORDERING: sequentially consistent; as for `Band.wantedThreads`.
+    // ORDERING: sequentially consistent; as for `BandWatch.wantedThreads`.
     wantsEventLoop.store(true, ordering: .sequentiallyConsistent)
     watch()
   }
@@ -218,7 +218,7 @@ package final class Monitor {
     for band in Runtime.shared.bands {
       if band.hasWorkInTotalOrder { return true }
       // ORDERING: sequentially consistent; pairs with the request in `Band.spawn`.
-      if band.wantedThreads.load(ordering: .sequentiallyConsistent) > 0 { return true }
+      if band.watch.wantedThreads.load(ordering: .sequentiallyConsistent) > 0 { return true }
       for worker in band.workers {
         // ORDERING: sequentially consistent; pairs with the exchange in `keep`, see `watch`.
         if worker.pointee.kept.load(ordering: .sequentiallyConsistent) != nil { return true }
@@ -231,7 +231,7 @@ package final class Monitor {
 // SAFETY: the shared words are atomics; the counts of looks and `lastCharge` are OWNED BY the monitor's own thread.
 extension Monitor: @unchecked Sendable {}
 
-/// What the monitor remembers of a band from look to look. OWNED BY the monitor, but for `starvationLimit`.
+/// What the monitor remembers of a band from look to look. OWNED BY the monitor, but for the two atomics.
 final class BandWatch {
   /// The estimated part of their time in which active workers do not sleep.
   var awakeShare = 0
@@ -243,6 +243,8 @@ final class BandWatch {
   var starvation = Starvation()
   /// The number of threads that the band may have regardless of the cap, because it starves. Workers read it.
   let starvationLimit = Atomic<Int>(0)
+  /// The number of workers that lowered threads have asked for: the monitor makes them.
+  let wantedThreads = Atomic<Int>(0)
 }
 
 /// What the monitor remembers of a worker, besides what `concourse report` reads. OWNED BY the monitor; atomic as the

@@ -6,12 +6,25 @@ enum PoolSize {
   static let idleLifetime: UInt64 = 5_000_000_000
 
   // ORDERING: relaxed throughout this file; the numbers are hints for decisions, and publish nothing.
-  private static let currentWidth = Atomic<Int>(CPUQuota.width(affinity: Processor.affinityCount, quota: nil))
+  private static let currentWidth = Atomic<Int>(
+    CPUQuota.width(affinity: topology?.pretendedProcessors ?? Processor.affinityCount, quota: nil))
   private static let quotaIsKnown = Atomic<Bool>(false)
   private static let currentCap = Atomic<Int>(capFromEnvironment() ?? 512)
   private static let threads = Atomic<Int>(0)
 
-  /// Active workers per band: the processors that this process may use. The CPU quota counts after `settleWidth`.
+  /// The shards; nil for one.
+  // SAFETY: the model alone changes it, between two executions.
+  nonisolated(unsafe) static var topology = Topology.ofProcess()
+  /// Each shard's part of the width.
+  // SAFETY: never freed; the elements are atomics.
+  nonisolated(unsafe) private static let parts: UnsafeMutablePointer<Atomic<Int>> = {
+    let parts = UnsafeMutablePointer<Atomic<Int>>.allocate(capacity: Topology.mostShards)
+    for shard in 0..<Topology.mostShards { (parts + shard).initialize(to: Atomic<Int>(0)) }
+    return parts
+  }()
+
+  /// Active workers per band of all shards: the processors that this process may use. The CPU quota counts after
+  /// `settleWidth`.
   static var width: Int {
     // ORDERING: relaxed; see above.
     @inline(__always) get { currentWidth.load(ordering: .relaxed) }
@@ -43,7 +56,9 @@ enum PoolSize {
   /// are processors, so that blocked threads of one band cannot starve the others.
   ///
   /// The cap limits floods of blocked threads. A band that starves may nevertheless have `starvationLimit`.
-  static func mayGrow(band inBand: Int, starvationLimit: Int) -> Bool {
+  ///
+  /// - Parameter width: the part of the band's shard.
+  static func mayGrow(band inBand: Int, width: Int, starvationLimit: Int) -> Bool {
     guard inBand < BandCounters.mostThreads else { return false }
     // ORDERING: relaxed; see above.
     let reserved = threads.wrappingAdd(1, ordering: .relaxed).newValue
@@ -73,12 +88,32 @@ enum PoolSize {
   /// Reads the affinity mask and the CPU quota again: both may change while the process runs.
   /// - Returns: whether the width has shrunk.
   static func refreshWidth() -> Bool {
-    let measured = CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())
+    let measured =
+      topology?.pretendedProcessors
+      ?? CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())
     // ORDERING: relaxed; see above.
     quotaIsKnown.store(true, ordering: .relaxed)
     Spin.note(processors: measured)
-    return currentWidth.exchange(measured, ordering: .relaxed) > measured
+    // ORDERING: relaxed; see above.
+    let before = currentWidth.exchange(measured, ordering: .relaxed)
+    divide()
+    return before > measured
   }
+
+  /// Gives each shard its part.
+  static func divide() {
+    guard let topology else {
+      // ORDERING: relaxed; see above.
+      return parts.pointee.store(width, ordering: .relaxed)
+    }
+    for (shard, part) in topology.shares(of: width).enumerated() {
+      // ORDERING: relaxed; see above.
+      parts[shard].store(part, ordering: .relaxed)
+    }
+  }
+
+  /// A shard's part of the width.
+  static func part(of shard: Int) -> UnsafeMutablePointer<Atomic<Int>> { parts + shard }
 
   private static func capFromEnvironment() -> Int? {
     guard let text = Process.environment("CONCOURSE_MAX_THREADS") else { return nil }

@@ -50,10 +50,14 @@ final class RootQueue {
   @inline(__always)
   func take() -> NodePointer? {
     guard !list.isEmpty else { return nil }
-    return consumer.withLock {
-      if !boosted.isEmpty { boosted.take() }
-      return list.popFirst()
-    }
+    return consumer.withLock { popFirst() }
+  }
+
+  /// As `take`. Consumer only.
+  @inline(__always)
+  func popFirst() -> NodePointer? {
+    if !boosted.isEmpty { boosted.take() }
+    return list.popFirst()
   }
 
   /// Whether entries wait.

@@ -13,13 +13,26 @@ extension Runtime {
   }
 
   /// Publishes the tables of a new runtime, so that they are found without it.
-  static func publish(_ runtime: Runtime) {
+  static func publish(_ runtime: Runtime, _ topology: Topology?) {
     concourse_set_roots(UnsafeMutableRawPointer(runtime.roots))
+    if let topology { publish(topology) }
     concourse_at_fork(
       { runtime in
         // SAFETY: the context below; the runtime is never freed.
         Unmanaged<Runtime>.fromOpaque(runtime!).takeUnretainedValue().becomeForkedChild()
       }, Unmanaged.passRetained(runtime).toOpaque())
+  }
+
+  /// Lets threads find their shards.
+  private static func publish(_ topology: Topology) {
+    // More processors than Linux numbers, in steps of which each number of shards is a divisor or nearly so.
+    let count = topology.isPretended ? topology.shardCount : 8192
+    let table = UnsafeMutablePointer<UInt32>.allocate(capacity: count)
+    for processor in 0..<count {
+      let shard = topology.isPretended ? processor : topology.shard(of: processor)
+      (table + processor).initialize(to: UInt32(Shard(number: shard).firstRoot))
+    }
+    concourse_set_shards(table, UInt32(count), topology.isPretended)
   }
 
   // MARK: Threads and forks

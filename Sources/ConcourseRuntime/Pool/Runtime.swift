@@ -3,9 +3,9 @@
 /// Its tables are plain memory: for an array, Swift's runtime would first make the array's type, which takes 40 µs of
 /// the start of a program.
 package final class Runtime {
-  /// The bands, from the most to the least urgent. Never freed.
+  /// The three bands of each shard, from the most to the least urgent. Never freed.
   package let bands: UnsafeBufferPointer<Band>
-  /// Indexed by `QoSLevel.rawValue`; the first is default's. Never released: counting references on each submission
+  /// The roots of each shard, indexed by `QoSLevel.rawValue`; the first is default's. Never released: counting references on each submission
   /// would make all threads write one cache line.
   let roots: UnsafeMutablePointer<Unmanaged<RootQueue>>
   /// Watches over workers that make no progress.
@@ -18,13 +18,32 @@ package final class Runtime {
 
   init() {
     let priority = Priority.ofProcess
-    let bands = UnsafeMutablePointer<Band>.allocate(capacity: 3)
-    bands.initialize(to: Band(name: "concourse", level: .default, priority, monitor))
-    (bands + 1).initialize(to: Band(name: "concourse-ut", level: .utility, priority, monitor))
-    (bands + 2).initialize(to: Band(name: "concourse-bg", level: .background, priority, monitor))
-    self.bands = UnsafeBufferPointer(start: bands, count: 3)
+    let topology = PoolSize.topology
+    PoolSize.divide()
+    let shards = topology?.shardCount ?? 1
+    let bands = UnsafeMutablePointer<Band>.allocate(capacity: shards * 3)
+    roots = .allocate(capacity: shards * QoSLevel.count)
+    self.bands = UnsafeBufferPointer(start: bands, count: shards * 3)
+    for shard in 0..<shards {
+      // No line is of two shards.
+      if shard > 0 { Shard.separate() }
+      let first = bands + shard * 3
+      first.initialize(to: Band(name: "concourse", level: .default, priority, monitor, shard: shard))
+      (first + 1).initialize(to: Band(name: "concourse-ut", level: .utility, priority, monitor, shard: shard))
+      (first + 2).initialize(
+        to: Band(name: "concourse-bg", level: .background, priority, monitor, shard: shard))
+      makeRoots(of: shard)
+    }
+    if let topology { Shard.connect(self.bands, topology) }
+    Spin.note(processors: PoolSize.width)
+    Self.publish(self, topology)
+    Recording.beginIfAsked()
+  }
 
-    roots = .allocate(capacity: 6)
+  private func makeRoots(of shard: Int) {
+    let (bands, roots) = (
+      UnsafeBufferPointer(rebasing: bands[(shard * 3)...]), roots + shard * QoSLevel.count
+    )
     func make(_ level: QoSLevel, _ band: Band) -> Unmanaged<RootQueue> {
       let forEver = Unmanaged.passRetained(RootQueue(level: level, band: band))
       (roots + Int(level.rawValue)).initialize(to: forEver)
@@ -37,19 +56,18 @@ package final class Runtime {
     bands[0].serve(byDefault)
     bands[1].serve(make(.utility, bands[1]))
     bands[2].serve(make(.background, bands[2]))
-    Spin.note(processors: PoolSize.width)
-    Self.publish(self)
-    Recording.beginIfAsked()
   }
 
-  /// The root queue that serves work of `level`.
+  /// The root queue that serves work of `level` in the calling thread's shard.
   @inline(__always)
   static func root(at level: QoSLevel) -> Unmanaged<RootQueue> {
-    rootTable[Int(level.rawValue)]
+    rootTable[Int(CurrentThread.state.pointee.roots) &+ Int(level.rawValue)]
   }
 
   /// Whether workers of normal priority run something, or look for it.
-  package var hasActiveWorkers: Bool { bands[0].counters.snapshot.active > 0 }
+  package var hasActiveWorkers: Bool { bands.contains { !$0.isLowered && $0.counters.snapshot.active > 0 } }
+
+  package var shardCount: Int { bands.count / 3 }
 
   /// Resets the counts in a forked child, where only the calling thread exists. A submission then asks for a
   /// worker, and traps.

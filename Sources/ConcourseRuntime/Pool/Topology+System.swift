@@ -13,17 +13,16 @@ extension Topology {
   /// Shards with fewer processors than this on average are merged.
   private static let leastAverage = 4
 
-  /// The shards of this process, or those that `CONCOURSE_TOPOLOGY` pretends. The files of the system are read only if
-  /// the process may use more than eight processors.
-  static func ofProcess() -> Topology {
+  /// The shards of this process, or those that `CONCOURSE_TOPOLOGY` pretends; nil for one shard, of up to eight
+  /// processors, for which no file is read.
+  static func ofProcess() -> Topology? {
     if let text = Process.environment("CONCOURSE_TOPOLOGY") {
       if let pretended = pretended(text) { return pretended }
       Trap.warn(
         "CONCOURSE_TOPOLOGY=\(text) is neither CACHESxPROCESSORS nor NODESxCACHESxPROCESSORS, with at most "
           + "\(mostShards) caches of at most \(mostInShard) processors; ignored")
     }
-    let count = Processor.affinityCount
-    if count <= mostInShard { return Topology(processors: count) }
+    if Processor.affinityCount <= mostInShard { return nil }
     return read(allowed: Processor.allowed, root: "/sys/devices/system")
   }
 

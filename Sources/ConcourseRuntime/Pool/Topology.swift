@@ -24,6 +24,7 @@ struct Topology: Sendable {
   let nodes: [Int]
   /// Whether `CONCOURSE_TOPOLOGY` pretends these shards. Threads then get shards in turn.
   let isPretended: Bool
+  var pretendedProcessors: Int? { isPretended ? sizes.reduce(0, +) : nil }
   /// The shard by the processor's number, or `unknown`; empty if there is one shard.
   private let shardByProcessor: [UInt8]
   private static let unknown = UInt8.max

@@ -53,6 +53,10 @@ package enum Processor {
   @inline(__always)
   static func pause() { concourse_pause() }
 
+  /// Gives the calling thread the shard of the processor that it runs on, unless it is a worker.
+  @inline(__always)
+  static func adoptShard() { concourse_adopt_shard() }
+
   /// Processors that this process may run on; at least 1.
   static var affinityCount: Int { Int(concourse_affinity_count()) }
 

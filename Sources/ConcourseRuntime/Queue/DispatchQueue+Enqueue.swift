@@ -55,7 +55,7 @@ extension DispatchQueue {
       }
     case .global:
       if asGlobal.isOvercommitting { node.pointee.traits.insert(.promised) }
-      asGlobal.root._withUnsafeGuaranteedRef { $0.submitItem(node) }
+      Runtime.root(at: asGlobal.rootLevel)._withUnsafeGuaranteedRef { $0.submitItem(node) }
     case .main:
       if list.push(node) { MainThread.wake() }
     case .runLoop:

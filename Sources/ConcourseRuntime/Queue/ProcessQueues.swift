@@ -18,8 +18,10 @@ final class ProcessQueues {
     let roots = Runtime.shared.roots
     globals = .allocate(capacity: QoSLevel.count)
     for level in 1..<QoSLevel.count {
-      let queue = Unmanaged.passRetained(GlobalQueue(roots[level]) as DispatchQueue)
-      roots[level]._withUnsafeGuaranteedRef { $0.adopt(queue.toOpaque()) }
+      let queue = Unmanaged.passRetained(GlobalQueue(QoSLevel(rawValue: UInt8(level))!) as DispatchQueue)
+      for shard in 0..<Runtime.shared.shardCount {
+        roots[shard * QoSLevel.count + level]._withUnsafeGuaranteedRef { $0.adopt(queue.toOpaque()) }
+      }
       (globals + level).initialize(to: queue)
     }
     globals.initialize(to: globals[Int(QoSLevel.default.rawValue)])

@@ -11,7 +11,7 @@ extension Engine {
       let levels: [QoSLevel] = [.background, .utility, .default, .userInitiated, .userInteractive]
       for level in levels {
         #expect(Runtime.root(at: level).takeUnretainedValue().level == level)
-        #expect(DispatchQueue.global(at: level).asGlobal.root.takeUnretainedValue().level == level)
+        #expect(DispatchQueue.global(at: level).asGlobal.rootLevel == level)
       }
       #expect(Runtime.root(at: .unspecified).takeUnretainedValue().level == .default)
       #expect(DispatchQueue.global(at: .unspecified) === DispatchQueue.global(at: .default))

@@ -74,7 +74,7 @@ struct StarvationTests {
 
   @Test("no band grows beyond what its counters hold")
   func counters() {
-    #expect(!PoolSize.mayGrow(band: BandCounters.mostThreads, starvationLimit: .max))
+    #expect(!PoolSize.mayGrow(band: BandCounters.mostThreads, width: 1, starvationLimit: .max))
     let most = BandCounters.mostThreads
     let counters = BandCounters()
     let full = counters.apply(.init(active: most + 1, searching: most, threads: most))

@@ -386,20 +386,21 @@ struct TopologyTests {
     #expect(topology.sizes.reduce(0, +) == 512)
     #expect(topology.shardCount <= 64)
     let own = Topology.ofProcess()
-    #expect(own.sizes.reduce(0, +) == Processor.affinityCount)
+    #expect((own == nil) == (Processor.affinityCount <= 8) || own!.isPretended)
+    #expect(own.map { $0.isPretended || $0.sizes.reduce(0, +) == Processor.affinityCount } ?? true)
   }
 
   @Test("the environment pretends a topology; a text that says none is named")
   func environment() async {
     await #expect(processExitsWith: .success) {
       setenv("CONCOURSE_TOPOLOGY", "2x4x8", 1)
-      let topology = Topology.ofProcess()
+      let topology = Topology.ofProcess()!
       precondition(topology.isPretended)
       precondition(topology.sizes == Array(repeating: 8, count: 8))
     }
     let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
       setenv("CONCOURSE_TOPOLOGY", "4x9", 1)
-      precondition(!Topology.ofProcess().isPretended)
+      precondition(Topology.ofProcess()?.isPretended != true)
     }
     let output = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
     #expect(output.contains("CONCOURSE_TOPOLOGY=4x9 is neither"))

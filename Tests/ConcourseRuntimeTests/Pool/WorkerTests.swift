@@ -128,7 +128,7 @@ extension Engine {
       let worker = band.takeRecord()
       // ORDERING: relaxed, here and below; this test's own.
       worker.pointee.eventService.isOn.store(true, ordering: .relaxed)
-      #expect(PoolSize.mayGrow(band: 0, starvationLimit: 0))
+      #expect(PoolSize.mayGrow(band: 0, width: 1, starvationLimit: 0))
       band.idleLock.withLock { band.retireRecord(worker) }
       #expect(band.takeRecord() == worker)
       let servesEvents = worker.pointee.eventService.isOn.load(ordering: .relaxed)

@@ -104,7 +104,7 @@ extension ModelSuite {
 }
 
 /// An entry that counts its run.
-private func testEntry(_ ran: Count) -> NodePointer {
+func testEntry(_ ran: Count) -> NodePointer {
   let node = NodeMagazine.make(.test, level: .default)
   node.payload.initializeMemory(as: Unmanaged<Count>.self, to: .passRetained(ran))
   return node

@@ -18,7 +18,8 @@ struct LedgerPath: Sendable {
     let count = max(perThread / threads, 64)
     let total = count * threads
     return Model.ledger("\(name), \(threads)", seed: seed, countingFrom: warmsUp ? total / 4 : 0, to: total) {
-      Model.setProcessors(threads)
+      // As on a machine with eight processors at each cache.
+      if threads > 8 { Model.setTopology("\(threads / 8)x8") } else { Model.setProcessors(threads) }
       start(threads, count)
       Model.run()
     }
@@ -31,8 +32,16 @@ struct LedgerPath: Sendable {
     _ threads: Int, _ count: Int, _ operation: @escaping @Sendable (_ thread: Int) -> Void
   ) {
     for thread in 0..<threads {
-      Model.thread("thread") { for _ in 0..<count { operation(thread) } }
+      Model.thread("thread") {
+        enterShard(of: thread)
+        for _ in 0..<count { operation(thread) }
+      }
     }
+  }
+
+  /// The calling thread is one of the eight of its shard.
+  fileprivate static func enterShard(of thread: Int) {
+    CurrentThread.state.pointee.roots = UInt32(Shard(number: thread / Topology.mostInShard).firstRoot)
   }
 
   // SAFETY: coroutines share one system thread.
@@ -181,9 +190,12 @@ private final class Hop: @unchecked Sendable {
   private init(_ count: Int) { rest = count }
 
   static func start(pairs: Int, count: Int) {
-    for _ in 0..<pairs {
+    for pair in 0..<pairs {
       let context = Unmanaged.passRetained(Hop(count)).toOpaque()
-      Model.thread("starter") { Hop.step(context) }
+      Model.thread("starter") {
+        LedgerPath.enterShard(of: pair)
+        Hop.step(context)
+      }
     }
   }
 
@@ -211,6 +223,7 @@ private enum Job {
       let done = DispatchSemaphore(value: 0)
       let context = Unmanaged.passRetained(done).toOpaque()
       Model.thread("caller") {
+        LedgerPath.enterShard(of: number)
         for _ in 0..<count {
           queue.asyncJob(qos: .unspecified, context: context, function: Job.item)
           done.wait()
@@ -242,6 +255,7 @@ private enum Pipe {
       source.activate()
       _ = Unmanaged.passRetained(source as AnyObject)
       Model.thread("writer") {
+        LedgerPath.enterShard(of: number)
         for _ in 0..<count {
           ModelKernel.write(pipe)
           done.wait()

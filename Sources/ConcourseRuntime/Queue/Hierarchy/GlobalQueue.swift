@@ -1,13 +1,13 @@
-// SAFETY: restates the conformance of DispatchQueue; `root` is constant and never freed.
+// SAFETY: restates the conformance of DispatchQueue; its properties are constant.
 /// One of the queues in which every hierarchy ends: hands its items directly to the pool.
 final class GlobalQueue: DispatchQueue, @unchecked Sendable {
-  let root: Unmanaged<RootQueue>
+  /// The level of its roots.
+  let rootLevel: QoSLevel
   /// Whether its items were promised a thread each (Overcommit.swift).
   let isOvercommitting: Bool
 
-  init(_ root: Unmanaged<RootQueue>, isOvercommitting: Bool = false) {
-    self.root = root
-    let level = root._withUnsafeGuaranteedRef { $0.level }
+  init(_ level: QoSLevel, isOvercommitting: Bool = false) {
+    rootLevel = level
     self.isOvercommitting = isOvercommitting
     super.init(
       kind: .global, label: QueueName(isOvercommitting ? level.label + ".overcommit" : level.label),
@@ -26,7 +26,7 @@ extension DispatchQueue {
 extension DispatchQueue {
   /// Whether both stand for the same global queue.
   final func isSameGlobalQueue(as other: DispatchQueue) -> Bool {
-    kind == .global && other.kind == .global && asGlobal.root.toOpaque() == other.asGlobal.root.toOpaque()
+    kind == .global && other.kind == .global && asGlobal.rootLevel == other.asGlobal.rootLevel
   }
 }
 

@@ -6,13 +6,13 @@ internal import CConcourse
 // and costs nothing as long as workers make progress. If all of them compute, the monitor looks every few ticks for an
 // entry that was promised a thread, and adds a worker for it (Pool/MONITOR.md).
 
-/// The overcommitting global queues: one beside each global queue, with the same root.
+/// The overcommitting global queues: one beside each global queue, with the same roots.
 enum Overcommit {
   private static let queues = (0...5).map { number -> GlobalQueue in
     // ORDERING: relaxed; a monitor that reads false too late looks again after a few ticks.
     Runtime.shared.hasPromised.store(true, ordering: .relaxed)
-    return GlobalQueue(
-      DispatchQueue.global(at: QoSLevel(rawValue: UInt8(number))!).asGlobal.root, isOvercommitting: true)
+    let level = DispatchQueue.global(at: QoSLevel(rawValue: UInt8(number))!).asGlobal.rootLevel
+    return GlobalQueue(level, isOvercommitting: true)
   }
 
   /// The one beside the global queue of `level`. It is never freed.

@@ -38,6 +38,9 @@ enum Processor {
   /// Lets another coroutine run.
   static func yield() { Scheduler.current?.pause() }
 
+  /// A scenario's threads choose their shards.
+  static func adoptShard() {}
+
   /// The number of processors; a scenario sets it before it uses the engine.
   // SAFETY: read and written on the exploring thread only; explorations run one at a time.
   nonisolated(unsafe) static var affinityCount = 2

@@ -31,7 +31,7 @@ extension Runtime {
   /// The event loop, if the scenario uses one.
   static var eventDriver: (any EventDriver)? { EventLoop.isUsed ? EventLoop.shared : nil }
 
-  static func publish(_ runtime: Runtime) { roots = runtime.roots }
+  static func publish(_ runtime: Runtime, _: Topology?) { roots = runtime.roots }
 
   static func startThread(
     _ entry: @escaping @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?,
@@ -49,20 +49,20 @@ extension Runtime {
     for band in last.bands {
       for worker in band.workers { worker.deinitialize(count: 1).deallocate() }
     }
-    // The first entry is another reference to the default root.
-    for level in 1...Int(QoSLevel.userInteractive.rawValue) {
-      last.roots[level].release()
+    // The first entry of a shard is another reference to its default root.
+    for shard in 0..<last.shardCount {
+      for level in 1..<QoSLevel.count { last.roots[shard * QoSLevel.count + level].release() }
     }
     last.roots.deallocate()
     let bands = UnsafeMutableBufferPointer(mutating: last.bands)
     bands.deinitialize()
     bands.deallocate()
-    stored = nil
+    (stored, roots) = (nil, nil)
     creation = VectorClock()
-    roots = nil
     while PoolSize.threadCount > 0 { PoolSize.threadEnded() }
     // ORDERING: relaxed; outside executions. A loop that failed has left participants.
     ParallelLoop.participants.count.store(0, ordering: .relaxed)
+    PoolSize.topology = nil
     _ = PoolSize.refreshWidth()
   }
 }

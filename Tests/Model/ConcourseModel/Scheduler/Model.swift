@@ -234,6 +234,13 @@ enum Model {
     _ = PoolSize.refreshWidth()
   }
 
+  /// The shards of the pool, as `CONCOURSE_TOPOLOGY` says them; a scenario sets them before it uses the engine, and its
+  /// threads choose theirs.
+  static func setTopology(_ text: String) {
+    PoolSize.topology = Topology.pretended(text)
+    _ = PoolSize.refreshWidth()
+  }
+
   /// Lets virtual time pass. Only in scenarios with `allowTime`.
   static func sleep(nanoseconds: UInt64) {
     let scheduler = scheduler

@@ -1,0 +1,223 @@
+// On more than eight processors the pool has shards (SHARDS.md): each has bands and roots of its own. A worker takes
+// entries of its shard. One that finds none, and each at every 61st turn, takes entries of a shard whose workers are all
+// busy. The shards' claims that no entry is left behind hold for each alone: help from other shards only takes entries
+// away.
+
+/// A band's place among the shards.
+struct Shard {
+  let number: Int
+  /// Its part of the processors.
+  private let part: UnsafeMutablePointer<Atomic<Int>>
+  /// The bands of this kind in the other shards, the nearest first.
+  var neighbours = UnsafeBufferPointer<Unmanaged<Band>>(start: nil, count: 0)
+  /// Nil with one shard.
+  var overloaded: OverloadedShards?
+
+  init(number: Int) {
+    self.number = number
+    part = PoolSize.part(of: number)
+  }
+
+  var isOneOfSeveral: Bool { !neighbours.isEmpty }
+
+  /// How many of its workers may be active, not counting the monitor's allowance. Zero if the process may use fewer
+  /// processors than there are shards: other shards then run what comes here.
+  var width: Int {
+    // ORDERING: relaxed; a hint for decisions.
+    @inline(__always) get { part.pointee.load(ordering: .relaxed) }
+  }
+
+  /// The place of its first root in the table.
+  var firstRoot: Int { number * QoSLevel.count }
+
+  /// Keeps what is allocated later out of the cache lines (and the pairs of lines that processors fetch) of what was
+  /// allocated before.
+  static func separate() { _ = UnsafeMutableRawPointer.allocate(byteCount: 256, alignment: 128) }
+
+  /// Makes the bands of each kind known to one another.
+  static func connect(_ bands: UnsafeBufferPointer<Band>, _ topology: Topology) {
+    for kind in 0..<3 {
+      let overloaded = OverloadedShards()
+      for shard in 0..<topology.shardCount {
+        let others = topology.neighbours(of: shard)
+        let neighbours = UnsafeMutableBufferPointer<Unmanaged<Band>>.allocate(capacity: others.count)
+        for (place, other) in others.enumerated() {
+          neighbours.initializeElement(at: place, to: .passUnretained(bands[other * 3 + kind]))
+        }
+        bands[shard * 3 + kind].join(UnsafeBufferPointer(neighbours), overloaded)
+      }
+    }
+  }
+}
+
+/// The shards in which entries of one kind of band wait while all workers that the shard may have are active. A bit is set
+/// by a producer that finds its shard full, and cleared by a thread that finds the shard empty, so that the line is written
+/// when a flood begins and when it ends.
+struct OverloadedShards {
+  private let mask: UnsafeMutablePointer<Atomic<UInt64>>
+
+  init() {
+    mask = UnsafeMutableRawPointer.allocate(byteCount: 256, alignment: 128)
+      .bindMemory(to: Atomic<UInt64>.self, capacity: 1)
+    mask.initialize(to: Atomic<UInt64>(0))
+  }
+
+  /// A hint for searchers.
+  var shards: UInt64 {
+    // ORDERING: relaxed; a searcher looks again before it parks.
+    mask.pointee.load(ordering: .relaxed)
+  }
+
+  // ORDERING: sequentially consistent, below; closes two store→load races (SHARDS.md): a producer that sets a bit, then
+  // looks for searching neighbours, against a neighbour that announces that it parks, then looks at the bits; and a
+  // producer that pushes, then finds the bit set, against a thread that clears the bit, then looks at the lists.
+
+  var shardsInTotalOrder: UInt64 {
+    // ORDERING: sequentially consistent; see above.
+    mask.pointee.load(ordering: .sequentiallyConsistent)
+  }
+
+  func contains(_ shard: Int) -> Bool { shardsInTotalOrder & 1 << UInt64(shard) != 0 }
+
+  func insert(_ shard: Int) {
+    // ORDERING: sequentially consistent; see above.
+    mask.pointee.bitwiseOr(1 << UInt64(shard), ordering: .sequentiallyConsistent)
+  }
+
+  func remove(_ shard: Int) {
+    // ORDERING: sequentially consistent; see above.
+    mask.pointee.bitwiseAnd(~(1 << UInt64(shard)), ordering: .sequentiallyConsistent)
+  }
+}
+
+extension Band {
+  /// The most entries that a worker moves to its shard at once.
+  private static var batch: Int { Int(Tuning.value(8, inModel: 2)) }
+
+  // MARK: The shard that is full
+
+  /// All workers that this band may have are active, and an entry waits. Lets the workers of other shards know, and wakes
+  /// one, when this begins.
+  @inline(never)
+  func askForHelp() {
+    guard let overloaded = shard.overloaded, !overloaded.contains(shard.number) else { return }
+    overloaded.insert(shard.number)
+    wakeNeighbour { $0.active < $1.activeLimit }
+  }
+
+  /// The system or the cap has refused the thread that an entry needs: only a worker that exists can run it soon.
+  func askForHelpWithoutThread() {
+    guard let overloaded = shard.overloaded else { return }
+    overloaded.insert(shard.number)
+    wakeNeighbour { $0.parked > 0 && $0.active < $1.activeLimit }
+  }
+
+  /// Called while entries wait, by the monitor and by helpers: of the shards that had no room some may have it now.
+  func sendHelp() {
+    guard let overloaded = shard.overloaded, overloaded.contains(shard.number) else { return }
+    wakeNeighbour { $0.active < $1.activeLimit }
+  }
+
+  /// Wakes a worker of the nearest shard that has room for one, unless one searches there.
+  private func wakeNeighbour(if hasRoom: (BandCounters.Snapshot, Band) -> Bool) {
+    for neighbour in shard.neighbours {
+      let helps = neighbour._withUnsafeGuaranteedRef { band in
+        let now = band.counters.snapshot
+        if now.searching > 0 { return true }
+        guard hasRoom(now, band) else { return false }
+        band.wakeOne()
+        return true
+      }
+      if helps { return }
+    }
+  }
+
+  // MARK: The shard that helps
+
+  /// The nearest band of this kind whose shard is full, beginning with the neighbour at `first`.
+  private func fullNeighbour(from first: Int, among shards: UInt64) -> Unmanaged<Band>? {
+    guard shards & ~(1 << UInt64(shard.number)) != 0, let overloaded = shard.overloaded else { return nil }
+    let count = shard.neighbours.count
+    for offset in 0..<count {
+      let neighbour = shard.neighbours[(first + offset) % count]
+      guard shards & 1 << UInt64(neighbour._withUnsafeGuaranteedRef { $0.shard.number }) != 0 else {
+        continue
+      }
+      if neighbour._withUnsafeGuaranteedRef({ $0.hasWorkForOthers(overloaded) }) { return neighbour }
+    }
+    return nil
+  }
+
+  /// Whether a shard is full, ordered after the announcement of a worker that parks.
+  var neighbourNeedsHelp: Bool {
+    fullNeighbour(from: 0, among: shard.overloaded?.shardsInTotalOrder ?? 0) != nil
+  }
+
+  /// Whether entries wait here. If not, the shard no longer counts as full.
+  private func hasWorkForOthers(_ overloaded: OverloadedShards) -> Bool {
+    if hasWork { return true }
+    overloaded.remove(shard.number)
+    // A producer may have found the bit set, and relies on it.
+    guard hasWorkInTotalOrder else { return false }
+    overloaded.insert(shard.number)
+    return true
+  }
+
+  /// A worker that found nothing in its shard: moves entries of a full shard to this one.
+  /// - Returns: whether there was anything.
+  func relieveNeighbour() -> Bool {
+    guard let neighbour = fullNeighbour(from: 0, among: shard.overloaded?.shards ?? 0) else { return false }
+    return neighbour._withUnsafeGuaranteedRef { neighbour in
+      var moved = 0
+      for (source, root) in zip(neighbour.roots, roots) where moved == 0 {
+        moved = source._withUnsafeGuaranteedRef { source in
+          root._withUnsafeGuaranteedRef { source.move(atMost: Self.batch, to: $0) }
+        }
+      }
+      // More helpers come one after the other, as in `stopSearching`.
+      if moved > 0 && neighbour.hasWork { neighbour.sendHelp() }
+      return moved > 0
+    }
+  }
+
+  /// At every 61st turn: the oldest entry of a full shard, beginning with another shard and root each time.
+  @inline(never)
+  func takeFromNeighbour(_ round: UInt32) -> Found? {
+    let first = Int(round) % shard.neighbours.count
+    guard let neighbour = fullNeighbour(from: first, among: shard.overloaded?.shards ?? 0) else { return nil }
+    return neighbour._withUnsafeGuaranteedRef { neighbour in
+      for offset in 0..<neighbour.roots.count {
+        let root = neighbour.roots[(Int(round) + offset) % neighbour.roots.count]
+        if let node = root._withUnsafeGuaranteedRef({ $0.takeUnlessTaken() }) {
+          return Found(node: node, root: root)
+        }
+      }
+      return nil
+    }
+  }
+}
+
+extension RootQueue {
+  /// The oldest entry; nil if there is none, or another thread is taking one.
+  fileprivate func takeUnlessTaken() -> NodePointer? {
+    guard hasWork && consumer.tryLock() else { return nil }
+    defer { consumer.unlock() }
+    return popFirst()
+  }
+
+  /// Moves the oldest entries to the end of another root, in their order.
+  /// - Returns: their number.
+  fileprivate func move(atMost count: Int, to other: RootQueue) -> Int {
+    guard hasWork && tryToConsume() else { return 0 }
+    defer { consumer.unlock() }
+    var moved = 0
+    // A boosted entry goes alone: a worker takes it at once, and in the other root nothing would boost it.
+    let isBoosted = !boosted.isEmpty
+    while moved < count, let node = popFirst() {
+      _ = other.list.push(node)
+      moved += 1
+      if isBoosted { break }
+    }
+    return moved
+  }
+}

@@ -1,0 +1,129 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// Two shards of one processor each: entries that workers of one take from the other.
+extension ModelSuite {
+  @Suite struct Shards {
+    /// - Parameter parts: The processors of the shards.
+    private static func begin(parts: [Int] = [1, 1]) {
+      Model.setTopology("\(parts.count)x1")
+      _ = Runtime.shared
+      for (shard, part) in parts.enumerated() {
+        // ORDERING: relaxed; nothing runs yet.
+        PoolSize.part(of: shard).pointee.store(part, ordering: .relaxed)
+      }
+    }
+
+    /// The calling thread submits to a shard from now on.
+    private static func enter(_ shard: Int) {
+      CurrentThread.state.pointee.roots = UInt32(Shard(number: shard).firstRoot)
+    }
+
+    // MARK: Theft
+
+    private static func push(_ ran: Count) {
+      Runtime.root(at: .default)._withUnsafeGuaranteedRef { $0.push(testEntry(ran)) }
+    }
+
+    /// The workers of two shards take entries of a third at once, which has none.
+    private static func theft() {
+      begin(parts: [0, 1, 1])
+      let ran = (0..<3).map { _ in Count() }
+      Model.thread("client") { for entry in ran { push(entry) } }
+      Model.run()
+      Model.check(ran.allSatisfy { $0.value == 1 }, "entries ran \(ran.map(\.value)) times")
+      Monitoring.checkCounters()
+    }
+
+    @Test func entriesMoveBetweenShards() {
+      expectComplete(
+        Model.explore("workers take entries of another shard", bound: 1, stale: 0) { Self.theft() })
+      expectFound(PlantedFault(.noWrite, "Lock", "tryLock()"), bound: 2, stale: 0) { Self.theft() }
+    }
+
+    /// The other shard gets an entry of its own while its worker looks for entries of the full one.
+    private static func exchange() {
+      begin()
+      let ran = [Count(), Count()]
+      Model.thread("one") {
+        enter(0)
+        push(ran[0])
+      }
+      Model.thread("other") {
+        enter(1)
+        push(ran[1])
+      }
+      Model.run()
+      Model.check(ran.allSatisfy { $0.value == 1 }, "entries ran \(ran.map(\.value)) times")
+      Monitoring.checkCounters()
+    }
+
+    @Test func eachShardWakesItsWorkers() {
+      expectComplete(Model.explore("two shards get entries at once", bound: 1) { Self.exchange() })
+    }
+
+    // MARK: Help alone
+
+    /// A shard without processors of its own, as a small quota leaves it: the other's worker runs what is submitted there,
+    /// also if it has just looked there in vain, or parks.
+    private static func withoutProcessors() {
+      begin(parts: [1, 0])
+      let ran = Count()
+      Model.thread("here") {
+        enter(0)
+        push(ran)
+      }
+      Model.thread("there") {
+        enter(1)
+        push(ran)
+      }
+      Model.run()
+      Model.check(ran.value == 2, "\(ran.value) of two entries ran")
+      Monitoring.checkCounters()
+    }
+
+    @Test func aShardWithoutProcessorsIsServed() {
+      expectComplete(Model.explore("a shard without processors", bound: 1) { Self.withoutProcessors() })
+      expectFound(
+        PlantedFault(.noWrite, "Shard", "insert(_:)"), PlantedFault(.stale, "Shard", "shardsInTotalOrder")
+      ) { Self.withoutProcessors() }
+    }
+
+    /// The only worker never runs out of entries of its own. An entry of the other shard has its turn all the same, at
+    /// each third in the model.
+    private static func rotation() {
+      begin(parts: [1, 0])
+      let log = Model.Log<String>()
+      @Sendable func feed() {
+        DispatchQueue.global().async {
+          log.append("flood")
+          if log.entries.count == 4 {
+            enter(1)
+            DispatchQueue.global().async { log.append("probe") }
+            enter(0)
+          }
+          if log.entries.count < 24 && !log.entries.contains("probe") { feed() }
+        }
+      }
+      Model.thread("client") {
+        enter(0)
+        feed()
+      }
+      Model.run()
+      let before = (log.entries.firstIndex(of: "probe") ?? .max) - 4
+      Model.check(before <= 3, "\(before) entries before the item: \(log.entries)")
+    }
+
+    @Test func theWorkersOfOtherShardsTakeTurns() throws {
+      expectComplete(
+        Model.explore("a flood beside a full shard", bound: 0, allowTime: true) { Self.rotation() })
+      let result = Model.explore("a flood without turns", bound: 0, allowTime: true) {
+        ModelFaults.never = "rootPeriod"
+        Self.rotation()
+      }
+      let failure = try #require(result.failure, "\(result)")
+      #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
+    }
+  }
+}
