@@ -97,7 +97,7 @@ final class EventLoop: EventDriver {
     // ORDERING: relaxed; as above. A worker that leaves the seat later asks again.
     let isTaken = seat.load(ordering: .relaxed) == 1
     // A worker that sleeps on its own event must wait here instead.
-    if !isTaken { Runtime.shared.bands[0].wakeOne() }
+    if !isTaken { Runtime.shared.wakeOneForEvents() }
     // ORDERING: relaxed, both; they only decide which caller prints.
     if !refusalReported.exchange(true, ordering: .relaxed) {
       let isReported = Trap.tryToWarn(

@@ -168,7 +168,9 @@ extension Band {
   /// up, and its next handful becomes larger. So it wakes no worker: the monitor posts what is left after a tick.
   private func stopSearching(_ worker: WorkerPointer) {
     let now = counters.apply(.init(searching: -1))
-    guard now.searching == 0 && hasWorkInTotalOrder else { return }
+    guard now.searching == 0 && (hasWorkInTotalOrder || shard.isOneOfSeveral && neighbourNeedsHelp) else {
+      return
+    }
     // ORDERING: relaxed; the worker's own.
     if worker.pointee.eventService.isOn.load(ordering: .relaxed)
       && worker.pointee.eventService.cost.isBelow(Self.shortEvent)
@@ -187,6 +189,8 @@ extension Band {
     if !searching {
       worker.pointee.deferral.runDry(progress: worker.pointee.progress.load(ordering: .relaxed))
     }
+    // First: a worker that does not park because another shard needs help must give it.
+    if searching && shard.isOneOfSeveral && relieveNeighbour() { return true }
     // The next event wakes the thread that waits for it; a search here would only delay it.
     // ORDERING: relaxed; the worker's own.
     if worker.pointee.eventService.isOn.load(ordering: .relaxed) { return false }

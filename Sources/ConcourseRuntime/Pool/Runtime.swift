@@ -67,6 +67,11 @@ package final class Runtime {
   /// Whether workers of normal priority run something, or look for it.
   package var hasActiveWorkers: Bool { bands.contains { !$0.isLowered && $0.counters.snapshot.active > 0 } }
 
+  /// Wakes a worker of normal priority, so that it waits for events; makes one only if none is parked.
+  package func wakeOneForEvents() {
+    (bands.first { !$0.isLowered && $0.counters.snapshot.parked > 0 } ?? bands[0]).wakeOne()
+  }
+
   package var shardCount: Int { bands.count / 3 }
 
   /// Resets the counts in a forked child, where only the calling thread exists. A submission then asks for a

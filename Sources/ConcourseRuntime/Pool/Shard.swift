@@ -123,7 +123,9 @@ extension Band {
     for neighbour in shard.neighbours {
       let helps = neighbour._withUnsafeGuaranteedRef { band in
         let now = band.counters.snapshot
-        if now.searching > 0 { return true }
+        // The one that searches may still handle events, and block.
+        // ORDERING: relaxed; the monitor looks again.
+        if now.searching > 0 { return band.deliveries.load(ordering: .relaxed) == 0 }
         guard hasRoom(now, band) else { return false }
         band.wakeOne()
         return true
