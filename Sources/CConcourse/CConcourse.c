@@ -29,21 +29,6 @@ __thread struct concourse_thread concourse_thread_local;
 void *concourse_root_table;
 void concourse_set_roots(void *table) { concourse_root_table = table; }
 
-const uint32_t *concourse_shards;
-static uint32_t concourse_shard_processors;
-static bool concourse_shards_in_turn;
-void concourse_set_shards(const uint32_t *roots, uint32_t processors, bool in_turn) {
-  concourse_shard_processors = processors;
-  concourse_shards_in_turn = in_turn;
-  concourse_shards = roots;
-}
-void concourse_find_shard(void) {
-  struct concourse_thread *thread = &concourse_thread_local;
-  if (thread->worker || thread->delivering) return;
-  int processor = concourse_shards_in_turn ? (int)syscall(SYS_gettid) : sched_getcpu();
-  if (processor >= 0) thread->roots = concourse_shards[(uint32_t)processor % concourse_shard_processors];
-}
-
 void *concourse_blocked_threads;
 void concourse_set_blocked_threads(void *lists) { concourse_blocked_threads = lists; }
 
@@ -136,6 +121,39 @@ int concourse_futex_wake(const uint32_t *word, int count) {
 
 // A seccomp filter may kill the process for a system call that sets priorities.
 static bool has_filter(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
+
+// The table and the two words beside it are written while the runtime is made, before any thread has a queue, and with it
+// a node. A thread that reads them without a queue finds NULL, or all of them: it has started since.
+const uint8_t *concourse_shards;
+static uint32_t concourse_shard_processors;
+static bool concourse_shards_in_turn;
+// ORDERING: relaxed; a thread that reads an old value submits to a shard that others help.
+static _Atomic uint32_t concourse_shard_roots[64];
+void concourse_set_shards(const uint8_t *shards, uint32_t processors, bool in_turn) {
+  concourse_shard_processors = processors;
+  concourse_shards_in_turn = in_turn;
+  concourse_shards = shards;
+}
+void concourse_set_shard_roots(uint32_t shard, uint32_t roots) {
+  if (shard < 64) atomic_store_explicit(&concourse_shard_roots[shard], roots, memory_order_relaxed);
+}
+void concourse_find_shard(void) {
+  struct concourse_thread *thread = &concourse_thread_local;
+  if (thread->worker || thread->delivering) return;
+  uint32_t processor = 0;
+  if (concourse_shards_in_turn) {
+    processor = (uint32_t)syscall(SYS_gettid);
+  } else if (has_filter()) {
+    // The filter may kill the process for the system call that sched_getcpu can be.
+    processor = (uint32_t)((uintptr_t)thread >> 12);
+  } else {
+    int number = sched_getcpu();
+    if (number >= 0) processor = (uint32_t)number;
+  }
+  uint8_t shard = concourse_shards[processor % concourse_shard_processors];
+  thread->roots = atomic_load_explicit(&concourse_shard_roots[shard], memory_order_relaxed);
+}
+
 
 // The number of seccomp filters of the calling thread; 0 if the system does not tell (before Linux 5.9).
 static long filter_count(void) {

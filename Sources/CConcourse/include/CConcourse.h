@@ -50,10 +50,12 @@ static inline __attribute__((always_inline)) void *_Nullable concourse_roots(voi
 }
 void concourse_set_roots(void *_Nonnull table);
 
-/// Where the roots of each processor's shard begin in that table; NULL with one shard. `in_turn`: the shards are pretended,
-/// and each thread has one by its number.
-void concourse_set_shards(const uint32_t *_Nonnull roots, uint32_t processors, bool in_turn);
-extern const uint32_t *_Nullable concourse_shards __attribute__((visibility("hidden")));
+/// The shard of each processor, at most 64; none with one shard. Called before the first queue exists. `in_turn`: the shards
+/// are pretended, and each thread has one by its number.
+void concourse_set_shards(const uint8_t *_Nonnull shards, uint32_t processors, bool in_turn);
+/// Where in the table of roots the threads of a shard submit; at any time.
+void concourse_set_shard_roots(uint32_t shard, uint32_t roots);
+extern const uint8_t *_Nullable concourse_shards __attribute__((visibility("hidden")));
 void concourse_find_shard(void);
 /// Gives the calling thread the shard of the processor that it runs on, unless it is a worker.
 static inline __attribute__((always_inline)) void concourse_adopt_shard(void) {

@@ -70,7 +70,7 @@ package enum NodeMagazine {
 
   @inline(never)
   private static func refill() -> NodePointer {
-    // A thread that submits comes here now and then, and may run on another processor since.
+    // A thread that submits comes here now and then, and may have moved to another processor.
     Processor.adoptShard()
     let thread = CurrentThread.state
     let (first, count) = depot.take()
@@ -85,6 +85,7 @@ package enum NodeMagazine {
   /// with its first node.
   @inline(never)
   private static func overflow() {
+    Processor.adoptShard()
     let count = CurrentThread.state.pointee.free_count
     guard mayKeepNodes else { return giveBack(count) }
     while CurrentThread.state.pointee.free_count >= 2 * batch {

@@ -53,7 +53,8 @@ extension Band {
     if turn % Fairness.rootPeriod == 0 {
       SystemThread.adoptSignals()
       let round = turn / Fairness.rootPeriod
-      if shard.isOneOfSeveral, let found = takeFromNeighbour(round) { return found }
+      // In turn with the roots of this shard.
+      if shard.isOneOfSeveral && round % 2 == 1, let found = takeFromNeighbour(round / 2) { return found }
       if let found = takeInRotation(round) { return found }
     }
     // ORDERING: relaxed; only a look, so that the worker does not write an empty slot.
@@ -168,9 +169,8 @@ extension Band {
   /// up, and its next handful becomes larger. So it wakes no worker: the monitor posts what is left after a tick.
   private func stopSearching(_ worker: WorkerPointer) {
     let now = counters.apply(.init(searching: -1))
-    guard now.searching == 0 && (hasWorkInTotalOrder || shard.isOneOfSeveral && neighbourNeedsHelp) else {
-      return
-    }
+    guard now.searching == 0 else { return }
+    guard hasWorkInTotalOrder else { return passHelpOn(now) }
     // ORDERING: relaxed; the worker's own.
     if worker.pointee.eventService.isOn.load(ordering: .relaxed)
       && worker.pointee.eventService.cost.isBelow(Self.shortEvent)
@@ -279,7 +279,8 @@ extension Band {
     let before = worker.pointee.status.exchange(WorkerRecord.Status.parked, ordering: .sequentiallyConsistent)
     if before == WorkerRecord.Status.stuck { counters.apply(.init(active: 1)) }
     // Events are for workers of normal priority. One of them waits for events, and is woken last for other work.
-    var seat = isLowered ? nil : Runtime.eventDriver
+    // (A shard whose part has become 0 could not run what events bring.)
+    var seat = isLowered || activeLimit == 0 ? nil : Runtime.eventDriver
     if seat?.takeSeat() != true { seat = nil }
     let polls = seat != nil
     idleLock.withLock {
@@ -300,6 +301,7 @@ extension Band {
         // The limit is reached, or the work is left to another worker. The producer may have relied on this worker's
         // search, so the monitor must watch whether the active workers make progress.
         monitor._withUnsafeGuaranteedRef { $0.watch() }
+        if shard.isOneOfSeveral && hasWork { askForHelp() }
       }
     }
     if let seat { return waitForEvents(worker, on: seat) }

@@ -1,4 +1,4 @@
-/// The workers of one kernel priority, and the root queues that they serve.
+/// The workers of one kernel priority in one shard, and the root queues that they serve.
 ///
 /// A thread without privilege can raise its nice value but never lower it again, and a thread that it makes inherits the
 /// value. So threads never change bands, and a lowered thread must ask the monitor to create workers of a higher band
@@ -24,7 +24,7 @@ package final class Band {
   let deferring = DeferringWorkers()
   /// How many workers handle events. A forked child may keep a count: it has no workers, and traps.
   let deliveries = Atomic<Int>(0)
-  /// Its place among the shards. Set while the runtime is made.
+  /// The band's place among the shards. Set while the runtime is made.
   @exclusivity(unchecked) private(set) var shard: Shard
 
   init(name: StaticString, level: QoSLevel, _ priority: Priority, _ monitor: Monitor, shard: Int = 0) {
@@ -153,6 +153,7 @@ package final class Band {
       idleLock.unlock()
       // If all active workers stay busy, none looks for this work soon. The monitor does.
       monitor._withUnsafeGuaranteedRef { $0.watch() }
+      if shard.isOneOfSeveral && hasWork { askForHelp() }
       return
     }
     if let worker = idle.popLast() {
@@ -164,10 +165,10 @@ package final class Band {
       if isPolling { Runtime.eventDriver?.interrupt() }
       return
     }
-    if now.threads > 0 && !PoolSize.widthIsSettled {
+    if !PoolSize.widthIsSettled && (now.threads > 0 || shard.isOneOfSeveral && PoolSize.threadCount > 0) {
       // The CPU quota matters from the second worker on.
       idleLock.unlock()
-      PoolSize.settleWidth()
+      if PoolSize.settleWidth() { monitor._withUnsafeGuaranteedRef { $0.stepBackEverywhere() } }
       return wakeOne()
     }
     // ORDERING: relaxed; a hint for decisions.

@@ -42,9 +42,9 @@ struct BoostedEntries: ~Copyable {
   var isEmpty: Bool { count.value == 0 }
 
   /// - Returns: how many takers the caller must put to the default root.
-  func boost(_ oldest: UInt) -> UInt {
+  func boost(_ oldest: UInt, processors: Int) -> UInt {
     count.value = max(count.value, oldest)
-    let needed = min(count.value, UInt(max(1, PoolSize.width - 1)))
+    let needed = min(count.value, UInt(max(1, processors - 1)))
     guard needed > takers.value else { return 0 }
     defer { takers.value = needed }
     return needed - takers.value
@@ -67,7 +67,8 @@ extension RootQueue {
     // The holder may be a lowered thread without a processor: the caller does not wait for it.
     guard hasWork && tryToConsume() else { return }
     let last = lastAmongOldest(where: matches)
-    let takers = last > 0 ? boosted.boost(last) : 0
+    let takers =
+      last > 0 ? boosted.boost(last, processors: band._withUnsafeGuaranteedRef { $0.shard.width }) : 0
     consumer.unlock()
     for _ in 0..<takers { pushTaker() }
   }

@@ -21,6 +21,8 @@ extension Monitor {
     // ORDERING: acquiring; pairs with the store in `startEventLoop`: the worker that is woken to wait for events must
     // see the event queue.
     var waiting = band.hasWork || !band.isLowered && wantsEventLoop.load(ordering: .acquiring)
+    // Another shard's entries wait for the workers of this one, too.
+    let helps = band.shard.isOneOfSeveral && band.neighbourNeedsHelp
     var newlyStuck = 0
     var progress = false
     var computing: WorkerPointer?
@@ -36,7 +38,7 @@ extension Monitor {
       // It has been busy for a whole tick: another worker gets its kept queue. This includes a worker that was given
       // up before: it may have continued, made a queue runnable, and blocked again.
       if band.release(kept: worker) { waiting = true }
-      guard waiting && isActive(worker) else { continue }
+      guard (waiting || helps) && isActive(worker) else { continue }
       if isAsleep(worker) {
         if giveUp(worker, of: band) { newlyStuck += 1 }
       } else {
@@ -63,6 +65,8 @@ extension Monitor {
     let limit = band.watch.starvation.look(isBlocked: isBlocked, threads: now.threads, begun: begun)
     // ORDERING: relaxed, both; a hint for decisions.
     if let limit { band.watch.starvationLimit.store(limit, ordering: .relaxed) }
+    // A shard without processors of its own, for which no other shard has had room for long.
+    if limit != nil && band.shard.width == 0 { band.allowance.store(1, ordering: .relaxed) }
     if !waiting { band.watch.starvationLimit.store(0, ordering: .relaxed) }
   }
 

@@ -202,8 +202,8 @@ package final class Monitor {
     return waiting
   }
 
-  /// After the number of processors has become smaller, makes every worker check whether it is one too many.
-  private func stepBackEverywhere() {
+  /// After a shard's part of the processors has become smaller, makes every worker check whether it is one too many.
+  func stepBackEverywhere() {
     for band in Runtime.shared.bands {
       // ORDERING: relaxed; a worker may see it late.
       for worker in band.workers {

@@ -23,8 +23,8 @@ enum PoolSize {
     return parts
   }()
 
-  /// Active workers per band of all shards: the processors that this process may use. The CPU quota counts after
-  /// `settleWidth`.
+  /// The active workers of each kind of band, over all shards: the processors that this process may use. The CPU quota
+  /// counts after `settleWidth`.
   static var width: Int {
     // ORDERING: relaxed; see above.
     @inline(__always) get { currentWidth.load(ordering: .relaxed) }
@@ -52,8 +52,8 @@ enum PoolSize {
     threads.load(ordering: .relaxed)
   }
 
-  /// Reserves room for one more thread in a band that has `inBand`. A band may always have as many threads as there
-  /// are processors, so that blocked threads of one band cannot starve the others.
+  /// Reserves room for one more thread in a band that has `inBand`. A band may always have as many threads as its
+  /// shard has processors, so that blocked threads of one band cannot starve the others.
   ///
   /// The cap limits floods of blocked threads. A band that starves may nevertheless have `starvationLimit`.
   ///
@@ -81,12 +81,12 @@ enum PoolSize {
   }
 
   /// Reads the CPU quota, if it has not been read. Two threads may both do so.
-  static func settleWidth() {
-    if !widthIsSettled { _ = refreshWidth() }
-  }
+  /// - Returns: as `refreshWidth`.
+  @discardableResult
+  static func settleWidth() -> Bool { widthIsSettled ? false : refreshWidth() }
 
   /// Reads the affinity mask and the CPU quota again: both may change while the process runs.
-  /// - Returns: whether the width has shrunk.
+  /// - Returns: whether a shard may have fewer active workers than before.
   static func refreshWidth() -> Bool {
     let measured =
       topology?.pretendedProcessors
@@ -95,21 +95,28 @@ enum PoolSize {
     quotaIsKnown.store(true, ordering: .relaxed)
     Spin.note(processors: measured)
     // ORDERING: relaxed; see above.
-    let before = currentWidth.exchange(measured, ordering: .relaxed)
-    divide()
-    return before > measured
+    currentWidth.store(measured, ordering: .relaxed)
+    return divide()
   }
 
-  /// Gives each shard its part.
-  static func divide() {
-    guard let topology else {
+  /// Gives each shard its part. The threads of a shard without any submit to the nearest that has some.
+  /// - Returns: whether a part has become smaller.
+  @discardableResult
+  static func divide() -> Bool {
+    let shares = topology?.shares(of: width)
+    var shrinks = false
+    for shard in 0..<(shares?.count ?? 1) {
+      let part = shares?[shard] ?? width
       // ORDERING: relaxed; see above.
-      return parts.pointee.store(width, ordering: .relaxed)
+      if parts[shard].exchange(part, ordering: .relaxed) > part { shrinks = true }
     }
-    for (shard, part) in topology.shares(of: width).enumerated() {
-      // ORDERING: relaxed; see above.
-      parts[shard].store(part, ordering: .relaxed)
+    if let topology, let shares {
+      for shard in shares.indices {
+        let home = shares[shard] > 0 ? shard : topology.neighbours(of: shard).first { shares[$0] > 0 }!
+        Processor.setRoots(Shard(number: home).firstRoot, ofShard: shard)
+      }
     }
+    return shrinks
   }
 
   /// A shard's part of the width.

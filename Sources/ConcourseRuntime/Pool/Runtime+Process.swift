@@ -25,12 +25,12 @@ extension Runtime {
 
   /// Lets threads find their shards.
   private static func publish(_ topology: Topology) {
-    // More processors than Linux numbers, in steps of which each number of shards is a divisor or nearly so.
-    let count = topology.isPretended ? topology.shardCount : 8192
-    let table = UnsafeMutablePointer<UInt32>.allocate(capacity: count)
+    // Larger numbers wrap around.
+    let count = topology.isPretended ? topology.shardCount : Topology.mostProcessors
+    let table = UnsafeMutablePointer<UInt8>.allocate(capacity: count)
     for processor in 0..<count {
       let shard = topology.isPretended ? processor : topology.shard(of: processor)
-      (table + processor).initialize(to: UInt32(Shard(number: shard).firstRoot))
+      (table + processor).initialize(to: UInt8(shard))
     }
     concourse_set_shards(table, UInt32(count), topology.isPretended)
   }

@@ -25,7 +25,7 @@ package final class Runtime {
     roots = .allocate(capacity: shards * QoSLevel.count)
     self.bands = UnsafeBufferPointer(start: bands, count: shards * 3)
     for shard in 0..<shards {
-      // No line is of two shards.
+      // Mostly no two shards share a cache line.
       if shard > 0 { Shard.separate() }
       let first = bands + shard * 3
       first.initialize(to: Band(name: "concourse", level: .default, priority, monitor, shard: shard))

@@ -1,7 +1,6 @@
 // On more than eight processors the pool has shards (SHARDS.md): each has bands and roots of its own. A worker takes
-// entries of its shard. One that finds none, and each at every 61st turn, takes entries of a shard whose workers are all
-// busy. The shards' claims that no entry is left behind hold for each alone: help from other shards only takes entries
-// away.
+// entries of its shard. One that finds none, and each at every 122nd turn, takes entries of a shard whose workers are all
+// busy. Each shard alone leaves no entry behind: help from other shards only takes entries away.
 
 /// A band's place among the shards.
 struct Shard {
@@ -10,7 +9,7 @@ struct Shard {
   private let part: UnsafeMutablePointer<Atomic<Int>>
   /// The bands of this kind in the other shards, the nearest first.
   var neighbours = UnsafeBufferPointer<Unmanaged<Band>>(start: nil, count: 0)
-  /// Nil with one shard.
+  /// Nil without a topology.
   var overloaded: OverloadedShards?
 
   init(number: Int) {
@@ -20,8 +19,8 @@ struct Shard {
 
   var isOneOfSeveral: Bool { !neighbours.isEmpty }
 
-  /// How many of its workers may be active, not counting the monitor's allowance. Zero if the process may use fewer
-  /// processors than there are shards: other shards then run what comes here.
+  /// How many of its workers may be active, not counting the monitor's allowance. Zero if a quota or the mask leaves fewer
+  /// processors: what still comes here, other shards run.
   var width: Int {
     // ORDERING: relaxed; a hint for decisions.
     @inline(__always) get { part.pointee.load(ordering: .relaxed) }
@@ -100,33 +99,43 @@ extension Band {
   /// one, when this begins.
   @inline(never)
   func askForHelp() {
+    // The bit may be set since before the fork.
+    Runtime.requireThreads("submitting work")
     guard let overloaded = shard.overloaded, !overloaded.contains(shard.number) else { return }
     overloaded.insert(shard.number)
-    wakeNeighbour { $0.active < $1.activeLimit }
+    wakeNeighbour()
   }
 
-  /// The system or the cap has refused the thread that an entry needs: only a worker that exists can run it soon.
+  /// The system or the cap has refused the thread that an entry needs: only a worker that exists can run it soon. (Its
+  /// wake-up needs no thread, so the calls do not nest further.)
   func askForHelpWithoutThread() {
     guard let overloaded = shard.overloaded else { return }
     overloaded.insert(shard.number)
-    wakeNeighbour { $0.parked > 0 && $0.active < $1.activeLimit }
+    wakeNeighbour(onlyParked: true)
   }
 
-  /// Called while entries wait, by the monitor and by helpers: of the shards that had no room some may have it now.
+  /// Called by the monitor while entries wait: a shard that had no room may have room now.
   func sendHelp() {
     guard let overloaded = shard.overloaded, overloaded.contains(shard.number) else { return }
-    wakeNeighbour { $0.active < $1.activeLimit }
+    wakeNeighbour(trustsSearchers: false)
   }
 
-  /// Wakes a worker of the nearest shard that has room for one, unless one searches there.
-  private func wakeNeighbour(if hasRoom: (BandCounters.Snapshot, Band) -> Bool) {
+  /// Wakes a worker of the nearest shard that has room for one, unless a worker of a nearer shard searches, and so finds
+  /// the entry.
+  /// - Parameters:
+  ///   - helper: the shard that helps already.
+  ///   - trustsSearchers: false if the entry has waited for a while: a searcher may have no processor.
+  private func wakeNeighbour(
+    besides helper: Int? = nil, onlyParked: Bool = false, trustsSearchers: Bool = true
+  ) {
     for neighbour in shard.neighbours {
       let helps = neighbour._withUnsafeGuaranteedRef { band in
+        if band.shard.number == helper { return false }
         let now = band.counters.snapshot
-        // The one that searches may still handle events, and block.
+        // A worker that handles events counts as searching, and may block.
         // ORDERING: relaxed; the monitor looks again.
-        if now.searching > 0 { return band.deliveries.load(ordering: .relaxed) == 0 }
-        guard hasRoom(now, band) else { return false }
+        if now.searching > 0 { return trustsSearchers && band.deliveries.load(ordering: .relaxed) == 0 }
+        guard now.active < band.activeLimit && (!onlyParked || now.parked > 0) else { return false }
         band.wakeOne()
         return true
       }
@@ -150,9 +159,22 @@ extension Band {
     return nil
   }
 
-  /// Whether a shard is full, ordered after the announcement of a worker that parks.
+  /// Whether another shard is full, ordered after the announcement of a worker that parks.
   var neighbourNeedsHelp: Bool {
-    fullNeighbour(from: 0, among: shard.overloaded?.shardsInTotalOrder ?? 0) != nil
+    guard let overloaded = shard.overloaded else { return false }
+    // A bit of this shard that no helper has cleared would keep the next flood from waking one.
+    if overloaded.contains(shard.number) { _ = hasWorkForOthers(overloaded) }
+    return fullNeighbour(from: 0, among: overloaded.shardsInTotalOrder) != nil
+  }
+
+  /// The last searcher of this band has found an entry of its own. A producer of a full shard may have relied on it.
+  /// - Parameter now: the counts without it.
+  func passHelpOn(_ now: BandCounters.Snapshot) {
+    guard shard.isOneOfSeveral, let overloaded = shard.overloaded,
+      let neighbour = fullNeighbour(from: 0, among: overloaded.shardsInTotalOrder)
+    else { return }
+    if now.active < activeLimit { return wakeOne() }
+    neighbour._withUnsafeGuaranteedRef { $0.wakeNeighbour() }
   }
 
   /// Whether entries wait here. If not, the shard no longer counts as full.
@@ -176,20 +198,26 @@ extension Band {
           root._withUnsafeGuaranteedRef { source.move(atMost: Self.batch, to: $0) }
         }
       }
-      // More helpers come one after the other, as in `stopSearching`.
-      if moved > 0 && neighbour.hasWork { neighbour.sendHelp() }
+      if moved == 0 {
+        // The holder of the root's lock may need this processor.
+        Processor.yield()
+      } else if neighbour.hasWork {
+        // More helpers come one after the other, as in `stopSearching`.
+        neighbour.wakeNeighbour(besides: shard.number)
+      }
       return moved > 0
     }
   }
 
-  /// At every 61st turn: the oldest entry of a full shard, beginning with another shard and root each time.
+  /// At every 122nd turn: the oldest entry of a full shard, beginning with another shard each time, and with another root
+  /// when all shards have been first. A root from which another worker is taking loses its turn.
   @inline(never)
   func takeFromNeighbour(_ round: UInt32) -> Found? {
-    let first = Int(round) % shard.neighbours.count
+    let (cycle, first) = Int(round).quotientAndRemainder(dividingBy: shard.neighbours.count)
     guard let neighbour = fullNeighbour(from: first, among: shard.overloaded?.shards ?? 0) else { return nil }
     return neighbour._withUnsafeGuaranteedRef { neighbour in
       for offset in 0..<neighbour.roots.count {
-        let root = neighbour.roots[(Int(round) + offset) % neighbour.roots.count]
+        let root = neighbour.roots[(cycle + offset) % neighbour.roots.count]
         if let node = root._withUnsafeGuaranteedRef({ $0.takeUnlessTaken() }) {
           return Found(node: node, root: root)
         }

@@ -107,19 +107,24 @@ struct Topology: Sendable {
 
   /// How many of `width` processors each shard has. The sum is `width`, or 1 if `width` is less.
   ///
-  /// The processors are dealt out one by one. At first each shard gets one, in the order of their numbers: a width
-  /// smaller than the number of shards leaves the last shards with 0. Then the next processor goes to the shard that is
-  /// the least full with it: where (share + 1) / size is least, the first of equals. So no share exceeds its size as
-  /// long as `width` does not exceed the sum of the sizes, and there each share is its size. Beyond it all begins anew,
-  /// on top of the sizes. A larger width makes no share smaller.
+  /// Only as many shards have any as it takes, the first ones: a quota of two processors is one shard, as on a machine
+  /// with two. Among these the processors are dealt out one by one: first one each, then the next to the shard that is
+  /// the least full with it, where (share + 1) / size is least, the first of equals. So no share exceeds its size as long
+  /// as `width` does not exceed the sum of the sizes. Beyond it all begins anew, on top of the sizes, in all shards.
   func shares(of width: Int) -> [Int] {
     let width = max(width, 1)
     let (rounds, rest) = width.quotientAndRemainder(dividingBy: sizes.reduce(0, +))
+    var (used, room) = (0, 0)
+    while used < shardCount && (rounds > 0 || room < rest) {
+      room += sizes[used]
+      used += 1
+    }
     // What is dealt out in the last round.
-    var dealt = sizes.indices.map { $0 < rest ? 1 : 0 }
-    for _ in 0..<max(rest - shardCount, 0) {
+    var dealt = sizes.indices.map { $0 < min(rest, used) ? 1 : 0 }
+    for _ in 0..<max(rest - used, 0) {
       var best = 0
-      for shard in 1..<shardCount where (dealt[shard] + 1) * sizes[best] < (dealt[best] + 1) * sizes[shard] {
+      for shard in 1..<max(used, 1) where (dealt[shard] + 1) * sizes[best] < (dealt[best] + 1) * sizes[shard]
+      {
         best = shard
       }
       dealt[best] += 1

@@ -57,6 +57,11 @@ package enum Processor {
   @inline(__always)
   static func adoptShard() { concourse_adopt_shard() }
 
+  /// Sets the place in the table of roots for the threads on a shard's processors.
+  static func setRoots(_ place: Int, ofShard shard: Int) {
+    concourse_set_shard_roots(UInt32(shard), UInt32(place))
+  }
+
   /// Processors that this process may run on; at least 1.
   static var affinityCount: Int { Int(concourse_affinity_count()) }
 

@@ -60,19 +60,20 @@ extension Engine {
     @Test("S143 what one thread submits occupies the processors of all shards")
     func help() async {
       await #expect(processExitsWith: .success) {
-        setenv("CONCOURSE_TOPOLOGY", "4x4", 1)
+        // A helper takes as many entries at once as its shard has workers.
+        setenv("CONCOURSE_TOPOLOGY", "3x8", 1)
         let (arrived, group) = (Tally(), DispatchGroup())
         let shards = Shared<Set<Int>>([])
-        for _ in 0..<16 {
+        for _ in 0..<24 {
           DispatchQueue.global().async(group: group) {
             shards.change { if let shard = Self.shardOfWorker { $0.insert(shard) } }
             arrived.add()
-            // The monitor adds a worker only after 100, then 200, then 400 ms of this: that takes hours for twelve.
-            #expect(awaitValue { arrived.value == 16 })
+            // The monitor adds a worker only after 100, then 200, then 400 ms of this: that takes hours for sixteen.
+            #expect(awaitValue { arrived.value == 24 })
           }
         }
         #expect(empties(group))
-        #expect(shards.value.count == 4)
+        #expect(shards.value.count == 3)
       }
     }
 
@@ -128,6 +129,42 @@ extension Engine {
         let done = DispatchSemaphore(value: 0)
         queue.async { done.signal() }
         #expect(comes(done))
+      }
+    }
+
+    @Test("S143 a shard without processors gets a worker if those of the other shard wait for its entry")
+    func withoutHelpers() async {
+      await #expect(processExitsWith: .success) {
+        setenv("CONCOURSE_TOPOLOGY", "2x1", 1)
+        _ = Runtime.shared
+        PoolSize.settleWidth()
+        // ORDERING: relaxed; nothing runs yet.
+        PoolSize.part(of: 1).pointee.store(0, ordering: .relaxed)
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        let (input, output) = (ends[0], ends[1])
+        let (began, group, goesOn) = (Tally(), DispatchGroup(), Tally())
+        // It sleeps in a call unknown to the engine.
+        Self.enter(0)
+        DispatchQueue.global().async(group: group) {
+          began.add()
+          var byte: UInt8 = 0
+          #expect(read(input, &byte, 1) == 1)
+        }
+        #expect(awaitValue { began.value == 1 })
+        Self.enter(1)
+        DispatchQueue.global().async(group: group) { #expect(write(output, "x", 1) == 1) }
+        #expect(empties(group))
+        // It computes.
+        Self.enter(0)
+        DispatchQueue.global().async(group: group) {
+          began.add()
+          #expect(awaitValue { goesOn.value == 1 })
+        }
+        #expect(awaitValue { began.value == 2 })
+        Self.enter(1)
+        DispatchQueue.global().async(group: group) { goesOn.add() }
+        #expect(empties(group))
       }
     }
 

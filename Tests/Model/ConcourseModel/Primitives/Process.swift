@@ -40,6 +40,7 @@ enum Processor {
 
   /// A scenario's threads choose their shards.
   static func adoptShard() {}
+  static func setRoots(_: Int, ofShard _: Int) {}
 
   /// The number of processors; a scenario sets it before it uses the engine.
   // SAFETY: read and written on the exploring thread only; explorations run one at a time.
