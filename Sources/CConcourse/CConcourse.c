@@ -122,8 +122,7 @@ int concourse_futex_wake(const uint32_t *word, int count) {
 // A seccomp filter may kill the process for a system call that sets priorities.
 static bool has_filter(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
 
-// The table and the two words beside it are written while the runtime is made, before any thread has a queue, and with it
-// a node. A thread that reads them without a queue finds NULL, or all of them: it has started since.
+// Written once, while the runtime is made. The table publishes the two words below it.
 const uint8_t *concourse_shards;
 static uint32_t concourse_shard_processors;
 static bool concourse_shards_in_turn;
@@ -132,7 +131,8 @@ static _Atomic uint32_t concourse_shard_roots[64];
 void concourse_set_shards(const uint8_t *shards, uint32_t processors, bool in_turn) {
   concourse_shard_processors = processors;
   concourse_shards_in_turn = in_turn;
-  concourse_shards = shards;
+  // ORDERING: releasing; pairs with the load in `concourse_adopt_shard`.
+  __atomic_store_n(&concourse_shards, shards, __ATOMIC_RELEASE);
 }
 void concourse_set_shard_roots(uint32_t shard, uint32_t roots) {
   if (shard < 64) atomic_store_explicit(&concourse_shard_roots[shard], roots, memory_order_relaxed);
@@ -153,7 +153,6 @@ void concourse_find_shard(void) {
   uint8_t shard = concourse_shards[processor % concourse_shard_processors];
   thread->roots = atomic_load_explicit(&concourse_shard_roots[shard], memory_order_relaxed);
 }
-
 
 // The number of seccomp filters of the calling thread; 0 if the system does not tell (before Linux 5.9).
 static long filter_count(void) {

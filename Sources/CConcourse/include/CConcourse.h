@@ -59,7 +59,8 @@ extern const uint8_t *_Nullable concourse_shards __attribute__((visibility("hidd
 void concourse_find_shard(void);
 /// Gives the calling thread the shard of the processor that it runs on, unless it is a worker.
 static inline __attribute__((always_inline)) void concourse_adopt_shard(void) {
-  if (__builtin_expect(concourse_shards != NULL, 0)) concourse_find_shard();
+  // ORDERING: acquiring; pairs with the store in `concourse_set_shards`.
+  if (__builtin_expect(__atomic_load_n(&concourse_shards, __ATOMIC_ACQUIRE) != NULL, 0)) concourse_find_shard();
 }
 
 /// The lists of blocked threads, for tools that look at the process; NULL until a thread has been blocked for long. The

@@ -1,6 +1,6 @@
 internal import CConcourse
 
-/// The end of every hierarchy: the runnable entries of one QoS level, first in, first out.
+/// The end of every hierarchy: the runnable entries of one QoS level in one shard, first in, first out.
 ///
 /// Any thread puts entries in. The workers of one band take them out one at a time, so that items of global
 /// queues start in the promised order, however long each takes.

@@ -57,8 +57,8 @@ struct Shard {
 }
 
 /// The shards in which entries of one kind of band wait while all workers that the shard may have are active. A bit is set
-/// by a producer that finds its shard full, and cleared by a thread that finds the shard empty, so that the line is written
-/// when a flood begins and when it ends.
+/// by a producer that finds its shard full, or is refused a thread, and cleared by a thread that finds the shard empty, so
+/// that the line is written when a flood begins and when it ends.
 struct OverloadedShards {
   private let mask: UnsafeMutablePointer<Atomic<UInt64>>
 
@@ -75,7 +75,7 @@ struct OverloadedShards {
   }
 
   // ORDERING: sequentially consistent, below; closes two store→load races (SHARDS.md): a producer that sets a bit, then
-  // looks for searching neighbours, against a neighbour that announces that it parks, then looks at the bits; and a
+  // looks for searching neighbours, against one that announces that it no longer searches, then looks at the bits; and a
   // producer that pushes, then finds the bit set, against a thread that clears the bit, then looks at the lists.
 
   var shardsInTotalOrder: UInt64 {

@@ -15,6 +15,15 @@ extension Engine {
       CurrentThread.state.pointee.roots = UInt32(Shard(number: shard).firstRoot)
     }
 
+    /// Pretends shards, the last of which gets no processors, as a small quota leaves it.
+    private static func pretendWithoutProcessors(_ topology: String) {
+      setenv("CONCOURSE_TOPOLOGY", topology, 1)
+      _ = Runtime.shared
+      PoolSize.settleWidth()
+      // ORDERING: relaxed; nothing runs yet.
+      PoolSize.part(of: Runtime.shared.shardCount - 1).pointee.store(0, ordering: .relaxed)
+    }
+
     private static var shardOfWorker: Int? {
       WorkerThread.current?.pointee.band._withUnsafeGuaranteedRef { $0.shard.number }
     }
@@ -110,11 +119,7 @@ extension Engine {
     @Test("S143 a shard without processors of its own is served by others")
     func withoutProcessors() async {
       await #expect(processExitsWith: .success) {
-        setenv("CONCOURSE_TOPOLOGY", "2x2", 1)
-        _ = Runtime.shared
-        PoolSize.settleWidth()
-        // ORDERING: relaxed; nothing runs yet.
-        PoolSize.part(of: 1).pointee.store(0, ordering: .relaxed)
+        Self.pretendWithoutProcessors("2x2")
         let group = DispatchGroup()
         let shards = Shared<Set<Int?>>([])
         for _ in 0..<100 {
@@ -135,11 +140,7 @@ extension Engine {
     @Test("S143 a shard without processors gets a worker if those of the other shard wait for its entry")
     func withoutHelpers() async {
       await #expect(processExitsWith: .success) {
-        setenv("CONCOURSE_TOPOLOGY", "2x1", 1)
-        _ = Runtime.shared
-        PoolSize.settleWidth()
-        // ORDERING: relaxed; nothing runs yet.
-        PoolSize.part(of: 1).pointee.store(0, ordering: .relaxed)
+        Self.pretendWithoutProcessors("2x1")
         var ends: [Int32] = [0, 0]
         #expect(pipe(&ends) == 0)
         let (input, output) = (ends[0], ends[1])
