@@ -55,7 +55,7 @@ extension Band {
       let round = turn / Fairness.rootPeriod
       // In turn with the roots of this shard.
       if shard.isOneOfSeveral && round % 2 == 1, let found = takeFromNeighbour(round / 2) { return found }
-      if let found = takeInRotation(round) { return found }
+      if let found = takeInRotation(round, worker) { return found }
     }
     // ORDERING: relaxed; only a look, so that the worker does not write an empty slot.
     if worker.pointee.kept.load(ordering: .relaxed) != nil {
@@ -65,6 +65,7 @@ extension Band {
         return Found(node: node, root: nil)
       }
     }
+    if shard.isOneOfSeveral { return takeOfSeveral(worker) }
     for root in roots {
       if let node = root._withUnsafeGuaranteedRef({ $0.take() }) { return Found(node: node, root: root) }
     }
@@ -73,11 +74,13 @@ extension Band {
 
   /// The oldest entry of the first root that has any, beginning with another root each time.
   @inline(never)
-  private func takeInRotation(_ round: UInt32) -> Found? {
+  private func takeInRotation(_ round: UInt32, _ worker: WorkerPointer) -> Found? {
     let first = Int(round) % roots.count
     for offset in 0..<roots.count {
       let root = roots[(first + offset) % roots.count]
-      if let node = root._withUnsafeGuaranteedRef({ $0.take() }) { return Found(node: node, root: root) }
+      if let node = root._withUnsafeGuaranteedRef({ takeNext(of: $0, worker) }) {
+        return Found(node: node, root: root)
+      }
     }
     return nil
   }
@@ -87,7 +90,7 @@ extension Band {
   private func takeMoreUrgent(than kept: NodePointer, _ worker: WorkerPointer) -> Found? {
     for root in roots {
       guard root._withUnsafeGuaranteedRef({ $0.level }) > kept.pointee.level.served else { return nil }
-      guard let node = root._withUnsafeGuaranteedRef({ $0.take() }) else { continue }
+      guard let node = root._withUnsafeGuaranteedRef({ takeNext(of: $0, worker) }) else { continue }
       keep(kept, on: worker)
       return Found(node: node, root: root)
     }
@@ -101,6 +104,7 @@ extension Band {
     guard worker.pointee.progress.load(ordering: .relaxed) % Fairness.rootPeriod != 0,
       monitor._withUnsafeGuaranteedRef({ $0.shares.levelsCompete })
     else { return noteLevel(of: take(worker), worker) }
+    release(batch: worker)
     // ORDERING: relaxed, then acquiring; as in `take`.
     let kept =
       worker.pointee.kept.load(ordering: .relaxed) == nil
@@ -169,6 +173,10 @@ extension Band {
   /// up, and its next handful becomes larger. So it wakes no worker: the monitor posts what is left after a tick.
   private func stopSearching(_ worker: WorkerPointer) {
     let now = counters.apply(.init(searching: -1))
+    // ORDERING: relaxed; the worker's own.
+    if shard.isOneOfSeveral {
+      worker.pointee.batch.searchEnded(progress: worker.pointee.progress.load(ordering: .relaxed))
+    }
     guard now.searching == 0 else { return }
     guard hasWorkInTotalOrder else { return passHelpOn(now) }
     // ORDERING: relaxed; the worker's own.
@@ -193,7 +201,7 @@ extension Band {
     if searching && shard.isOneOfSeveral && relieveNeighbour() { return true }
     // The next event wakes the thread that waits for it; a search here would only delay it.
     // ORDERING: relaxed; the worker's own.
-    if worker.pointee.eventService.isOn.load(ordering: .relaxed) { return false }
+    if worker.pointee.eventService.isOn.load(ordering: .relaxed) { return recallBatch(besides: worker) }
     if leavesWork(worker) { return false }
     if !searching {
       // One searcher for two active workers is enough to find work, and does not disturb them.
@@ -204,16 +212,18 @@ extension Band {
     }
     var round = 0
     var candidate: Overdue?
-    return Spin.wait(rounds: Spin.searchRounds) {
+    let found = Spin.wait(rounds: Spin.searchRounds) {
       if hasWork { return true }
       round += 1
       if shard.isOneOfSeveral && round % 16 == 1 && relieveNeighbour() { return true }
       if round % 16 == 0 {
         if let candidate, steal(candidate, for: worker) { return true }
         candidate = overdueCandidate(besides: worker)
+        return recallBatch(besides: worker)
       }
       return false
     }
+    return found || recallBatch(besides: worker)
   }
 
   /// Whether this worker leaves runnable entries to another, active worker. Both have lately made short entries

@@ -234,12 +234,13 @@ package final class Band {
     .init(active: number, searching: status == WorkerRecord.Status.delivering ? number : 0)
   }
 
-  /// Moves the queue that a worker keeps to its root, where other workers find it.
+  /// Moves the queue that a worker keeps, and its batch, to their roots, where other workers find them.
   /// - Returns: whether there was anything.
   @discardableResult
   func release(kept worker: WorkerPointer) -> Bool {
+    let hadBatch = release(batch: worker)
     // ORDERING: acquiring; pairs with the exchange in `keep`.
-    guard let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) else { return false }
+    guard let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) else { return hadBatch }
     root(of: node)._withUnsafeGuaranteedRef { $0.push(node) }
     return true
   }

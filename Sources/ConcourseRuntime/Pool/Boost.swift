@@ -76,7 +76,7 @@ extension RootQueue {
   /// The position of the last of the oldest entries that `matches`, counted from 1; 0 if there is none. Consumer only.
   func lastAmongOldest(where matches: (NodePointer) -> Bool) -> UInt {
     var (position, last): (UInt, UInt) = (0, 0)
-    var next = list.firstIfLinked
+    var next = firstIfLinked
     // An entry that is not linked yet ends the look: its producer may be a thread without a processor.
     while let node = next, position < Self.boostReach {
       position += 1
@@ -109,8 +109,7 @@ extension RootQueue {
     consumer.lock()
     var node: NodePointer?
     if !boosted.isEmpty {
-      boosted.take()
-      node = list.popFirst()
+      node = popFirst()
     }
     consumer.unlock()
     if let node { node.run(for: client) }

@@ -222,6 +222,7 @@ package final class Monitor {
       for worker in band.workers {
         // ORDERING: sequentially consistent; pairs with the exchange in `keep`, see `watch`.
         if worker.pointee.kept.load(ordering: .sequentiallyConsistent) != nil { return true }
+        if !worker.pointee.batch.isEmptyInTotalOrder { return true }
       }
     }
     return false

@@ -8,8 +8,15 @@ final class RootQueue {
   let level: QoSLevel
   let band: Unmanaged<Band>
   let list = WorkList()
+  /// Keeps what follows out of the line that producers write.
+  private let space: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (
+    0, 0, 0, 0, 0, 0, 0, 0
+  )
   let consumer = Lock(.rootQueue)
+  /// The oldest entry, if a consumer has left it. GUARDED BY `consumer`; atomic so that the ledger counts its line.
+  private let front = Atomic<NodePointer?>(nil)
   let boosted = BoostedEntries()
+  let latest = LatestBatches()
   /// What runs the entries gets this with each: the global queue of the level.
   private(set) var client: UnsafeMutableRawPointer?
 
@@ -57,7 +64,29 @@ final class RootQueue {
   @inline(__always)
   func popFirst() -> NodePointer? {
     if !boosted.isEmpty { boosted.take() }
-    return list.popFirst()
+    guard let node = first() else { return nil }
+    leave(at: list.advance(past: node))
+    return node
+  }
+
+  /// The oldest entry, which stays. Consumer only.
+  @inline(__always)
+  func first() -> NodePointer? {
+    // ORDERING: relaxed; under the lock.
+    front.load(ordering: .relaxed) ?? list.first()
+  }
+
+  /// As `first`, but nil if the producer has yet to link the entry. Consumer only.
+  var firstIfLinked: NodePointer? {
+    // ORDERING: relaxed; under the lock.
+    front.load(ordering: .relaxed) ?? list.firstIfLinked
+  }
+
+  /// Leaves the oldest entry, or nil, to the next consumer, without writing the line that producers write. Consumer only.
+  @inline(__always)
+  func leave(at node: NodePointer?) {
+    // ORDERING: relaxed; under the lock.
+    front.store(node, ordering: .relaxed)
   }
 
   /// Whether entries wait.

@@ -26,6 +26,8 @@ struct WorkerRecord: ~Copyable {
 
   /// The queue that this worker made runnable last. The worker runs it next, unless another thread takes it.
   let kept = Atomic<NodePointer?>(nil)
+  /// What it has taken at once, where there are several shards.
+  let batch = Batch()
   /// The number of entries that this worker has begun. The monitor compares it with earlier looks.
   let progress = Atomic<UInt32>(0)
   let status = Atomic<UInt32>(Status.absent)
@@ -109,6 +111,6 @@ enum WorkerThread {
     guard let worker = current else { return false }
     // ORDERING: relaxed; a hint about fairness.
     return worker.pointee.band._withUnsafeGuaranteedRef { $0.hasWork }
-      || worker.pointee.kept.load(ordering: .relaxed) != nil
+      || worker.pointee.kept.load(ordering: .relaxed) != nil || !worker.pointee.batch.isEmpty
   }
 }

@@ -31,10 +31,38 @@ extension EngineReader {
     return roots
   }
 
+  /// The nodes that workers have taken from a root together with what they run.
+  func batches(of root: Root) throws(EngineTypes.Missing) -> [[UInt64]] {
+    // One shard has none.
+    guard record.shards > 1 else { return [] }
+    var batches: [[UInt64]] = []
+    for worker in try workers(of: root.band) {
+      guard let word = memory.word(worker &+ (try types.offset("WorkerRecord", "batch"))),
+        word != 0, Int(word & 7) == root.level
+      else { continue }
+      var (nodes, node) = ([UInt64](), word & ~7)
+      while node != 0 && nodes.count < 64 {
+        nodes.append(node)
+        node = memory.word(node) ?? 0
+      }
+      batches.append(nodes)
+    }
+    return batches
+  }
+
+  private func workers(of band: UInt64) throws(EngineTypes.Missing) -> [UInt64] {
+    var workers: [UInt64] = []
+    var worker = memory.word(band &+ (try types.offset("Band", "newestRecord"))) ?? 0
+    while worker != 0 && workers.count < 100_000 {
+      workers.append(worker)
+      worker = memory.word(worker &+ (try types.offset("WorkerRecord", "older"))) ?? 0
+    }
+    return workers
+  }
+
   /// Adds up the bands of each kind over the shards.
   mutating func readBands() throws(EngineTypes.Missing) {
     let roots = try roots()
-    var seen = 0
     for kind in BandKind.allCases {
       var bands: [UInt64] = []
       var clients: [UInt64] = []
@@ -50,13 +78,10 @@ extension EngineReader {
         info.counts.add(BandWord(bits: memory.word(band &+ (try types.offset("Band", "counters"))) ?? 0))
         info.activeLimit += memory.count(at: band &+ (try types.offset("Band", "allowance")))
         if (memory.word(band &+ (try types.offset("Band", "heldBack"))) ?? 0) & 1 == 0 { isHeldBack = false }
-        var worker = memory.word(band &+ (try types.offset("Band", "newestRecord"))) ?? 0
-        while worker != 0 && seen < 100_000 {
+        for worker in try workers(of: band) {
           if let kept = memory.word(worker &+ (try types.offset("WorkerRecord", "kept"))), kept != 0 {
             info.waiting += 1
           }
-          worker = memory.word(worker &+ (try types.offset("WorkerRecord", "older"))) ?? 0
-          seen += 1
         }
       }
       if isHeldBack { info.activeLimit = 0 }

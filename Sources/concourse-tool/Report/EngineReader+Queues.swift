@@ -13,7 +13,10 @@ extension EngineReader {
       }
     }
     if !tails.isEmpty { nodes = NodeIndex(in: process) }
-    for (tail, address) in tails { try readList(endingAt: tail, of: address) }
+    for (tail, address) in tails { try readList(nodes?.list(endingAt: tail) ?? [tail], of: address) }
+    for root in roots {
+      for batch in try batches(of: root) { try readList(batch, of: root.client) }
+    }
   }
 
   private func readQueue(at address: UInt64) throws(EngineTypes.Missing) -> QueueInfo? {
@@ -65,14 +68,13 @@ extension EngineReader {
     return places.compactMap { memory.word($0) }.filter { $0 != 0 && $0 % 16 == 0 }
   }
 
-  private mutating func readList(endingAt tail: UInt64, of address: UInt64) throws(EngineTypes.Missing) {
+  private mutating func readList(_ all: [UInt64], of address: UInt64) throws(EngineTypes.Missing) {
     guard var queue = snapshot.queues[address] else { return }
     defer { snapshot.queues[address] = queue }
     let workOffset = try types.offset("WorkNode", "work")
     let traitsOffset = try types.offset("WorkNode", "traits")
     let groupOffset = try types.offset("WorkNode", "group")
     let waiterThread = try types.offset("SyncWaiter", "thread")
-    let all = nodes?.list(endingAt: tail) ?? [tail]
     queue.oldest = all.first ?? 0
     for (index, node) in all.enumerated() {
       queue.items += 1

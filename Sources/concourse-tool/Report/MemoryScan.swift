@@ -52,7 +52,7 @@ struct MemoryScan {
 struct NodeIndex {
   private var before: [UInt64: UInt64] = [:]
 
-  static let nodeSize: UInt64 = 48
+  static let nodeSize: UInt64 = 64
   private static let slabSize: UInt64 = 1 << 16
   private static let headerSize: UInt64 = 40
   private static let batch: UInt64 = 64

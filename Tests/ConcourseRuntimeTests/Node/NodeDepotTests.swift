@@ -24,8 +24,8 @@ extension Engine {
           let meanwhile = residentMebibytes()
           queue.resume()
           #expect(empties(group))
-          // A million nodes of 48 bytes. The depot keeps at most five mebibytes, the threads a little more.
-          #expect(meanwhile - before > 30)
+          // A million nodes of 64 bytes. The depot keeps at most five mebibytes, the threads a little more.
+          #expect(meanwhile - before > 40)
           #expect(awaitValue { residentMebibytes() - before < 16 }, "\(residentMebibytes() - before) MiB")
         }
         #expect(millionsRan.value == 3_000_000)

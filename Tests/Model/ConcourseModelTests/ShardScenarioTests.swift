@@ -125,5 +125,117 @@ extension ModelSuite {
       let failure = try #require(result.failure, "\(result)")
       #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
     }
+
+    // MARK: Batches
+
+    /// The first of two entries that a busy worker takes at once waits for the second.
+    /// - Parameter isKnown: Whether it waits in one of the engine's waits.
+    private static func waitInABatch(isKnown: Bool) {
+      begin()
+      let (semaphore, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let hasRun = Box<UInt32>(0)
+      Model.thread("client") {
+        enter(0)
+        DispatchQueue.global().async {}
+        DispatchQueue.global().async {
+          if isKnown { semaphore.wait() } else { _ = Futex.wait(hasRun.word, expected: 0) }
+          done.signal()
+        }
+        DispatchQueue.global().async {
+          semaphore.signal()
+          // ORDERING: relaxed; it publishes nothing.
+          hasRun.word.store(1, ordering: .relaxed)
+          Futex.wake(hasRun.word, count: 1)
+        }
+        done.wait()
+      }
+      Model.run()
+      Monitoring.checkCounters()
+    }
+
+    @Test func entriesBehindAWaitingOneAreReleased() {
+      expectComplete(
+        Model.explore("a wait in a batch", bound: 0, stale: 0) { Self.waitInABatch(isKnown: true) })
+      expectFound(PlantedFault(.noWrite, "Batch", "publish(_:)"), bound: 1, stale: 0) {
+        Self.waitInABatch(isKnown: true)
+      }
+    }
+
+    @Test func entriesBehindABlockedOneAreReleased() {
+      expectComplete(
+        Model.explore("a block in a batch", bound: 1, stale: 0, allowTime: true) {
+          Self.waitInABatch(isKnown: false)
+        })
+      expectFound(PlantedFault(.noWrite, "Batch", "publish(_:)"), bound: 1, stale: 0) {
+        Self.waitInABatch(isKnown: false)
+      }
+    }
+
+    /// Two workers of one shard and one of another run entries, which they take one by one, in batches, and from another's
+    /// batch.
+    private static func manyTakers() {
+      begin(parts: [2, 1])
+      let ran = (0..<5).map { _ in Count() }
+      Model.thread("client") {
+        enter(0)
+        for entry in ran { push(entry) }
+      }
+      Model.run()
+      Model.check(ran.allSatisfy { $0.value == 1 }, "entries ran \(ran.map(\.value)) times")
+      Monitoring.checkCounters()
+    }
+
+    @Test func eachEntryOfABatchRunsOnce() {
+      expectComplete(Model.explore("batches of two workers", bound: 1, stale: 0) { Self.manyTakers() })
+    }
+
+    /// One worker keeps the order of submission, whatever it takes at once.
+    @Test func oneWorkerRunsBatchesInOrder() {
+      expectComplete(
+        Model.explore("batches of one worker", bound: 1, stale: 0) {
+          Self.begin(parts: [1, 0])
+          let log = Model.Log<Int>()
+          Model.thread("client") {
+            Self.enter(0)
+            for number in 0..<8 { DispatchQueue.global().async { log.append(number) } }
+          }
+          Model.run()
+          Model.check(log.entries == Array(0..<8), "\(log.entries)")
+        })
+    }
+
+    /// An entry computes without end, and the one behind it is in the same batch. The other worker never runs out of
+    /// entries, and so never searches.
+    private static func overdueBatch() {
+      begin(parts: [2, 0])
+      let log = Model.Log<String>()
+      @Sendable func isOver() -> Bool { log.entries.count >= 60 || log.entries.contains("probe") }
+      @Sendable func feed() {
+        DispatchQueue.global().async {
+          log.append("flood")
+          if log.entries.count == 6 {
+            DispatchQueue.global().async { while !isOver() { Processor.pause() } }
+            DispatchQueue.global().async { log.append("probe") }
+            log.append("submitted")
+          }
+          if !isOver() { feed() }
+        }
+      }
+      Model.thread("client") {
+        enter(0)
+        for _ in 0..<3 { feed() }
+      }
+      Model.run()
+      // The flood may end before its submitter goes on.
+      guard let submitted = log.entries.firstIndex(of: "submitted") else { return }
+      let before = (log.entries.firstIndex(of: "probe") ?? .max) - submitted
+      Model.check(before <= 12, "\(before) entries before the item: \(log.entries)")
+    }
+
+    @Test func overdueBatchesAreTakenBack() throws {
+      expectComplete(
+        Model.explore("an overdue batch", bound: 1, stale: 0, allowTime: true) { Self.overdueBatch() })
+      expectFound(PlantedFault(.noWrite, "Batch", "add(_:)"), bound: 1, stale: 0) { Self.overdueBatch() }
+    }
   }
 }

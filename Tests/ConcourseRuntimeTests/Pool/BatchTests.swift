@@ -1,0 +1,83 @@
+import Glibc
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  /// What a worker takes at once, with one worker in one of two pretended shards. Each test is a process of its own.
+  @Suite("Batches")
+  struct BatchTests {
+    /// A worker that has run this many short entries knows that its entries are short.
+    private static let many = 400
+
+    private static func begin() {
+      setenv("CONCOURSE_TOPOLOGY", "2x1", 1)
+      _ = Runtime.shared
+      PoolSize.settleWidth()
+      // ORDERING: relaxed; nothing runs yet.
+      PoolSize.part(of: 1).pointee.store(0, ordering: .relaxed)
+      // A thread without free nodes looks for its shard when it takes a batch.
+      NodeMagazine.recycle(NodeMagazine.make(.test, level: .default))
+      CurrentThread.state.pointee.roots = 0
+    }
+
+    /// Submits an entry that waits until others have been submitted behind it.
+    private static func submitBehind(_ submit: () -> Void) {
+      let isSubmitted = Tally()
+      DispatchQueue.global().async { #expect(awaitValue { isSubmitted.value == 1 }) }
+      submit()
+      isSubmitted.add()
+    }
+
+    @Test(
+      "S2 the only worker of a global queue runs its items in the order of their submission, also those of batches"
+    )
+    func order() async {
+      await #expect(processExitsWith: .success) {
+        Self.begin()
+        let (ran, group) = (Shared<[Int]>([]), DispatchGroup())
+        let batches = Tally()
+        Self.submitBehind {
+          for number in 0..<Self.many {
+            DispatchQueue.global().async(group: group) {
+              ran.change { $0.append(number) }
+              if let worker = WorkerThread.current, !worker.pointee.batch.isEmpty { batches.add() }
+            }
+          }
+        }
+        #expect(empties(group))
+        #expect(ran.value == Array(0..<Self.many))
+        #expect(batches.value > 0)
+      }
+    }
+
+    @Test("S51 an item runs although the item before it, in the same batch, blocks its thread until then")
+    func block() async {
+      await #expect(processExitsWith: .success) {
+        Self.begin()
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let (reader, writer, group) = (ends[0], ends[1], DispatchGroup())
+        let wasInBatch = Shared(false)
+        Self.submitBehind {
+          for _ in 0..<Self.many { DispatchQueue.global().async(group: group) {} }
+          for _ in 0..<8 {
+            DispatchQueue.global().async(group: group) {
+              if let worker = WorkerThread.current, !worker.pointee.batch.isEmpty {
+                wasInBatch.change { $0 = true }
+              }
+              var byte: UInt8 = 0
+              #expect(read(reader, &byte, 1) == 1)
+            }
+            DispatchQueue.global().async(group: group) {
+              var byte: UInt8 = 1
+              #expect(write(writer, &byte, 1) == 1)
+            }
+          }
+        }
+        #expect(empties(group))
+        #expect(wasInBatch.value)
+      }
+    }
+  }
+}
