@@ -55,6 +55,12 @@ struct WorkList: ~Copyable {
     return false
   }
 
+  /// Makes linked nodes the list's only ones, if it is empty. Consumer only, which remembers the first itself.
+  func begin(endingAt last: NodePointer) -> Bool {
+    // ORDERING: sequentially consistent; as in `push`.
+    tail.compareExchange(expected: nil, desired: last, ordering: .sequentiallyConsistent).exchanged
+  }
+
   /// The oldest node, which stays in the list, or nil when the list is empty. Consumer only.
   @inline(__always)
   func first() -> NodePointer? {

@@ -31,7 +31,7 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
     (.target, [.objectExtras], "a target is replaced under both"),
     (.target, [.blockedThreads], "a search for deadlocks follows targets"),
     (
-      .group, [.nodeDepot, .idleWorkers, .objectExtras],
+      .group, [.nodeDepot, .rootQueue, .idleWorkers, .objectExtras],
       "notifications are submitted under it, which keeps their order"
     ),
     (.workItem, [.eventLoop, .timerTable], "a cancel finds the delayed submission either set or not begun"),
@@ -42,12 +42,20 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
     (.watchTable, [.fileRegistration], "a registration joins and leaves the table"),
     (.descriptorEntry, [.descriptorTable], "the next user of a descriptor finds it given back, or waits"),
     (
-      .descriptorEntry, [.largeBuffers, .nodeDepot, .idleWorkers, .objectExtras],
+      .descriptorEntry, [.largeBuffers, .nodeDepot, .rootQueue, .idleWorkers, .objectExtras],
       "the last reference to data may be dropped there, which submits its deallocator"
     ),
-    (.workItem, [.idleWorkers], "without the loop's thread, a worker is woken to wait for events"),
-    (.timerBackend, [.idleWorkers], "without the loop's thread, a worker is woken to wait for events"),
-    (.sharedRing, [.idleWorkers], "without the loop's thread, a worker is woken to wait for events"),
+    (
+      .workItem, [.rootQueue, .idleWorkers], "without the loop's thread, a worker is woken to wait for events"
+    ),
+    (
+      .timerBackend, [.rootQueue, .idleWorkers],
+      "without the loop's thread, a worker is woken to wait for events"
+    ),
+    (
+      .sharedRing, [.rootQueue, .idleWorkers],
+      "without the loop's thread, a worker is woken to wait for events"
+    ),
     (
       .sharedRing, [.completionRing, .eventLoop, .watchTable, .fileRegistration, .timerTable],
       "the ring is watched before it is published"

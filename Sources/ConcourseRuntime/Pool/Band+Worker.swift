@@ -122,7 +122,7 @@ extension Band {
       }
       keep(kept, on: worker)
     }
-    if let next, let node = next._withUnsafeGuaranteedRef({ $0.take() }) {
+    if let next, let node = next._withUnsafeGuaranteedRef({ takeOne(of: $0, worker) }) {
       return noteLevel(of: Found(node: node, root: next), worker)
     }
     return noteLevel(of: take(worker), worker)

@@ -235,10 +235,11 @@ package final class Band {
   }
 
   /// Moves the queue that a worker keeps, and its batch, to their roots, where other workers find them.
+  /// - Parameter waits: As for `release(batch:)`.
   /// - Returns: whether there was anything.
   @discardableResult
-  func release(kept worker: WorkerPointer) -> Bool {
-    let hadBatch = release(batch: worker)
+  func release(kept worker: WorkerPointer, waits: Bool = true) -> Bool {
+    let hadBatch = release(batch: worker, waits: waits)
     // ORDERING: acquiring; pairs with the exchange in `keep`.
     guard let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) else { return hadBatch }
     root(of: node)._withUnsafeGuaranteedRef { $0.push(node) }

@@ -14,12 +14,16 @@ struct Batch: ~Copyable {
   private let word = Atomic<UInt>(0)
   /// The entries. OWNED BY the worker, since another thread may take them, and free their memory, at any time.
   private let entries = UnsafeMutablePointer<NodePointer>.allocate(capacity: capacity)
-  // ORDERING: relaxed, all three; OWNED BY the worker, and atomic as the other fields of the record.
+  // ORDERING: relaxed, all five; OWNED BY the worker, and atomic as the other fields of the record.
   /// The number of entries, and the position of the first that is left.
   private let count = Atomic<Int>(0)
   private let position = Atomic<Int>(0)
   /// The batch's place among the latest of its root.
-  let place = Atomic<Int>(0)
+  fileprivate let place = Atomic<Int>(0)
+  /// The number of batches so far.
+  private let made = Atomic<UInt32>(0)
+  /// OWNED BY the monitor: that number at its last look.
+  private let seen = Atomic<UInt32>(0)
   /// How long entries have taken lately. OWNED BY the worker.
   private let cost = EntryCost()
 
@@ -68,7 +72,8 @@ struct Batch: ~Copyable {
   /// Lets other threads take the entries that were appended. The worker alone.
   fileprivate func publish(_ level: QoSLevel) {
     // ORDERING: sequentially consistent; publishes the links to the thread that takes the entries, and comes before the
-    // look at whether the monitor is awake (Pool/MONITOR.md).
+    // look at whether the monitor is awake (Pool/MONITOR.md). The number is the worker's own.
+    made.store(made.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     _ = word.exchange(Self.bits(entries[0], level), ordering: .sequentiallyConsistent)
   }
 
@@ -87,12 +92,26 @@ struct Batch: ~Copyable {
     return isTaken ? first : nil
   }
 
-  /// Takes all entries that are left. Any thread.
-  fileprivate func takeAll() -> (first: NodePointer, level: QoSLevel)? {
-    // ORDERING: acquiring; pairs with the exchange in `publish`.
-    let bits = word.exchange(0, ordering: .acquiring)
-    // SAFETY: made in `bits`.
-    return bits == 0 ? nil : (NodePointer(bitPattern: bits & ~7)!, Self.level(bits))
+  /// Takes all entries that are left, if they are from the root of this level. The root's consumer: so its worker, which
+  /// then takes from the root, finds them there.
+  fileprivate func takeAll(_ level: QoSLevel) -> NodePointer? {
+    // ORDERING: relaxed; confirmed by the compare-exchange, which acquires: it pairs with the exchange in `publish`.
+    var bits = word.load(ordering: .relaxed)
+    while bits != 0 && Self.level(bits) == level {
+      let (isTaken, now) = word.compareExchange(expected: bits, desired: 0, ordering: .acquiring)
+      // SAFETY: made in `bits`.
+      if isTaken { return NodePointer(bitPattern: bits & ~7) }
+      bits = now
+    }
+    return nil
+  }
+
+  /// Whether some of the entries that were left at the monitor's last look still are. The monitor alone.
+  func isLeft() -> Bool {
+    // ORDERING: relaxed; a hint, and the monitor's own.
+    let (before, now) = (seen.load(ordering: .relaxed), made.load(ordering: .relaxed))
+    seen.store(now, ordering: .relaxed)
+    return before == now && !isEmpty
   }
 
   /// Forgets the entries, which are gone.
@@ -111,50 +130,61 @@ struct Batch: ~Copyable {
   }
 }
 
-/// Who took entries of a root lately, so that the next one finds a batch that is overdue. GUARDED BY the root's
+/// What workers took of a root lately, so that the next one finds a batch that is overdue. GUARDED BY the root's
 /// `consumer`, which orders all accesses; atomic so that the ledger counts their lines.
+///
+/// A place stands for one batch, or for eight single entries.
 struct LatestBatches: ~Copyable {
-  /// A batch is overdue after this many later turns at its root.
+  /// A batch is overdue after as many later places.
   static var count: Int { Int(Tuning.value(16, inModel: 2)) }
 
   private let workers = UnsafeMutablePointer<Atomic<WorkerPointer?>>.allocate(capacity: count)
-  private let next = SeldomChanged<UInt>(0)
+  private let place = SeldomChanged<UInt>(0)
+  /// The entries that were taken since this place began.
+  private let taken = SeldomChanged<UInt>(0)
 
   init() {
     for place in 0..<Self.count { (workers + place).initialize(to: Atomic(nil)) }
   }
 
-  /// Notes the turn of a worker, whose former batch has ended.
+  /// Entries are about to be taken. Goes on to the next place if it is time.
   /// - Returns: the worker whose batch is overdue.
-  fileprivate func add(_ worker: WorkerPointer, hasBatch: Bool) -> WorkerPointer? {
-    // ORDERING: relaxed throughout; see above. The place is the worker's own.
+  fileprivate func begin() -> WorkerPointer? {
+    guard taken.value > Batch.capacity else { return nil }
+    taken.value = 0
+    place.value = (place.value + 1) % UInt(Self.count)
+    // ORDERING: relaxed; see above.
+    let overdue = workers[Int(place.value)].load(ordering: .relaxed)
+    // ORDERING: relaxed; as above.
+    if overdue != nil { workers[Int(place.value)].store(nil, ordering: .relaxed) }
+    return overdue
+  }
+
+  /// Entries have been taken one by one.
+  fileprivate func add(_ entries: Int = 1) { taken.value += UInt(entries) }
+
+  /// A worker has taken a batch, and its former one has ended.
+  fileprivate func add(batchOf worker: WorkerPointer) {
+    // ORDERING: relaxed throughout; see above. The worker's place is its own.
     let former = worker.pointee.batch.place.load(ordering: .relaxed)
     if workers[former].load(ordering: .relaxed) == worker { workers[former].store(nil, ordering: .relaxed) }
-    let place = Int(next.value)
-    next.value = UInt((place + 1) % Self.count)
-    // ORDERING: relaxed, all; as above.
-    let overdue = workers[place].load(ordering: .relaxed)
-    if hasBatch {
-      worker.pointee.batch.place.store(place, ordering: .relaxed)
-      workers[place].store(worker, ordering: .relaxed)
-    } else if overdue != nil {
-      workers[place].store(nil, ordering: .relaxed)
-    }
-    return overdue
+    worker.pointee.batch.place.store(Int(place.value), ordering: .relaxed)
+    workers[Int(place.value)].store(worker, ordering: .relaxed)
+    // The place is used up.
+    taken.value = UInt(Batch.capacity) + 1
   }
 }
 
 extension RootQueue {
-  /// Takes the oldest entry, and the next ones as the worker's batch, which is empty.
-  /// - Returns: the entry, and the worker whose batch is overdue.
-  fileprivate func takeBatch(
-    for worker: WorkerPointer, atMost most: Int
-  ) -> (first: NodePointer, overdue: WorkerPointer?)? {
+  /// Takes the oldest entry, and up to `most` next ones as the worker's batch, which is empty. The entries of an overdue
+  /// batch are the oldest.
+  fileprivate func take(for worker: WorkerPointer, atMost most: Int) -> NodePointer? {
     guard hasWork else { return nil }
     consumer.lock()
     defer { consumer.unlock() }
+    putBackOverdue()
     guard let first = first() else { return nil }
-    worker.pointee.batch.clear()
+    if most > 0 { worker.pointee.batch.clear() }
     var (last, count) = (first, 0)
     // An entry that its producer has yet to link is left to the next worker.
     while count < most, let next = list.next(after: last) {
@@ -166,28 +196,32 @@ extension RootQueue {
       // ORDERING: relaxed; the entries belong to this thread, and `publish` publishes the links.
       last.pointee.next.store(nil, ordering: .relaxed)
       worker.pointee.batch.publish(level)
+      latest.add(batchOf: worker)
+    } else {
+      latest.add()
     }
-    return (first, latest.add(worker, hasBatch: count > 0))
+    return first
   }
 
-  /// Puts entries back to the front.
-  fileprivate func putBack(_ first: NodePointer) {
+  /// Entries are about to be taken for another shard. Consumer only.
+  func willMove(_ count: Int) {
+    putBackOverdue()
+    latest.add(count)
+  }
+
+  private func putBackOverdue() {
+    if let overdue = latest.begin() { _ = putBack(overdue) }
+  }
+
+  /// Puts what is left of a worker's batch, if it is from this root, back to the front. Consumer only.
+  fileprivate func putBack(_ worker: WorkerPointer) -> Bool {
+    guard let first = worker.pointee.batch.takeAll(level) else { return false }
     var last = first
     // ORDERING: relaxed, here and below; the entries belong to this thread until it unlocks.
     while let next = last.pointee.next.load(ordering: .relaxed) { last = next }
-    consumer.lock()
-    defer { consumer.unlock() }
-    if let oldest = self.first() {
-      // ORDERING: relaxed; as above.
-      last.pointee.next.store(oldest, ordering: .relaxed)
-      leave(at: first)
-      return
-    }
-    var next: NodePointer? = first
-    while let node = next {
-      next = node.pointee.next.load(ordering: .relaxed)
-      _ = list.push(node)
-    }
+    if !list.begin(endingAt: last) { last.pointee.next.store(self.first(), ordering: .relaxed) }
+    leave(at: first)
+    return true
   }
 }
 
@@ -204,41 +238,59 @@ extension Band {
   }
 
   /// The oldest entry of a root: of the batch, if that is from this root.
-  ///
-  /// Only a worker of a busy band with short entries takes a batch: otherwise others would run these entries sooner.
   func takeNext(of root: RootQueue, _ worker: WorkerPointer) -> NodePointer? {
     guard !isLowered && shard.isOneOfSeveral else { return root.take() }
-    if let level = worker.pointee.batch.level {
-      // Another thread may have put the entries back.
-      return (level == root.level ? worker.pointee.batch.takeFirst(level) : nil) ?? root.take()
+    guard let level = worker.pointee.batch.level else {
+      let node = root.take(for: worker, atMost: root.hasWork && takesBatch(worker) ? Batch.capacity : 0)
+      // If this worker does not run its batch soon, the monitor puts it back.
+      if !worker.pointee.batch.isEmpty { monitor._withUnsafeGuaranteedRef { $0.watch() } }
+      return node
     }
+    // The consumer that takes the batch away puts it back to the front before another can take from the root.
+    if level == root.level { return worker.pointee.batch.takeFirst(level) ?? takeOne(of: root, worker) }
+    guard let node = takeOne(of: root, worker) else { return nil }
+    // The batch now waits longer than its entries take.
+    release(batch: worker)
+    return node
+  }
+
+  /// The oldest entry of a root, for a worker without a batch of that root.
+  func takeOne(of root: RootQueue, _ worker: WorkerPointer) -> NodePointer? {
+    isLowered || !shard.isOneOfSeveral ? root.take() : root.take(for: worker, atMost: 0)
+  }
+
+  /// Whether a worker takes several entries: all workers are active, and its entries are short. Otherwise another worker
+  /// of the shard would run these entries sooner.
+  private func takesBatch(_ worker: WorkerPointer) -> Bool {
     let now = counters.snapshot
-    guard now.searching == 0 && now.active >= activeLimit else { return root.take() }
+    guard now.searching == 0 && now.active >= activeLimit else { return false }
     // ORDERING: relaxed; the worker's own.
-    let progress = worker.pointee.progress.load(ordering: .relaxed)
-    let most = worker.pointee.batch.isWorthwhile(progress: progress) ? Batch.capacity : 0
-    guard let (first, overdue) = root.takeBatch(for: worker, atMost: most) else { return nil }
-    // If this worker does not run them soon, the monitor puts them back.
-    if !worker.pointee.batch.isEmpty { monitor._withUnsafeGuaranteedRef { $0.watch() } }
-    if let overdue, overdue != worker { release(batch: overdue) }
-    return first
+    return worker.pointee.batch.isWorthwhile(progress: worker.pointee.progress.load(ordering: .relaxed))
   }
 
   /// Puts the entries of a worker's batch back to the front of their root.
+  /// - Parameter waits: false for the monitor, which waits for no thread that may have no processor.
   /// - Returns: whether there was anything.
   @discardableResult
-  func release(batch worker: WorkerPointer) -> Bool {
-    guard shard.isOneOfSeveral, let (first, level) = worker.pointee.batch.takeAll() else { return false }
-    Runtime.rootTable[shard.firstRoot + Int(level.rawValue)]._withUnsafeGuaranteedRef { $0.putBack(first) }
-    // The monitor may have taken its last look while the entries were in no place.
-    noteWork()
-    return true
+  func release(batch worker: WorkerPointer, waits: Bool = true) -> Bool {
+    guard shard.isOneOfSeveral, let level = worker.pointee.batch.level else { return false }
+    let isReleased = Runtime.rootTable[shard.firstRoot + Int(level.rawValue)]._withUnsafeGuaranteedRef {
+      root in
+      if waits { root.consumer.lock() } else if !root.tryToConsume() { return false }
+      defer { root.consumer.unlock() }
+      // The oldest entry may have yet to be linked.
+      if !waits && root.hasWork && root.firstIfLinked == nil { return false }
+      return root.putBack(worker)
+    }
+    // Their producers, and the monitor's last look, may have relied on the worker.
+    if isReleased { noteWork() }
+    return isReleased
   }
 
   /// Puts back a batch of another worker: this one has found nothing else.
   /// - Returns: whether there was anything.
   func recallBatch(besides worker: WorkerPointer) -> Bool {
-    guard shard.isOneOfSeveral && !isLowered else { return false }
+    guard shard.isOneOfSeveral && !isLowered && counters.snapshot.active > 1 else { return false }
     for other in workers where other != worker && !other.pointee.batch.isEmpty {
       if release(batch: other) { return true }
     }

@@ -31,13 +31,15 @@ extension Monitor {
     for worker in band.workers {
       // ORDERING: relaxed; a count to compare with earlier ones.
       begun &+= worker.pointee.progress.load(ordering: .relaxed)
+      // A batch takes less than a tenth of a tick, unless an entry is long or others go first.
+      if worker.pointee.batch.isLeft() && band.release(batch: worker, waits: false) { waiting = true }
       guard makesNoProgress(worker, now) else {
         progress = progress || isActive(worker)
         continue
       }
       // It has been busy for a whole tick: another worker gets its kept queue. This includes a worker that was given
       // up before: it may have continued, made a queue runnable, and blocked again.
-      if band.release(kept: worker) { waiting = true }
+      if band.release(kept: worker, waits: false) { waiting = true }
       guard (waiting || helps) && isActive(worker) else { continue }
       if isAsleep(worker) {
         if giveUp(worker, of: band) { newlyStuck += 1 }

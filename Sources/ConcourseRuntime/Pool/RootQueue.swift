@@ -7,8 +7,13 @@ internal import CConcourse
 final class RootQueue {
   let level: QoSLevel
   let band: Unmanaged<Band>
+  /// What runs the entries gets this with each: the global queue of the level.
+  private(set) var client: UnsafeMutableRawPointer?
+  /// Keeps what is written apart: by no one, by producers, by consumers.
+  private let spaceBefore: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (
+    0, 0, 0, 0, 0, 0, 0, 0
+  )
   let list = WorkList()
-  /// Keeps what follows out of the line that producers write.
   private let space: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (
     0, 0, 0, 0, 0, 0, 0, 0
   )
@@ -17,8 +22,6 @@ final class RootQueue {
   private let front = Atomic<NodePointer?>(nil)
   let boosted = BoostedEntries()
   let latest = LatestBatches()
-  /// What runs the entries gets this with each: the global queue of the level.
-  private(set) var client: UnsafeMutableRawPointer?
 
   init(level: QoSLevel, band: Band) {
     self.level = level

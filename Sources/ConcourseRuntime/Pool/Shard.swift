@@ -239,6 +239,7 @@ extension RootQueue {
   fileprivate func takeUnlessTaken() -> NodePointer? {
     guard hasWork && consumer.tryLock() else { return nil }
     defer { consumer.unlock() }
+    willMove(1)
     return popFirst()
   }
 
@@ -247,6 +248,7 @@ extension RootQueue {
   fileprivate func move(atMost count: Int, to other: RootQueue) -> Int {
     guard hasWork && tryToConsume() else { return 0 }
     defer { consumer.unlock() }
+    willMove(count)
     var moved = 0
     // A boosted entry goes alone: a worker takes it at once, and in the other root nothing would boost it.
     let isBoosted = !boosted.isEmpty

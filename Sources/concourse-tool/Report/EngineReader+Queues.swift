@@ -75,7 +75,7 @@ extension EngineReader {
     let traitsOffset = try types.offset("WorkNode", "traits")
     let groupOffset = try types.offset("WorkNode", "group")
     let waiterThread = try types.offset("SyncWaiter", "thread")
-    queue.oldest = all.first ?? 0
+    if queue.oldest == 0 { queue.oldest = all.first ?? 0 }
     for (index, node) in all.enumerated() {
       queue.items += 1
       // The details of the first thousands are enough.

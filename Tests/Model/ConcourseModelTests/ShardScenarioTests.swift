@@ -147,6 +147,7 @@ extension ModelSuite {
           hasRun.word.store(1, ordering: .relaxed)
           Futex.wake(hasRun.word, count: 1)
         }
+        DispatchQueue.global().async {}
         done.wait()
       }
       Model.run()
@@ -155,7 +156,7 @@ extension ModelSuite {
 
     @Test func entriesBehindAWaitingOneAreReleased() {
       expectComplete(
-        Model.explore("a wait in a batch", bound: 0, stale: 0) { Self.waitInABatch(isKnown: true) })
+        Model.explore("a wait in a batch", bound: 0) { Self.waitInABatch(isKnown: true) })
       expectFound(PlantedFault(.noWrite, "Batch", "publish(_:)"), bound: 1, stale: 0) {
         Self.waitInABatch(isKnown: true)
       }
@@ -235,7 +236,7 @@ extension ModelSuite {
     @Test func overdueBatchesAreTakenBack() throws {
       expectComplete(
         Model.explore("an overdue batch", bound: 1, stale: 0, allowTime: true) { Self.overdueBatch() })
-      expectFound(PlantedFault(.noWrite, "Batch", "add(_:)"), bound: 1, stale: 0) { Self.overdueBatch() }
+      expectFound(PlantedFault(.noWrite, "Batch", "add(batchOf:)"), bound: 1, stale: 0) { Self.overdueBatch() }
     }
   }
 }
