@@ -14,6 +14,13 @@ private func makeQueue(
   _ function: StaticString
 ) -> Reference {
   if let adopted = QueueBridge.takeAdopted() { return adopted }
+  // Most queues have one of these two attributes, which need not be decoded.
+  let isPlain = attribute == nil || attribute == concourse_dispatch_queue_attr_concurrent()
+  if isPlain {
+    return DispatchQueue.plain(
+      cLabel: label, isConcurrent: attribute != nil, target: target, mayChangeTarget: mayChangeTarget
+    ).firstReference
+  }
   let attribute = QueueAttribute.checked(attribute, function)
   return DispatchQueue(
     cLabel: label, isConcurrent: attribute.isConcurrent, qos: attribute.qos, isInactive: attribute.isInactive,

@@ -1,4 +1,5 @@
 import CConcourse
+import Glibc
 import Testing
 
 @testable import ConcourseRuntime
@@ -6,6 +7,24 @@ import Testing
 
 @Suite("concourse report, parts")
 struct ReportPartsTests {
+  @Test(
+    "the command reads each label as the engine does",
+    arguments: [
+      "", "a", "fourteen bytes", "fifteen bytes 1", "sixteen bytes 12", String(repeating: "long ", count: 90),
+    ])
+  func labels(label: String) {
+    let ofHeap = String(Substring(label + "x").dropLast())
+    let names = [QueueName(label), QueueName(ofHeap), QueueName(copying: label)]
+    let memory = LiveMemory(process: getpid())
+    for name in names {
+      #expect(name.text == label)
+      withUnsafePointer(to: name) { pointer in
+        #expect(LabelWords.text(at: UInt64(UInt(bitPattern: pointer)), in: memory) == label)
+      }
+      name.free()
+    }
+  }
+
   @Test("the command decodes packed words as the engine does")
   func words() {
     var random = SystemRandomNumberGenerator()

@@ -12,7 +12,14 @@ open class DispatchObject: Hashable, CustomStringConvertible {
   /// The number of references that C programs hold: see "References of C programs" below.
   @usableFromInline final let references = Atomic<Int32>(0)
 
-  package init(kind: ObjectKind) { self.kind = kind }
+  package init(kind: ObjectKind) {
+    self.kind = kind
+    // Here and not in the initializer of queues, which would retain and release the queue even while nothing is recorded.
+    if Recording.isOn { wasMade() }
+  }
+
+  /// A recording is on, and the object is complete.
+  func wasMade() {}
 
   deinit { releaseExtras() }
 
@@ -177,17 +184,23 @@ enum ReferencesOfSwift {
   /// Releases the object after the last reference of C.
   @usableFromInline @inline(never)
   static func release(_ object: Unmanaged<DispatchObject>) {
-    object._withUnsafeGuaranteedRef {
-      if $0.isGone { DispatchObject.trapAsGone("dispatch_release") }
-      // ORDERING: relaxed; after an excess release the count is below zero unless another thread retains at the same
-      // moment. It is loaded again here, not passed in, so that counting remains one instruction.
-      if $0.references.load(ordering: .relaxed) < 0 {
-        Trap.clientBug(
-          705,
-          "dispatch_release: \($0) was released once too often: the program holds no more references, and the others "
-            + "belong to the library")
-      }
+    // ORDERING: relaxed; after an excess release the count is below zero unless another thread retains at the same
+    // moment. It is loaded again here, not passed in, so that counting remains one instruction.
+    if object._withUnsafeGuaranteedRef({ $0.isGone || $0.references.load(ordering: .relaxed) < 0 }) {
+      refuse(object)
     }
     object.release()
+  }
+
+  /// Out of line, so that the release of a used object needs no room for the message.
+  @inline(never)
+  private static func refuse(_ object: Unmanaged<DispatchObject>) -> Never {
+    object._withUnsafeGuaranteedRef {
+      if $0.isGone { DispatchObject.trapAsGone("dispatch_release") }
+      Trap.clientBug(
+        705,
+        "dispatch_release: \($0) was released once too often: the program holds no more references, and the others "
+          + "belong to the library")
+    }
   }
 }

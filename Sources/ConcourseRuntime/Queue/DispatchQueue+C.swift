@@ -17,9 +17,22 @@ extension DispatchQueue {
       overcommits: overcommits == true)
   }
 
+  /// Makes a queue without attributes, or with that of a concurrent queue only. Most queues of C programs are such, so
+  /// they do not pay for what the others need.
+  package static func plain(
+    cLabel: UnsafePointer<CChar>?, isConcurrent: Bool, target: DispatchQueue?, mayChangeTarget: Bool
+  ) -> DispatchQueue {
+    DispatchQueue(
+      kind: isConcurrent ? .concurrent : .serial, label: QueueName(copying: cLabel), qos: .unspecified,
+      attributes: [], target: target, mayChangeTarget: mayChangeTarget)
+  }
+
   /// The empty string.
   // SAFETY: never written and never freed.
   package nonisolated(unsafe) static let noLabel = UnsafePointer(strdup("")!)
+
+  /// The offset of `name`, behind the object's header and its own fields, the state word, the list and the target.
+  private static var placeOfName: Int { 64 }
 
   /// The label as a C string that lives as long as the queue.
   package final var cLabel: UnsafePointer<CChar> {
@@ -27,6 +40,9 @@ extension DispatchQueue {
     if let other = extrasIfAny?.otherLabel { return other }
     switch name {
     case .cString(let text): return UnsafePointer(text)
+    case .short:
+      // SAFETY: the characters are in the name itself, which never changes; a test compares its place.
+      return UnsafePointer((selfPointer + Self.placeOfName).assumingMemoryBound(to: CChar.self))
     case .string(let text): return text.isEmpty ? Self.noLabel : extras.cLabel(text)
     }
   }

@@ -34,6 +34,7 @@ public class DispatchQueue: DispatchObject {
   /// The number of ordinary items that may run at once, if the state is narrow.
   final let width = SeldomChanged<UInt16>(1)
 
+  @inline(__always)
   init(
     kind: ObjectKind, label: QueueName, qos: DispatchQoS, attributes: Attributes, target: DispatchQueue?,
     mayChangeTarget: Bool = false, overcommits: Bool = false
@@ -42,7 +43,7 @@ public class DispatchQueue: DispatchObject {
     self.mayChangeTarget = mayChangeTarget
     var level = QoSLevel(qos.qosClass)
     ownLevel = SeldomChanged(level)
-    ownPriority = SeldomChanged(UInt8(clamping: -qos.relativePriority))
+    ownPriority = SeldomChanged(UInt8(truncatingIfNeeded: 0 &- qos.relativePriority))
     var nested = !kind.isLane
     if kind.isLane {
       // No references are counted here: counting would cost more than the rest of creating a queue.
@@ -61,11 +62,30 @@ public class DispatchQueue: DispatchObject {
       plain: kind == .serial, nested: nested,
       inactive: attributes.contains(.initiallyInactive))
     super.init(kind: kind)
-    if Recording.isOn { ItemRecording.made(self) }
   }
+
+  override func wasMade() { ItemRecording.made(self) }
 
   deinit {
     let last = state.snapshot
+    if last.forbidsEnd { requireEnd(last) }
+    name.free()
+    guard let target else { return }
+    if last.isNested || uncountedExtrasIfAny != nil { giveUp(target) }
+  }
+
+  /// Out of line: most queues have no extras, and a target that is not counted.
+  @inline(never)
+  private final func giveUp(_ target: Unmanaged<DispatchQueue>) {
+    // Before the target is released: a finalizer runs on it.
+    extrasIfAny?.setLastQueue(target.takeUnretainedValue())
+    // Along a chain of queues, releases must not nest. So `target` has no reference of its own.
+    if state.snapshot.isNested, Self.isCounted(target) { DeferredRelease.release(.queue(target)) }
+  }
+
+  /// Traps if the last reference was released too early. Out of line: few queues end in such a state.
+  @inline(never)
+  private final func requireEnd(_ last: QueueState.Snapshot) {
     if last.isSuspended {
       Trap.clientBug(
         203,
@@ -79,19 +99,11 @@ public class DispatchQueue: DispatchObject {
     // In a forked child, the thread that ran the item may not exist.
     let isLeftByFork =
       Process.isForkedChild || Process.isForked && last.isOwned && last.owner != CurrentThread.id
-    if (last.isOwned || last.hasReaders) && !isLeftByFork {
+    if !isLeftByFork {
       Trap.clientBug(
         205,
         "the last reference to queue \"\(label)\" was released while an item of it ran, or after longjmp or an "
           + "exception had left one")
-    }
-    name.free()
-    guard let target else { return }
-    // Before the target is released: a finalizer runs on it.
-    extrasIfAny?.setLastQueue(target.takeUnretainedValue())
-    // Along a chain of queues, releases must not nest. So `target` above has no reference of its own.
-    if last.isNested, Self.isCounted(target) {
-      DeferredRelease.release(.queue(target))
     }
   }
 

@@ -88,6 +88,11 @@ extension QueueExtras: @unchecked Sendable {}
 enum QueueName {
   case string(String)
   case cString(UnsafeMutablePointer<CChar>)
+  /// At most 15 characters of C and the zero behind them. To allocate them and to free them would take a fourth of all
+  /// instructions of a queue that is made and released.
+  case short(UInt64, UInt64)
+
+  private static let room = 2 * MemoryLayout<UInt64>.size
 
   init(_ label: String) { self = .string(label) }
 
@@ -97,21 +102,31 @@ enum QueueName {
       self = .string("")
       return
     }
-    guard let copy = strdup(label) else { Trap.outOfMemory("the label of a queue") }
-    self = .cString(copy)
+    let length = strlen(label)
+    if length < Self.room {
+      var words: (UInt64, UInt64) = (0, 0)
+      memcpy(&words, label, length)
+      self = .short(words.0, words.1)
+      return
+    }
+    guard let copy = malloc(length + 1) else { Trap.outOfMemory("the label of a queue") }
+    memcpy(copy, label, length + 1)
+    self = .cString(copy.assumingMemoryBound(to: CChar.self))
   }
 
+  /// Out of line: messages of traps would otherwise bring a buffer, and a check of the stack, into hot functions.
   var text: String {
-    switch self {
-    case .string(let text): text
-    case .cString(let text): String(cString: text)
+    @inline(never) get {
+      switch self {
+      case .string(let text): text
+      case .cString(let text): String(cString: text)
+      case .short(let first, let second):
+        withUnsafeBytes(of: (first, second)) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      }
     }
   }
 
   func free() {
-    switch self {
-    case .string: break
-    case .cString(let text): Glibc.free(text)
-    }
+    if case .cString(let text) = self { Glibc.free(text) }
   }
 }

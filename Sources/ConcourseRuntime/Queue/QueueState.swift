@@ -397,6 +397,11 @@ extension QueueState {
     var waitsForAllReaders: Bool { bits & Self.barred != 0 && hasReaders && !isEnqueued && !isHeld }
     var level: QoSLevel { QoSLevel(rawValue: UInt8((bits & Self.levelMask) >> Self.levelShift))! }
 
+    /// Whether the queue is held, owned or read: its last reference should not have been released.
+    var forbidsEnd: Bool {
+      bits & (Self.ownerMask | Self.readerMask | Self.suspended | Self.inactive) != 0
+    }
+
     /// The queue has no owner, no entry is noted, and it is not held. Readers may run.
     fileprivate var isFree: Bool {
       bits & ~(Self.special | Self.nested | Self.narrow | Self.readerMask) == 0

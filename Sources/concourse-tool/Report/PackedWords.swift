@@ -73,12 +73,16 @@ enum LevelNames {
   static func name(_ level: Int) -> String { all.indices.contains(level) ? all[level] : "level \(level)" }
 }
 
-/// A Swift string or C string in the two words of a queue's label.
+/// The label of a queue: two words and the mark of what they are, a Swift string, the address of a C string, or its
+/// characters.
 enum LabelWords {
+  private static let characters: UInt8 = 2
+
   static func text(at address: UInt64, in memory: any TargetMemory) -> String? {
-    guard let bytes = memory.bytes(at: address, count: 16), let first: UInt64 = bytes.number(at: 0),
+    guard let bytes = memory.bytes(at: address, count: 17), let first: UInt64 = bytes.number(at: 0),
       let second: UInt64 = bytes.number(at: 8)
     else { return nil }
+    if bytes[16] == characters { return String(decoding: bytes.prefix(16).prefix { $0 != 0 }, as: UTF8.self) }
     // The second word of a C string has no more than the mark of the case.
     if second & 0x0FFF_FFFF_FFFF_FFFF == 0 && second >> 60 < 0xE { return memory.text(at: first) }
     if second >> 61 & 1 != 0 {

@@ -28,6 +28,22 @@ struct ObjectKindTests {
     }
   }
 
+  @Test("a label of C with at most 15 bytes is in the queue itself, a longer one is a copy")
+  func shortLabels() throws {
+    for length in 1...17 {
+      let text = String(repeating: "l", count: length - 1) + "!"
+      let queue = DispatchQueue.plain(cLabel: text, isConcurrent: false, target: nil, mayChangeTarget: true)
+      let object = Unmanaged.passUnretained(queue).toOpaque()
+      let label = queue.cLabel
+      #expect(String(cString: label) == text)
+      #expect(queue.label == text)
+      #expect(queue.cLabel == label)
+      #expect((object..<object + 88).contains(UnsafeMutableRawPointer(mutating: label)) == (length < 16))
+      queue.setLabel("other")
+      #expect(String(cString: queue.cLabel) == "other")
+    }
+  }
+
   @Test("a queue takes 96 bytes of malloc, with its header of eight")
   func size() {
     var queues: [DispatchQueue] = []
