@@ -47,8 +47,7 @@ public class DispatchSemaphore: DispatchObject {
     let before = value.wrappingAdd(1, ordering: .releasing).oldValue
     // One comparison for both: neither below zero, nor at `Int.max`, whose successor wraps.
     if UInt(bitPattern: before) < UInt(Int.max) { return 0 }
-    grant(from: before)
-    return 1
+    return SemaphoreGrant.give(.passUnretained(self), from: before)
   }
 
   /// Takes a place, and waits for one if necessary. Matching C function: `dispatch_semaphore_wait`.
@@ -80,21 +79,8 @@ public class DispatchSemaphore: DispatchObject {
 
   // MARK: Slow paths
 
-  /// Grants a place to a waiter. Called by a signal that found the value below zero, or at `Int.max`.
-  @usableFromInline @inline(never)
-  final func grant(from before: Int) {
-    if before == .max {
-      Trap.clientBug(311, "signal() on a semaphore with Int.max places: more signals than can be counted")
-    }
-    // The waiter keeps the semaphore alive until it has the grant. It may then release the last reference, even to an
-    // object that a C program is signalling.
-    let kept = Unmanaged.passRetained(self)
-    defer { kept.release() }
-    deliver()
-  }
-
   /// Adds a grant, and wakes the waiters that may take one.
-  private final func deliver() {
+  fileprivate final func deliver() {
     // ORDERING: sequentially consistent; publishes to the waiter what the signaller did, and precedes the load of
     // `sleepers` below. The waiter increments `sleepers` before its last load of `grants`: one of the two sees the
     // other.
@@ -190,3 +176,23 @@ public class DispatchSemaphore: DispatchObject {
 
 // SAFETY: everything mutable is atomic.
 extension DispatchSemaphore: @unchecked Sendable {}
+
+/// The slow path of a signal. No method, and called last: with all that it needs in its parameters, a signal needs no
+/// stack frame, which would take half of its instructions.
+@usableFromInline
+enum SemaphoreGrant {
+  /// Grants a place to a waiter, for a signal that found the value below zero, or at `Int.max`.
+  /// - Returns: 1, the result of the signal.
+  @usableFromInline @inline(never)
+  static func give(_ semaphore: Unmanaged<DispatchSemaphore>, from before: Int) -> Int {
+    if before == .max {
+      Trap.clientBug(311, "signal() on a semaphore with Int.max places: more signals than can be counted")
+    }
+    // The waiter keeps the semaphore alive until it has the grant. It may then release the last reference, even to an
+    // object that a C program is signalling.
+    let kept = semaphore.retain()
+    defer { kept.release() }
+    kept._withUnsafeGuaranteedRef { $0.deliver() }
+    return 1
+  }
+}
