@@ -90,6 +90,13 @@ enum Invocation {
     queue._withUnsafeGuaranteedRef { $0.giveUpPlace() }
     queue.release()
   }
+
+  /// Runs an item of a global queue.
+  @inline(never)
+  fileprivate static func runGlobal(_ node: NodePointer, _ queue: UnsafeMutableRawPointer) {
+    let frame = Frame(queue: .fromOpaque(queue), parent: nil, exclusive: false, level: node.pointee.level)
+    Frame.run(frame) { perform(node) }
+  }
 }
 
 // MARK: - Entries of the pool
@@ -101,10 +108,9 @@ enum Invocation {
 @c(concourse_run_item)
 func runItem(_ entry: UnsafeMutableRawPointer, _ globalQueue: UnsafeMutableRawPointer?) {
   let node = entry.assumingMemoryBound(to: WorkNode.self)
+  // Both are called last: an admitted item needs no room for the frame of the other.
   if node.admittedBy != nil { return Invocation.runAdmitted(node) }
-  let frame = Frame(
-    queue: .fromOpaque(globalQueue!), parent: nil, exclusive: false, level: node.pointee.level)
-  Frame.run(frame) { Invocation.perform(node) }
+  Invocation.runGlobal(node, globalQueue!)
 }
 
 /// Drains a queue that has become runnable. Called by workers.

@@ -209,4 +209,18 @@ package enum QoSLevel: UInt8, Comparable {
   var propagated: QoSLevel { self == .userInteractive ? .userInitiated : self }
 }
 
-extension QoSLevel: AtomicRepresentable {}
+// The conformance that the compiler makes checks each loaded value, and branches on it to find its case.
+extension QoSLevel: AtomicRepresentable {
+  @usableFromInline package typealias AtomicRepresentation = UInt8.AtomicRepresentation
+
+  @inlinable @inline(__always)
+  package static func encodeAtomicRepresentation(_ level: consuming QoSLevel) -> AtomicRepresentation {
+    UInt8.encodeAtomicRepresentation(level.rawValue)
+  }
+
+  @inlinable @inline(__always)
+  package static func decodeAtomicRepresentation(_ byte: consuming AtomicRepresentation) -> QoSLevel {
+    // SAFETY: an atomic level has only what `encodeAtomicRepresentation` made of a case, and a case is its raw value.
+    unsafeBitCast(UInt8.decodeAtomicRepresentation(byte), to: QoSLevel.self)
+  }
+}

@@ -35,8 +35,15 @@ extension DispatchQueue {
 
   /// Chooses the item that runs when an admitted node arrives at the target.
   /// - Returns: the item to run, or nil when the queue is suspended and keeps the node until the resume.
+  @inline(__always)
   final func itemToRun(for arrival: NodePointer) -> NodePointer? {
+    // Most queues have never been suspended, and have no extras.
     guard let extras = extrasIfAny else { return arrival }
+    return itemToRun(for: arrival, extras)
+  }
+
+  @inline(never)
+  private final func itemToRun(for arrival: NodePointer, _ extras: QueueExtras) -> NodePointer? {
     // ORDERING: acquiring; pairs with the releasing store below: in a serial target, an item behind one that
     // was held back sees that.
     guard state.snapshot.isSuspended || extras.hasHeldBack.load(ordering: .acquiring) else {
