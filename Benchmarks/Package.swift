@@ -22,6 +22,7 @@ let package = Package(
     .executable(name: "echo-load", targets: ["echo-load"]),
     .executable(name: "bench-concurrency", targets: ["bench-concurrency"]),
     .executable(name: "bench-oversubscribed", targets: ["bench-oversubscribed"]),
+    .executable(name: "bench-scaling", targets: ["bench-scaling"]),
     .executable(name: "hello-swift", targets: ["hello-swift"]),
   ],
   targets: [
@@ -35,12 +36,14 @@ let package = Package(
     .executableTarget(name: "bench-incumbent", dependencies: ["CBench"], exclude: rowsInC),
     // Unlike the other rivals, plain C needs only the toolchain, so it is always built.
     .executableTarget(
-      name: "rival-c", dependencies: ["CBench"], path: "Sources/Rivals", exclude: ["rival.cpp", "rival.go"]),
+      name: "rival-c", dependencies: ["CBench"], path: "Sources/Rivals",
+      exclude: ["rival.cpp", "rival.go", "scaling.cpp", "scaling.go"]),
     // The clients of the echo rows, in a process of their own.
     .executableTarget(name: "echo-load", dependencies: ["CBench"]),
     // Finished programs that know nothing of Concourse: the driver starts them on either library.
     .executableTarget(name: "bench-concurrency", dependencies: ["CBench"]),
     .executableTarget(name: "bench-oversubscribed", dependencies: ["CBench"]),
+    .executableTarget(name: "bench-scaling", dependencies: ["CBench"]),
     .executableTarget(
       name: "hello-swift", dependencies: ["CBench"], path: "Sources/hello", exclude: ["hello.c"]),
   ],

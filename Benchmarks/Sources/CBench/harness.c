@@ -63,18 +63,21 @@ long take_marked_once(struct slots slots) {
   return once;
 }
 
-// MARK: Two threads
+// MARK: Threads that start together
 
 struct race {
   void (*body)(void *context, int thread);
   void *context;
+  int threads;
+  bool pinned;
   atomic_int arrived;
-  long starts[2], ends[2];
 };
 
 struct runner {
   struct race *race;
+  pthread_t thread;
   int index;
+  long start, end;
 };
 
 // Keeps the calling thread on the index-th core that it may use, starting over after the last one.
@@ -94,26 +97,34 @@ static int pin_to_core(int index) {
 static void *run(void *argument) {
   struct runner *runner = argument;
   struct race *race = runner->race;
-  verify(pin_to_core(runner->index), 0, "a thread is pinned to its core");
+  if (race->pinned) verify(pin_to_core(runner->index), 0, "a thread is pinned to its core");
   atomic_fetch_add(&race->arrived, 1);
   // Spinning: a sleeping thread would start late.
-  while (atomic_load(&race->arrived) < 2) continue;
-  race->starts[runner->index] = bench_now();
+  while (atomic_load(&race->arrived) < race->threads) continue;
+  runner->start = bench_now();
   race->body(race->context, runner->index);
-  race->ends[runner->index] = bench_now();
+  runner->end = bench_now();
   return NULL;
 }
 
-long bench_time_two_threads(void (*body)(void *context, int thread), void *context) {
-  struct race race = {.body = body, .context = context};
-  struct runner runners[2];
-  pthread_t threads[2];
-  for (int index = 0; index < 2; index++) {
-    runners[index] = (struct runner){&race, index};
-    verify(pthread_create(&threads[index], NULL, run, &runners[index]), 0, "pthread_create");
+long bench_time_threads(int threads, bool pinned, void (*body)(void *context, int thread), void *context) {
+  struct race race = {.body = body, .context = context, .threads = threads, .pinned = pinned};
+  struct runner *runners = calloc((size_t)threads, sizeof *runners);
+  verify(runners != NULL, 1, "memory for the threads");
+  for (int index = 0; index < threads; index++) {
+    runners[index] = (struct runner){.race = &race, .index = index};
+    verify(pthread_create(&runners[index].thread, NULL, run, &runners[index]), 0, "pthread_create");
   }
-  for (int index = 0; index < 2; index++) pthread_join(threads[index], NULL);
-  long start = race.starts[0] < race.starts[1] ? race.starts[0] : race.starts[1];
-  long end = race.ends[0] > race.ends[1] ? race.ends[0] : race.ends[1];
+  long start = 0, end = 0;
+  for (int index = 0; index < threads; index++) {
+    pthread_join(runners[index].thread, NULL);
+    if (index == 0 || runners[index].start < start) start = runners[index].start;
+    if (runners[index].end > end) end = runners[index].end;
+  }
+  free(runners);
   return end - start;
+}
+
+long bench_time_two_threads(void (*body)(void *context, int thread), void *context) {
+  return bench_time_threads(2, true, body, context);
 }

@@ -23,6 +23,22 @@ int bench_core_count(void) {
   return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 }
 
+int bench_processors(int *numbers, int capacity) {
+  cpu_set_t allowed;
+  int count = 0;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
+  for (int core = 0; core < CPU_SETSIZE && count < capacity; core++)
+    if (CPU_ISSET(core, &allowed)) numbers[count++] = core;
+  return count;
+}
+
+int bench_run_on(const int *numbers, int count) {
+  cpu_set_t wanted;
+  CPU_ZERO(&wanted);
+  for (int index = 0; index < count; index++) CPU_SET(numbers[index], &wanted);
+  return sched_setaffinity(0, sizeof wanted, &wanted);
+}
+
 void bench_raise_descriptor_limit(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

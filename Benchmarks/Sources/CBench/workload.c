@@ -34,20 +34,45 @@ int bench_accept(int listener) {
   return connection;
 }
 
-int bench_run_echo_load(int port, int connections, long trips, int passes, long *nanoseconds, long *bytes) {
-  char folder[PATH_MAX], command[PATH_MAX + 128];
+// Runs echo-load with these options. Returns how many numbers it printed; -1 if it failed, and printed the reason.
+static int run_load(const char *options, long numbers[3]) {
+  char folder[PATH_MAX], command[PATH_MAX + 256];
   ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
   if (length <= 0) return -1;
   folder[length] = 0;
   *strrchr(folder, '/') = 0;
-  snprintf(
-      command, sizeof command, "exec '%s/echo-load' --port=%d --connections=%d --round-trips=%ld --passes=%d", folder,
-      port, connections, trips, passes);
-  // A load that fails prints the reason.
+  snprintf(command, sizeof command, "exec '%s/echo-load' %s", folder, options);
   FILE *output = popen(command, "re");
   if (!output) return -1;
-  int numbers = fscanf(output, "%ld %ld", nanoseconds, bytes);
-  return pclose(output) == 0 && numbers == 2 ? 0 : -1;
+  int read = fscanf(output, "%ld %ld %ld", &numbers[0], &numbers[1], &numbers[2]);
+  return pclose(output) == 0 ? read : -1;
+}
+
+int bench_run_echo_load(int port, int connections, long trips, int passes, long *nanoseconds, long *bytes) {
+  char options[256];
+  long numbers[3];
+  snprintf(
+      options, sizeof options, "--port=%d --connections=%d --round-trips=%ld --passes=%d", port, connections, trips,
+      passes);
+  if (run_load(options, numbers) < 2) return -1;
+  *nanoseconds = numbers[0];
+  *bytes = numbers[1];
+  return 0;
+}
+
+int bench_run_echo_loads(
+    int port, int connections, int processes, long milliseconds, int passes, long *nanoseconds, long *bytes,
+    long *trips) {
+  char options[256];
+  long numbers[3];
+  snprintf(
+      options, sizeof options, "--port=%d --connections=%d --processes=%d --milliseconds=%ld --passes=%d", port,
+      connections, processes, milliseconds, passes);
+  if (run_load(options, numbers) != 3) return -1;
+  *nanoseconds = numbers[0];
+  *bytes = numbers[1];
+  *trips = numbers[2];
+  return 0;
 }
 
 // Fills the buffer by a generator with a fixed seed, so that every contestant reads the same bytes.

@@ -35,7 +35,12 @@ struct Contestant {
 
   /// Does one piece of work in a fresh process; returns what it printed for each row.
   func measure(_ work: String, quick: Bool) throws(Failure) -> [String: Reading] {
-    let text = try output(of: program, ["--row", work] + (quick ? ["--quick"] : []), on: library)
+    try measure(work, quick ? ["--quick"] : [])
+  }
+
+  /// The same with other options.
+  func measure(_ work: String, _ options: [String]) throws(Failure) -> [String: Reading] {
+    let text = try output(of: program, ["--row", work] + options, on: library)
     var readings: [String: Reading] = [:]
     for line in text.split(separator: "\n") {
       let fields = line.split(separator: " ")
@@ -128,7 +133,7 @@ struct Suite {
 }
 
 /// One line on a terminal that replaces the one before; nothing elsewhere.
-private func progress(_ line: String?) {
+func progress(_ line: String?) {
   guard isatty(STDERR_FILENO) == 1 else { return }
   writeToStandardError("\r\u{1B}[K" + (line ?? ""))
 }

@@ -21,7 +21,9 @@ enum Main {
     var startUps: [StartUp] = []
     var libraries: Libraries?
     defer { libraries?.remove() }
-    if options.dropIn == nil || options.results != nil { suites.append(try swiftRows(folder, options)) }
+    if options.dropIn == nil || options.results != nil && !options.scaling {
+      suites.append(try swiftRows(folder, options))
+    }
     if let incumbent = options.incumbentLibrary, let concourse = options.dropIn {
       let linked = try Libraries(incumbent: incumbent, concourse: concourse)
       libraries = linked
@@ -29,6 +31,7 @@ enum Main {
         let program = "\(folder)/bench-oversubscribed"
         return try Oversubscribed(libraries: linked, program: program, options: options).run()
       }
+      if options.scaling { return try scaling(folder, linked, options) }
       if options.recording {
         try linked.verifyMapped(by: "\(folder)/bench-c")
         return try recordingCost(folder, linked, options)
@@ -62,6 +65,27 @@ enum Main {
     if !failures.isEmpty { return 2 }
     let missed = parts.contains { !$0.summary.missed.isEmpty } || startUp.contains { !$0.holds }
     return options.check && missed ? 1 : 0
+  }
+
+  /// One finished program on both libraries, and rivals, by processors. With `--results`, a page and a chart.
+  private static func scaling(
+    _ folder: String, _ libraries: Libraries, _ options: Options
+  ) throws(Failure) -> Int32 {
+    let program = "\(folder)/bench-scaling"
+    try libraries.verifyMapped(by: program)
+    let rivals = ["oneTBB": "scaling-tbb", "Go": "scaling-go"]
+    let contestants =
+      libraries.both.map { Contestant(name: $0.name, program: program, library: $0.library) }
+      + options.also.compactMap { name in
+        rivals[name].map { Contestant(name: name, program: "\(folder)/\($0)") }
+      }
+    let scaling = Scaling(contestants: contestants, options: options, processors: try Processors())
+    let result = try scaling.measure()
+    let report = ScalingReport(result: result, scaling: scaling)
+    print(report.text)
+    guard result.failures.isEmpty else { return 2 }
+    if let checkout = options.results { try report.write(into: checkout) }
+    return 0
   }
 
   /// With `--results`, replaces that part of the published results.

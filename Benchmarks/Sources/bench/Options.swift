@@ -3,6 +3,7 @@ struct Options {
   enum Runtime: String { case incumbent, concourse }
 
   var rounds = 5
+  private(set) var roundsGiven = false
   var quick = false
   var check = false
   var json = false
@@ -18,6 +19,12 @@ struct Options {
   var oversubscribed = false
   /// With `dropIn`: what recording costs, instead of the rows about speed.
   var recording = false
+  /// With `dropIn`: throughput by processors, instead of the rows about speed.
+  var scaling = false
+  /// With `scaling`: milliseconds that a process measures; nil: `Scaling.point`.
+  var point: Int?
+  /// With `scaling`: rivals that are installed.
+  var also: [String] = []
   /// With `dropIn`: the checkout to publish into; then all rows are measured, the Swift rows too.
   var results: String?
   /// What the measured code was built with, for the published results.
@@ -25,7 +32,6 @@ struct Options {
 
   init(_ arguments: [String]) throws(Failure) {
     var arguments = arguments[...]
-    var roundsGiven = false
     func value(_ what: String) throws(Failure) -> String {
       guard let value = arguments.popFirst() else { throw Failure(what) }
       return value
@@ -46,6 +52,12 @@ struct Options {
       case "--incumbent-library": incumbentLibrary = try value("--incumbent-library needs a path")
       case "--results": results = try value("--results needs a folder")
       case "--about": about = try value("--about needs a text")
+      case "--point":
+        let need = "--point needs a number of milliseconds above zero"
+        guard let number = Int(try value(need)), number > 0 else { throw Failure(need) }
+        point = number
+      case "--also": also.append(try value("--also needs a rival"))
+      case "--scaling": scaling = true
       case "--oversubscribed": oversubscribed = true
       case "--recording": recording = true
       case "--rivals": rivals = true
@@ -62,6 +74,10 @@ struct Options {
     if dropIn != nil && (json || only != nil || rivals && results == nil) {
       throw Failure("--json, --only and --rivals cannot be combined with --drop-in")
     }
+    if scaling && (oversubscribed || recording || check || dropIn == nil) {
+      throw Failure("--scaling cannot be combined with --oversubscribed, --recording or --check")
+    }
+    if point != nil && !scaling { throw Failure("--point is for --scaling") }
     if results != nil && (oversubscribed || !rows.isEmpty) {
       throw Failure("--results cannot be combined with --oversubscribed or --rows")
     }

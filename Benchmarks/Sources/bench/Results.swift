@@ -54,7 +54,7 @@ struct Results {
       \(Self.recordingHeading)
 
       Written by `Benchmarks/run --recording --results`:
-      \(conditions("medians of \(RecordingCost.rounds(options)) rounds"))
+      \(conditions(options, "medians of \(RecordingCost.rounds(options)) rounds"))
       Finished C programs on Concourse's library, without and with the flight recorder.
 
       \(table)
@@ -86,7 +86,7 @@ struct Results {
       |---|---|---|---|
       \(ten.map { cells([$0.words] + comparison($0.row)) }.joined(separator: "\n"))
 
-      \(conditions)
+      \(conditionsOfRows)
       Geometric means of the ratios: \(means.joined(separator: ", ")). All rows:
       [Benchmarks/RESULTS.md](Benchmarks/RESULTS.md).
 
@@ -100,7 +100,7 @@ struct Results {
     # Results
 
     Written by `Benchmarks/run --results` from one run:
-    \(conditions)
+    \(conditionsOfRows)
 
     *Ratio* is the toolchain's value divided by that of Concourse: above 1, Concourse needs less.
     [README.md](README.md) says what each row does, and how it is measured.
@@ -140,29 +140,28 @@ struct Results {
 
   private func cells(_ texts: [String]) -> String { "| " + texts.joined(separator: " | ") + " |" }
 
-  private var conditions: String {
-    conditions(options.rounds == 1 ? "one round" : "the least of \(options.rounds) rounds")
+  private var conditionsOfRows: String {
+    conditions(options, options.rounds == 1 ? "one round" : "the least of \(options.rounds) rounds")
   }
+}
 
-  /// When, where and how it was measured.
-  private func conditions(_ rounds: String) -> String {
-    var time = time(nil)
-    var parts = tm()
-    gmtime_r(&time, &parts)
-    var date = [CChar](repeating: 0, count: 16)
-    strftime(&date, date.count, "%Y-%m-%d", &parts)
-    let model = (try? readText("/proc/cpuinfo"))?.split(separator: "\n").first { $0.hasPrefix("model name") }?
-      .split(separator: ":").last.map { $0.drop { $0 == " " } }
-    let quick = options.quick ? "**A quick run: too short to judge by.** " : ""
-    return """
-      \(quick)\(text(date)), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) processors (\(model ?? "unknown")),
-      \(options.about); \(rounds) of each in turn.
-      """
-  }
-
-  private func text(_ characters: [CChar]) -> String {
-    String(decoding: characters.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
+/// When, where and how it was measured.
+///
+/// - Parameter rounds: which of the rounds count.
+func conditions(_ options: Options, _ rounds: String) -> String {
+  var time = time(nil)
+  var parts = tm()
+  gmtime_r(&time, &parts)
+  var date = [CChar](repeating: 0, count: 16)
+  strftime(&date, date.count, "%Y-%m-%d", &parts)
+  let day = String(decoding: date.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  let model = (try? readText("/proc/cpuinfo"))?.split(separator: "\n").first { $0.hasPrefix("model name") }?
+    .split(separator: ":").last.map { $0.drop { $0 == " " } }
+  let quick = options.quick ? "**A quick run: too short to judge by.** " : ""
+  return """
+    \(quick)\(day), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) processors (\(model ?? "unknown")),
+    \(options.about); \(rounds) of each in turn.
+    """
 }
 
 /// Rows as pairs of bars: the toolchain's time at full length, that of Concourse in proportion. The colours are readable

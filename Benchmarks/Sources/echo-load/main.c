@@ -6,11 +6,16 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef IP_BIND_ADDRESS_NO_PORT
@@ -21,7 +26,7 @@
 
 static const char usage[] =
     "usage: echo-load --port=N [--host=ADDRESS] [--connections=N] [--size=BYTES]\n"
-    "                 [--round-trips=N] [--passes=N] | [--churn=N]\n"
+    "                 [--round-trips=N | --milliseconds=N [--processes=N]] [--passes=N] | [--churn=N]\n"
     "\n"
     "Puts a TCP echo server under load from one thread and compares every byte that comes back.\n"
     "\n"
@@ -30,14 +35,19 @@ static const char usage[] =
     "  --size=BYTES      bytes of a message (128)\n"
     "  --round-trips=N   messages there and back in a pass, shared out evenly (10000); each connection\n"
     "                    has one message in flight\n"
+    "  --milliseconds=N  a pass ends after this time instead; each connection makes as many as it can\n"
+    "  --processes=N     processes of one thread that share the connections (1)\n"
     "  --passes=N        timed passes after one warm-up pass; the quickest counts (3)\n"
     "  --churn=N         no passes: open N connections in all, each for a single round trip\n"
     "\n"
     "Prints the nanoseconds of the quickest pass (with --churn: of everything) and the number of bytes\n"
-    "that came back in all passes. Exit status: 0; 1 the server failed; 2 the command line is wrong.\n";
+    "that came back in all passes; with --milliseconds those of the pass with most round trips in a\n"
+    "second, and their number. Exit status: 0; 1 the server failed; 2 the command line is wrong.\n";
 
 static const char *host = "127.0.0.1";
 static long port, connections = 1, round_trips = 10000, passes = 3, size = 128;
+// The time of a pass, or 0 if `round_trips` says its length; and how many processes share the connections then.
+static long milliseconds, processes = 1;
 // Connections to open in all; 0: open `connections` and keep them.
 static long churn;
 
@@ -48,6 +58,8 @@ static const struct option {
     {"--port=", &port, 1, 65535},
     {"--connections=", &connections, 1, 1000000},
     {"--round-trips=", &round_trips, 1, 1000000000},
+    {"--milliseconds=", &milliseconds, 1, 1000000},
+    {"--processes=", &processes, 1, 1000},
     {"--passes=", &passes, 1, 1000},
     {"--size=", &size, 1, 1 << 30},
     {"--churn=", &churn, 1, 1000000000},
@@ -245,6 +257,90 @@ static long quickest_pass(void) {
   return loop.quickest;
 }
 
+// MARK: Passes of a given time, by several processes
+
+// What the processes share.
+struct sharing {
+  pthread_barrier_t barrier;
+  // Of the best pass.
+  long nanoseconds, trips;
+  // Of each process: round trips of the pass, and bytes of all passes.
+  struct { long trips, bytes; } of[1000];
+};
+
+static long timed_pass(void) {
+  struct epoll_event events[batch];
+  long trips = 0, unfinished = connections, end = bench_now() + milliseconds * 1000000;
+  for (long index = 0; index < connections; index++) start_message(&clients[index]);
+  while (unfinished > 0) {
+    int count = await(events);
+    bool is_over = bench_now() >= end;
+    for (int index = 0; index < count; index++) {
+      struct client *client = events[index].data.ptr;
+      if (!continue_message(client)) continue;
+      trips++;
+      if (is_over) unfinished--;
+      else start_message(client);
+    }
+  }
+  return trips;
+}
+
+// One of the processes. Every pass begins when all of them are ready, and is over when the last has its answers.
+static void timed_passes(struct sharing *sharing, int number) {
+  epoll = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll < 0) fail("epoll_create1");
+  open_all();
+  for (long number_of_pass = 0; number_of_pass <= passes; number_of_pass++) {
+    pthread_barrier_wait(&sharing->barrier);
+    long start = bench_now();
+    sharing->of[number].trips = timed_pass();
+    pthread_barrier_wait(&sharing->barrier);
+    if (number > 0) continue;
+    long trips = 0, nanoseconds = bench_now() - start;
+    for (long index = 0; index < processes; index++) trips += sharing->of[index].trips;
+    bool is_best = (double)trips * (double)sharing->nanoseconds > (double)sharing->trips * (double)nanoseconds;
+    // The first pass warms up.
+    if (number_of_pass == 1 || (number_of_pass > 1 && is_best)) {
+      sharing->trips = trips;
+      sharing->nanoseconds = nanoseconds;
+    }
+  }
+  sharing->of[number].bytes = bytes;
+  for (long index = 0; index < connections; index++) close_client(&clients[index]);
+}
+
+static void run_processes(void) {
+  struct sharing *sharing = mmap(NULL, sizeof *sharing, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (sharing == MAP_FAILED) fail("mmap");
+  pthread_barrierattr_t attributes;
+  pthread_barrierattr_init(&attributes);
+  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  if (processes > connections) processes = connections;
+  pthread_barrier_init(&sharing->barrier, &attributes, (unsigned)processes);
+  long share = connections / processes, rest = connections % processes;
+  pid_t parent = getpid();
+  for (int number = 0; number < processes; number++) {
+    pid_t child = fork();
+    if (child < 0) fail("fork");
+    if (child > 0) continue;
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent) _exit(1);
+    connections = share + (number < rest);
+    timed_passes(sharing, number);
+    _exit(0);
+  }
+  for (long ended = 0; ended < processes; ended++) {
+    int status = 0;
+    if (wait(&status) > 0 && status == 0) continue;
+    // The others wait for the one that failed. They end with this process.
+    errno = 0;
+    fail("a process of the load failed");
+  }
+  for (long index = 0; index < processes; index++) bytes += sharing->of[index].bytes;
+  printf("%ld %ld %ld\n", sharing->nanoseconds, bytes, sharing->trips);
+}
+
 static long open_and_close(void) {
   struct epoll_event events[batch];
   long opened = 0, closed = 0, start = bench_now();
@@ -278,8 +374,6 @@ int main(int count, char **words) {
   if (inet_pton(AF_INET, host, &server.sin_addr) != 1) fail("--host is not an IPv4 address");
 
   bench_raise_descriptor_limit();
-  epoll = epoll_create1(EPOLL_CLOEXEC);
-  if (epoll < 0) fail("epoll_create1");
   clients = calloc((size_t)connections, sizeof *clients);
   pattern = malloc((size_t)size + 4096);
   if (!clients || !pattern) fail("memory");
@@ -288,6 +382,12 @@ int main(int count, char **words) {
     state = state * 6364136223846793005 + 1442695040888963407;
     pattern[index] = (unsigned char)(state >> 56);
   }
+  if (milliseconds > 0) {
+    run_processes();
+    return fflush(stdout) == 0 ? 0 : 1;
+  }
+  epoll = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll < 0) fail("epoll_create1");
   long nanoseconds = churn ? open_and_close() : quickest_pass();
   printf("%ld %ld\n", nanoseconds, bytes);
   return fflush(stdout) == 0 ? 0 : 1;

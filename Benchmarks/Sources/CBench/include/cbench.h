@@ -47,6 +47,43 @@ static inline void bench_record(struct bench_passes *passes, long nanoseconds) {
   if (passes->begun == 2 || nanoseconds < passes->quickest) passes->quickest = nanoseconds;
 }
 
+// The loop for throughput: passes of so many units until a pass takes an eighth of the time, then as many passes as the
+// time has room for, of which the best counts.
+//
+//   struct bench_point point = {.milliseconds = 300};
+//   while (bench_next_pass_of_point(&point)) {
+//     ... `point.units` units of work, which are some number of operations
+//     bench_record_point(&point, operations, nanoseconds);
+//   }
+struct bench_point {
+  // The time of all timed passes together.
+  long milliseconds;
+  // Units of the next pass.
+  long units;
+  // When the timed passes end; 0 until the number of units is found.
+  long end;
+  // Operations in a second, and operations, of the best timed pass.
+  double best;
+  long operations;
+};
+
+static inline bool bench_next_pass_of_point(struct bench_point *point) {
+  if (point->units == 0) point->units = 1;
+  return point->end == 0 || bench_now() < point->end;
+}
+
+static inline void bench_record_point(struct bench_point *point, long operations, long nanoseconds) {
+  long eighth = point->milliseconds * 125000;
+  if (point->end == 0 && nanoseconds < eighth && point->units < 1L << 30) {
+    point->units *= nanoseconds < eighth / 16 ? 8 : 2;
+  } else if (point->end == 0) {
+    point->end = bench_now() + point->milliseconds * 1000000;
+  } else if ((double)operations * 1e9 > point->best * (double)nanoseconds) {
+    point->best = (double)operations * 1e9 / (double)nanoseconds;
+    point->operations = operations;
+  }
+}
+
 // Costs nothing and does nothing, but the compiler must assume that it uses `value` and touches memory: a loop around
 // it cannot be removed, and a result passed to it must be computed. It is the "empty body" of every program.
 static inline void bench_opaque(long value) { __asm__ volatile("" : : "r"(value) : "memory"); }
@@ -55,8 +92,20 @@ static inline void bench_opaque(long value) { __asm__ volatile("" : : "r"(value)
 // on one core, and nothing contends. Returns the nanoseconds from the first start to the last end.
 long bench_time_two_threads(void (*body)(void *context, int thread), void *context);
 
+// The same with any number of threads; pinned or not.
+long bench_time_threads(int threads, bool pinned, void (*body)(void *context, int thread), void *context);
+
 // How many cores the calling thread may use.
 int bench_core_count(void);
+
+// Writes the numbers of the processors that the calling thread may use, and returns how many there are.
+int bench_processors(int *numbers, int capacity);
+
+// Lets the calling thread, and the programs that it starts, use these processors only. Returns 0 on success.
+int bench_run_on(const int *numbers, int count);
+
+// Takes 1 from a number that several threads count down, and returns what is left.
+static inline long bench_count_down(long *number) { return __atomic_sub_fetch(number, 1, __ATOMIC_ACQ_REL); }
 
 // MARK: Process
 
@@ -89,6 +138,12 @@ int bench_accept(int listener);
 // pass in `nanoseconds` and the number of bytes that came back (all compared) in `bytes`. Returns 0; or -1 after a
 // message on standard error.
 int bench_run_echo_load(int port, int connections, long trips, int passes, long *nanoseconds, long *bytes);
+
+// The same for throughput: `processes` programs at once, whose passes of `milliseconds` begin together. Also stores how
+// many round trips the best pass made.
+int bench_run_echo_loads(
+    int port, int connections, int processes, long milliseconds, int passes, long *nanoseconds, long *bytes,
+    long *trips);
 
 // MARK: File rows
 

@@ -100,6 +100,9 @@ struct Slots: @unchecked Sendable {
   @inline(__always)
   func mark(_ index: Int) { base[index] &+= 1 }
 
+  /// Of a row that makes more than a few.
+  func free() { base.deallocate() }
+
   /// Returns how many slots were marked exactly once since the last call, and clears them.
   func takeMarkedOnce() -> Int {
     var once = 0

@@ -18,6 +18,8 @@ struct Figure: Sendable {
     case seconds = "s"
     /// Bytes of private resident memory for one object.
     case bytes = "bytes"
+    /// Operations in a second.
+    case perSecond = "1/s"
     /// Context switches of all threads together.
     case switches = "switches"
   }
@@ -57,6 +59,8 @@ struct Scale: Sendable {
 struct Request {
   let row: String
   let scale: Scale
+  /// How long a row that asks for a time measures.
+  private(set) var milliseconds = 300
 
   /// Reads the command line. Answers `--list` and `--library`, and ends the process then.
   ///
@@ -77,7 +81,12 @@ struct Request {
       case "--library": exit(bench_print_dispatch_libraries())
       case "--quick": quick = true
       case "--row": name = arguments.popFirst()
-      default: fail("usage: --list | --library | --row NAME [--quick]")
+      case "--milliseconds":
+        guard let number = arguments.popFirst().flatMap(Int.init), number > 0 else {
+          fail("--milliseconds needs a number above zero")
+        }
+        milliseconds = number
+      default: fail("usage: --list | --library | --row NAME [--quick | --milliseconds N]")
       }
     }
     guard let name, rows.contains(where: { $0.name == name }) else { fail("no such row; --list names them") }

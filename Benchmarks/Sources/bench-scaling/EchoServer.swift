@@ -1,0 +1,1 @@
+../Rows/Events/EchoServer.swift
