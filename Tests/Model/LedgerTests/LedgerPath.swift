@@ -15,14 +15,33 @@ struct LedgerPath: Sendable {
 
   /// Runs the path.
   func run(threads: Int, seed: UInt64 = 1) -> (result: ModelResult, ledger: Ledger) {
-    let count = max(perThread / threads, 64)
-    let total = count * threads
+    let (count, total) = operations(threads)
     return Model.ledger("\(name), \(threads)", seed: seed, countingFrom: warmsUp ? total / 4 : 0, to: total) {
-      // As on a machine with eight processors at each cache.
-      if threads > 8 { Model.setTopology("\(threads / 8)x8") } else { Model.setProcessors(threads) }
-      start(threads, count)
-      Model.run()
+      scenario(threads, count)
     }
+  }
+
+  /// Runs the path in the order of its threads' clocks.
+  /// - Returns: The nanoseconds of an operation.
+  func time(threads: Int, _ costs: Costs) throws -> Double {
+    let (count, total) = operations(threads)
+    let (result, ledger, nanoseconds) = Model.timed(
+      "\(name), \(threads), timed", costs, countingFrom: warmsUp ? total / 4 : 0, to: total
+    ) { scenario(threads, count) }
+    guard result.failure == nil else { throw LedgerLimit.Failure("\(result)") }
+    return nanoseconds / Double(ledger.counted)
+  }
+
+  private func operations(_ threads: Int) -> (each: Int, all: Int) {
+    let each = max(perThread / threads, 64)
+    return (each, each * threads)
+  }
+
+  private func scenario(_ threads: Int, _ count: Int) {
+    // As on a machine with eight processors at each cache.
+    if threads > 8 { Model.setTopology("\(threads / 8)x8") } else { Model.setProcessors(threads) }
+    start(threads, count)
+    Model.run()
   }
 
   // No path has closures with captures of its own: their lines would be the client's.

@@ -145,7 +145,9 @@ struct LedgerTests {
   func table() {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["CONCOURSE_SEED"].flatMap { UInt64($0) } ?? 1
-    let counts = [1, 2, 4, 8, 16, 32, 64]
+    let counts =
+      environment["CONCOURSE_MODEL_THREADS"].map { $0.split(separator: ",").compactMap { Int($0) } }
+      ?? [1, 2, 4, 8, 16, 32, 64]
     print("Lines that move between threads, per operation; seed \(seed)")
     print(Self.row("threads", counts.map(String.init)))
     var details = ""
@@ -159,7 +161,7 @@ struct LedgerTests {
           continue
         }
         cells.append(Self.number(ledger.perOperation))
-        if threads == 1 || threads == 2 || threads == 16 || threads == 64 {
+        if threads == 1 || threads == 2 || threads == 16 || threads >= 64 {
           details += "\n" + Self.details("\(path.name), \(threads) threads", ledger)
         }
       }

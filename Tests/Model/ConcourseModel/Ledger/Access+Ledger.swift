@@ -11,7 +11,8 @@
     private let line: UInt
 
     init?(
-      at address: UInt, size: Int, file: StaticString, line: UInt, isQuiet: Bool, bits: () -> WordBits
+      at address: UInt, size: Int, file: StaticString, line: UInt, isQuiet: Bool, isLoad: Bool,
+      bits: () -> WordBits
     ) {
       guard let scheduler = Scheduler.current, scheduler.isExecuting else { return nil }
       self.scheduler = scheduler
@@ -20,7 +21,13 @@
       self.file = file
       self.line = line
       isPrivate = scheduler.isPrivate(file)
-      if isQuiet { scheduler.countStep() } else if !isPrivate { scheduler.arrive() }
+      if isQuiet {
+        scheduler.countStep()
+      } else if !isPrivate {
+        scheduler.arrive()
+        // With time, the operation is done when the line has come; until then others go on, its holder among them.
+        if Ledger.awaitLine(address / Ledger.lineSize, writes: !isLoad) { scheduler.arrive() }
+      }
       self.bits = bits()
     }
 
@@ -55,6 +62,7 @@
     }
 
     private func enter(_ kind: Step.Kind, now: WordBits) {
+      if !isPrivate { Ledger.step() }
       let file = file.description
       // The kernel's own lines are not followed.
       if file != "ConcourseModel/ModelKernel.swift" {

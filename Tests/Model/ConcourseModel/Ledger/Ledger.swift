@@ -22,6 +22,8 @@
 
     struct Line {
       fileprivate var holders = Holders()
+      /// The thread that last wrote or took it, and when it can serve the next move.
+      fileprivate var (owner, free) = (0, 0.0)
       /// The moves by the field whose access caused them.
       fileprivate(set) var moves: [Field: Int] = [:]
       /// The classes of the objects that have been made there.
@@ -30,12 +32,12 @@
 
     /// A set of threads.
     fileprivate struct Holders: Equatable {
-      private var bits = SIMD4<UInt64>()
+      private var bits = SIMD16<UInt64>()
       init() {}
       init(_ thread: Int) { insert(thread) }
       mutating func insert(_ thread: Int) { bits[thread / 64] |= 1 << UInt64(thread % 64) }
       func contains(_ thread: Int) -> Bool { bits[thread / 64] & (1 << UInt64(thread % 64)) != 0 }
-      var count: Int { (0..<4).reduce(0) { $0 + bits[$1].nonzeroBitCount } }
+      var count: Int { (0..<16).reduce(0) { $0 + bits[$1].nonzeroBitCount } }
     }
 
     private(set) var lines: [UInt: Line] = [:]
@@ -48,6 +50,8 @@
     private var isCounting = false
     private var first = 0
     private var last = Int.max
+    /// When the counted operations began and ended, if the ledger has costs.
+    private var (start, end) = (0.0, 0.0)
 
     // SAFETY: used on the exploring thread only; explorations run one at a time.
     nonisolated(unsafe) static var current = Ledger()
@@ -58,8 +62,10 @@
     /// - Parameters:
     ///   - first: How many operations pass before moves count.
     ///   - last: The number of the operation with which counting ends.
-    static func begin(countingFrom first: Int, to last: Int) {
+    ///   - costs: What the operations take; nil for a ledger without time.
+    static func begin(countingFrom first: Int, to last: Int, costs: Costs? = nil) {
       current = Ledger()
+      Clocks.begin(costs)
       (current.first, current.last) = (first, last)
       current.isCounting = first == 0
       model_observe_references { Ledger.noteObject(UInt(bitPattern: $0), $1, UInt($2)) }
@@ -83,11 +89,52 @@
     /// Counts an operation of the path.
     static func operation() {
       current.operations += 1
-      if current.operations == current.first { current.isCounting = true }
+      if current.operations == current.first {
+        current.isCounting = true
+        current.start = current.time
+      }
       if current.operations == current.last { current.isCounting = false }
+      if current.operations <= current.last { current.end = current.time }
     }
 
     static func wake() { if current.isCounting { current.wakes += 1 } }
+
+    /// A sleeper goes on, after a while.
+    static func wake(_ sleeper: Int) {
+      if let me = Scheduler.runningThread { Clocks.wake(sleeper, by: me) }
+    }
+
+    /// An atomic operation, with the instructions around it, or a round of spinning.
+    static func step(isPause: Bool = false) {
+      if let me = Scheduler.runningThread { Clocks.step(me, isPause: isPause) }
+    }
+
+    /// Sets the running thread's clock to when the line has come, if the operation has to move it.
+    /// - Returns: Whether it has.
+    static func awaitLine(_ number: UInt, writes: Bool) -> Bool {
+      guard Clocks.costs != nil, let me = Scheduler.runningThread, let line = current.lines[number] else {
+        return false
+      }
+      let isMine = line.holders.contains(me)
+      guard line.holders.count > 0, writes ? !(isMine && line.holders.count == 1) : !isMine else {
+        return false
+      }
+      current.move(number, to: me)
+      Clocks.comes(number, me)
+      return true
+    }
+
+    private mutating func move(_ number: UInt, to me: Int) {
+      guard Clocks.costs != nil, let line = lines[number] else { return }
+      lines[number]!.free = Clocks.move(from: line.owner, free: line.free, to: me)
+      lines[number]!.owner = me
+    }
+
+    /// Nanoseconds on the clock of the running thread.
+    private var time: Double { Scheduler.runningThread.map(Clocks.time) ?? 0 }
+
+    /// How long the counted operations took.
+    var nanoseconds: Double { end - start }
 
     /// Transfers per operation.
     var perOperation: Double { Double(transfers) / Double(counted) }
@@ -110,8 +157,11 @@
         moves = copies > 0 && (writes ? !(isMine && copies == 1) : !isMine)
         if isMine { copies -= 1 }
       }
+      let hasCome = Clocks.take(number, me)
+      if moves && !hasCome { move(number, to: me) }
       if writes {
         lines[number, default: Line()].holders = Holders(me)
+        lines[number]!.owner = me
       } else if moves || copies == 0 {
         lines[number, default: Line()].holders.insert(me)
       }

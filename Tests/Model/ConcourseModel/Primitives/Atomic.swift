@@ -60,10 +60,13 @@ struct Atomic<Value: AtomicRepresentable>: ~Copyable {
   #endif
 
   /// An operation, at its scheduling point; nil outside executions.
-  func access(_ file: StaticString, _ line: UInt, _ function: StaticString, isQuiet: Bool = false) -> Access?
-  {
+  func access(
+    _ file: StaticString, _ line: UInt, _ function: StaticString, isQuiet: Bool = false, isLoad: Bool = false
+  ) -> Access? {
     #if LEDGER
-      Access(at: address, size: MemoryLayout<Self>.size, file: file, line: line, isQuiet: isQuiet) {
+      Access(
+        at: address, size: MemoryLayout<Self>.size, file: file, line: line, isQuiet: isQuiet, isLoad: isLoad
+      ) {
         WordBits(representation.pointee)
       }
     #else
@@ -84,7 +87,7 @@ extension Atomic {
     ordering: AtomicLoadOrdering, file: StaticString = #fileID, line: UInt = #line,
     function: StaticString = #function
   ) -> Value {
-    guard let access = access(file, line, function) else { return value }
+    guard let access = access(file, line, function, isLoad: true) else { return value }
     return access.load(Ordering(ordering)).value()
   }
 

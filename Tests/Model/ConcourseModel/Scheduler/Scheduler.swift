@@ -482,6 +482,9 @@ final class Scheduler {
       let next = asleep[left < asleep.count ? chooseSleeper(asleep.map(\.id)) : 0]
       sleepers[address]!.removeAll { $0 === next }
       next.status = .ready
+      #if LEDGER
+        Ledger.wake(next.id)
+      #endif
       partialOrder?.wakes(next.id)
       next.history = History.mix(next.history, running!.history)
     }
@@ -535,7 +538,10 @@ final class Scheduler {
     guard isExecuting, let me = running else { return }
     #if LEDGER
       // A pause takes about as long as a step, and spinning its real number of rounds.
-      if isExploring { return arrive() }
+      if isExploring {
+        Ledger.step(isPause: true)
+        return arrive()
+      }
     #endif
     me.history = History.mix(me.history, 1)
     partialOrder?.pause()

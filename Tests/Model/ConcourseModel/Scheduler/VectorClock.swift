@@ -31,7 +31,7 @@
 #else
   /// The ledger has more threads, and nothing that follows their order.
   struct VectorClock {
-    static let capacity = 256
+    static let capacity = 1024
 
     subscript(_ id: Int) -> UInt32 {
       get { 0 }
