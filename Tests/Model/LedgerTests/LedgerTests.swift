@@ -109,6 +109,15 @@ struct LedgerTests {
     #expect(ledger.transfers == 0)
   }
 
+  /// An event loop takes 64 events at a time. (20 s, so not with the limits.)
+  @Test(.enabled(if: ProcessInfo.processInfo.environment["CONCOURSE_MODEL_LEDGER"] == "ledger"))
+  func aPathMayHaveMoreEventsThanOneCallReports() {
+    let path = LedgerPath.all.first { $0.name == "event of a pipe, a source each" }!
+    let (result, ledger) = path.run(threads: 128)
+    #expect(result.failure == nil, "\(result)")
+    #expect(ledger.operations == 128 * 64)
+  }
+
   // MARK: The limits
 
   /// Whether the limits are written instead: Scripts/model --limits --write.

@@ -157,7 +157,8 @@ final class ModelKernel {
   }
 
   fileprivate static func wait(
-    _ descriptor: Int32, _ events: UnsafeMutablePointer<concourse_event>, _ milliseconds: Int32
+    _ descriptor: Int32, _ events: UnsafeMutablePointer<concourse_event>, _ capacity: Int32,
+    _ milliseconds: Int32
   ) -> Int32 {
     let scheduler = Scheduler.current!
     let deadline = milliseconds < 0 ? nil : scheduler.elapsed + UInt64(milliseconds) * 1_000_000
@@ -166,7 +167,10 @@ final class ModelKernel {
       let poller = beginCall(descriptor)!
       var count = 0
       // Both modes that the engine uses, edge-triggered and one-shot, report an event once.
-      for file in poller.ready {
+      let ready = poller.ready
+      var taken = 0
+      for file in ready where count < capacity {
+        taken += 1
         file.word.touch()
         let found = file.readiness & (file.watch!.interest | UInt32(CONCOURSE_HANG_UP))
         guard found != 0 else { continue }
@@ -176,7 +180,8 @@ final class ModelKernel {
           file.watch!.isArmed = false
         }
       }
-      poller.ready = []
+      // What does not fit stays for the next call.
+      poller.ready.removeFirst(taken)
       // After the time-out, too, the kernel looks at what is ready.
       if count > 0 || timedOut { return Int32(count) }
       timedOut = scheduler.sleep(on: poller.word.address, until: deadline) == .timedOut
@@ -289,4 +294,4 @@ func concourse_eventfd_clear(_ descriptor: Int32) { ModelKernel.readAll(descript
 // swift-format-ignore: AlwaysUseLowerCamelCase
 func concourse_epoll_wait(
   _ epoll: Int32, _ events: UnsafeMutablePointer<concourse_event>, _ capacity: Int32, _ timeout: Int32
-) -> Int32 { ModelKernel.wait(epoll, events, timeout) }
+) -> Int32 { ModelKernel.wait(epoll, events, capacity, timeout) }
