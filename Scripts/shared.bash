@@ -22,10 +22,18 @@ failed=0
 incumbent_passed=0
 incumbent_differs=0
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+# The session of each script that runs beside (`beside`).
+declare -A besides=()
+# Also what runs beside the script ends with it; its commands may have process groups of their own, but no sessions.
+trap 'for session in "${besides[@]}"; do pkill --session "$session" || true; done; rm -rf "$logs"' EXIT
 
 # The options of release builds. What is built with others in the same folder is compiled anew.
 release_options=(--configuration release -Xswiftc -warnings-as-errors)
+# The packages that are compiled once, for their tests and for whoever runs their programs. `swift test` would add
+# -enable-testing for all, in release builds too, and compile anew what `swift build` has compiled.
+tests_package=("${release_options[@]}" --package-path Tests --scratch-path .build/whole)
+examples_package=("${release_options[@]}" --package-path Examples -Xswiftc -enable-testing)
+test_packages=(swift test --disable-testable-imports)
 
 # concourse_version: prints the version of Concourse.
 concourse_version() {
@@ -122,14 +130,46 @@ run_script() {
   sed 's/^! //; s/^/  /' "$logs/repeated" >>"$logs/failures"
 }
 
-# step NAME COMMAND...: runs a command that counts its tests (`run_script`, `run_tests`), and prints its seconds.
-step() {
-  local name=$1 start=$SECONDS failed_before=$failed verdict=passed
+# beside NAME COMMAND...: starts a script of ours beside what follows. `joined NAME` waits for it, shows its output and counts.
+beside() {
+  local name=$1
   shift
+  echo "> $* (beside what follows)"
+  setsid "$@" >"$logs/beside-$name" 2>&1 </dev/null &
+  besides[$name]=$!
+}
+
+joined() {
+  local status=0
+  wait "${besides[$1]}" || status=$?
+  unset "besides[$1]"
+  run_script outcome "$1" "$status"
+}
+
+outcome() {
+  cat "$logs/beside-$1"
+  return "$2"
+}
+
+# step NAME COMMAND...: runs a command that counts its tests (`run_script`, `run_tests`), and prints its seconds: those of
+# the clock, and those of processors, on which other programs of the machine have less influence. The latter are of all
+# commands that have ended meanwhile, also of those that ran beside it.
+step() {
+  local name=$1 start=$SECONDS used failed_before=$failed verdict=passed
+  shift
+  processor_seconds
+  used=$processors
   echo "== $name"
   "$@"
   [ "$failed" -eq "$failed_before" ] || verdict=failed
-  echo "== $name $verdict after $((SECONDS - start)) s"
+  processor_seconds
+  echo "== $name $verdict after $((SECONDS - start)) s, $((processors - used)) s of processors"
+}
+
+# processor_seconds: sets `processors` to the seconds of processors of all commands of this shell that have ended.
+processor_seconds() {
+  times >"$logs/times"
+  processors=$(awk -F '[ms ]+' 'END { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "$logs/times")
 }
 
 # What went wrong once more, then the counts, which are the last line of a script that runs tests, and its
