@@ -59,7 +59,7 @@ extension DispatchQueue {
     if context == nil && extrasIfAny == nil { return }
     let former = extras.lock.withLock { extras.contextValues.set(key, context, destructor) }
     if let former {
-      DispatchQueue.global(at: .default).submit(former.destructor, former.value)
+      DispatchQueue.global(at: .default).asyncFunction(former.value, former.destructor, barrier: false)
     }
   }
 

@@ -10,6 +10,16 @@ enum ServingRule: UInt8, AtomicRepresentable {
   case fallback
 }
 
+extension Frame {
+  /// The level that an asynchronous submission from the calling thread inherits.
+  package static var inheritedLevel: QoSLevel {
+    @inline(__always) get {
+      guard let frame = current else { return .unspecified }
+      return frame.pointee.level.propagated
+    }
+  }
+}
+
 extension DispatchQueue {
   /// The level at which this queue serves an item.
   @inline(__always)
@@ -146,8 +156,9 @@ extension DispatchQueue {
     }
   }
 
-  // MARK: The engine's own items
+  // MARK: C functions
 
+  /// A node for a function and its context, which it stores unchanged.
   @inline(__always)
   package final func makeNode(
     _ context: UnsafeMutableRawPointer?, _ function: ContextFunction, barrier: Bool,
@@ -158,6 +169,26 @@ extension DispatchQueue {
       group: group)
   }
 
+  /// As `async`. Matching C functions: `dispatch_async_f`, `dispatch_barrier_async_f`.
+  package final func asyncFunction(
+    _ context: UnsafeMutableRawPointer?, _ function: ContextFunction, barrier: Bool
+  ) {
+    submit(makeNode(context, function, barrier: barrier, group: nil))
+  }
+
+  /// As `async`, with a QoS class. Matching C function: `dispatch_async_enforce_qos_class_f`.
+  package final func asyncFunction(
+    qos: DispatchQoS.QoSClass, flags: DispatchWorkItemFlags, _ context: UnsafeMutableRawPointer?,
+    _ function: ContextFunction
+  ) {
+    submit(
+      NodeMagazine.make(
+        .function(function, context), level: servingLevel(QoSLevel(qos), flags),
+        traits: flags.contains(.barrier) ? .barrier : []))
+  }
+
+  // MARK: The engine's own items
+
   /// Submits the engine's own closure: recordings do not show it.
   package final func asyncUnrecorded(execute work: consuming @escaping () -> Void) {
     submit(NodeMagazine.make(.engine(consume work), level: servingLevel(.unspecified, [])))
@@ -166,10 +197,5 @@ extension DispatchQueue {
   /// Submits a closure that runs a client's code, in the class of the submitter.
   final func submit(_ work: @escaping () -> Void) {
     submit(NodeMagazine.make(.closure(work), level: servingLevel(.unspecified, [])))
-  }
-
-  /// Submits a C function, in the class of the submitter.
-  final func submit(_ function: ContextFunction, _ context: UnsafeMutableRawPointer?) {
-    submit(makeNode(context, function, barrier: false, group: nil))
   }
 }

@@ -197,7 +197,7 @@ public class DispatchQueue: DispatchObject {
   static func finalize(
     _ context: UnsafeMutableRawPointer?, _ finalizer: ContextFunction, on queue: DispatchQueue?
   ) {
-    (queue ?? global(at: .default)).submit(finalizer, context)
+    (queue ?? global(at: .default)).asyncFunction(context, finalizer, barrier: false)
   }
 
   /// A line for debugging: class, label and state.

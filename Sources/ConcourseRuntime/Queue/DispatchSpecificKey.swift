@@ -114,7 +114,7 @@ struct ContextValues: ~Copyable {
     while let entry = link {
       link = entry.pointee.next
       if let value = entry.pointee.value.load(ordering: .relaxed), let destructor = entry.pointee.destructor {
-        DispatchQueue.global(at: .default).submit(destructor, value)
+        DispatchQueue.global(at: .default).asyncFunction(value, destructor, barrier: false)
       }
       entry.deinitialize(count: 1)
       entry.deallocate()

@@ -52,14 +52,6 @@ package struct Frame {
   @inline(__always)
   static func setLevel(_ level: QoSLevel) { current!.pointee.level = level }
 
-  /// The level that an asynchronous submission from the calling thread inherits.
-  package static var inheritedLevel: QoSLevel {
-    @inline(__always) get {
-      guard let frame = current else { return .unspecified }
-      return frame.pointee.level.propagated
-    }
-  }
-
   /// How the calling thread holds a queue.
   enum Hold {
     case none, shared, exclusive
@@ -84,6 +76,14 @@ package struct Frame {
       next = frame.pointee.parent
     }
     return strongest
+  }
+}
+
+extension DispatchQueue {
+  /// The queue whose item the calling thread runs; for jobs of Swift Concurrency. Traps outside items.
+  package class var running: DispatchQueue {
+    guard let frame = Frame.current else { Trap.runtimeBug("a job runs outside of any queue") }
+    return frame.pointee.queue.takeUnretainedValue()
   }
 }
 

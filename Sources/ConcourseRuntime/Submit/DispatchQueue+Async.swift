@@ -40,16 +40,10 @@ extension DispatchQueue {
   }
 }
 
-// Submission for the C interface: a function and its context instead of a closure. The node stores both unchanged.
+// Submission for the C interface: a function and its context instead of a closure. What has neither group nor
+// notification goes to the queue at once (Queue/DispatchQueue+Enqueue.swift).
 
 extension DispatchQueue {
-  /// As `async`. Matching C functions: `dispatch_async_f`, `dispatch_barrier_async_f`.
-  package final func asyncFunction(
-    _ context: UnsafeMutableRawPointer?, _ function: ContextFunction, barrier: Bool
-  ) {
-    submit(makeNode(context, function, barrier: barrier, group: nil))
-  }
-
   /// As `async(group:)`. Matching C function: `dispatch_group_async_f`.
   package final func asyncFunction(
     group: DispatchGroup, _ context: UnsafeMutableRawPointer?, _ function: ContextFunction
@@ -57,40 +51,10 @@ extension DispatchQueue {
     submit(makeNode(context, function, barrier: false, group: group.enterForItem()))
   }
 
-  /// As `async`, with a QoS class. Matching C function: `dispatch_async_enforce_qos_class_f`.
-  package final func asyncFunction(
-    qos: DispatchQoS.QoSClass, flags: DispatchWorkItemFlags, _ context: UnsafeMutableRawPointer?,
-    _ function: ContextFunction
-  ) {
-    submit(
-      NodeMagazine.make(
-        .function(function, context), level: servingLevel(QoSLevel(qos), flags),
-        traits: flags.contains(.barrier) ? .barrier : []))
-  }
-
   /// As `DispatchGroup.notify`. Matching C function: `dispatch_group_notify_f`.
   package final func notifyFunction(
     of group: DispatchGroup, _ context: UnsafeMutableRawPointer?, _ function: ContextFunction
   ) {
     group.notify(self, makeNode(context, function, barrier: false, group: nil))
-  }
-}
-
-// Jobs of Swift Concurrency, for the module Concourse.
-
-extension DispatchQueue {
-  /// The queue whose item the calling thread runs. Traps outside items.
-  package class var running: DispatchQueue {
-    guard let frame = Frame.current else { Trap.runtimeBug("a job runs outside of any queue") }
-    return frame.pointee.queue.takeUnretainedValue()
-  }
-
-  /// Submits a job: `function` is called with `context`, once, as an item of this queue, and finds the queue
-  /// as `running`.
-  /// - Parameter qos: `.unspecified` leaves the class to queue and submitter.
-  package final func asyncJob(
-    qos: DispatchQoS.QoSClass, context: UnsafeMutableRawPointer, function: ContextFunction
-  ) {
-    asyncFunction(qos: qos, flags: [], context, function)
   }
 }

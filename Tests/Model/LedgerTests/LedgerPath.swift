@@ -244,7 +244,7 @@ private enum Job {
       Model.thread("caller") {
         LedgerPath.enterShard(of: number)
         for _ in 0..<count {
-          queue.asyncJob(qos: .unspecified, context: context, function: Job.item)
+          queue.asyncFunction(qos: .unspecified, flags: [], context, Job.item)
           done.wait()
         }
       }

@@ -34,11 +34,51 @@ extension DispatchQueue: TaskExecutor {
   }
 }
 
-/// The function of an item that runs a job. Recordings know jobs by it, so it has a name of C.
-@c(concourse_run_preferred_job)
-func runPreferredJob(_ job: UnsafeMutableRawPointer?) {
-  job!.runSynchronously(on: DispatchQueue.running.asUnownedTaskExecutor())
+/// Serial queues and workloops run actors. A workloop runs the jobs of the highest priority first.
+///
+///     actor Account {
+///       private nonisolated let queue = DispatchSerialQueue(label: "account")
+///       nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
+///     }
+///
+/// Each job of the actor is an item of the queue. It keeps its place among the other items (on a workloop, among those
+/// of its class), satisfies `dispatchPrecondition` for the queue, and waits while the queue is suspended or inactive.
+/// The actor must keep the queue alive.
+///
+/// **Isolation** follows the queue hierarchy. All queues below one serial queue exclude one another, so code that holds
+/// the topmost queue is isolated to the actors on all of them. `assumeIsolated` and `preconditionIsolated` succeed in
+/// every item that excludes the actor's jobs, however it was submitted, and in code that such an item runs with `sync`;
+/// elsewhere they trap. If an inactive queue gets another target, its isolation follows the new target from then on.
+extension _DispatchSerialExecutorQueue: SerialExecutor {
+  /// `enqueue` for actors on this queue. Called by Swift's runtime.
+  @_documentation(visibility: internal)
+  @_implements(SerialExecutor,enqueue(_:)) @_disfavoredOverload
+  public final func enqueueIsolated(_ job: consuming ExecutorJob) {
+    submit(job, runIsolatedJob)
+  }
+
+  /// This queue as an actor's executor. The reference is not retained.
+  public final func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+    UnownedSerialExecutor(complexEquality: self)
+  }
+
+  /// Whether jobs of this queue and of `other` exclude one another: the queues are the same, one targets the other, or
+  /// both lead to the same serial queue. O(depth of the hierarchies).
+  public final func isSameExclusiveExecutionContext(other: _DispatchSerialExecutorQueue) -> Bool {
+    exclusiveContext === other.exclusiveContext
+  }
+
+  /// Whether the calling code excludes this queue's jobs. O(depth of the hierarchy).
+  /// - Returns: `true` or nil. After nil, Swift's runtime calls `checkIsolated`, whose message names the queue.
+  public final func isIsolatingCurrentContext() -> Bool? { excludesCaller ? true : nil }
+
+  /// Traps unless the calling code excludes this queue's jobs. O(depth of the hierarchy).
+  public final func checkIsolated() {
+    if !excludesCaller { rejectCaller() }
+  }
 }
+
+// MARK: - Jobs as items
 
 extension DispatchQueue {
   /// Runs a job on the queue that it was submitted to, which is `running` at that time.
@@ -49,7 +89,7 @@ extension DispatchQueue {
   /// The item carries only the job, one word; the runner finds the queue in `running`.
   final func submit(_ job: consuming ExecutorJob, _ run: JobRunner) {
     let job = UnownedJob(job)
-    asyncJob(qos: DispatchQoS.QoSClass(job.priority.rawValue), context: job.context, function: run)
+    asyncFunction(qos: DispatchQoS.QoSClass(job.priority.rawValue), flags: [], job.context, run)
   }
 }
 
@@ -64,6 +104,20 @@ extension UnsafeMutableRawPointer {
 
   func runSynchronously(on executor: UnownedTaskExecutor) { job.runSynchronously(on: executor) }
   func runSynchronously(on executor: UnownedSerialExecutor) { job.runSynchronously(on: executor) }
+}
+
+/// The function of an item that runs a job. Recordings know jobs by it, so it has a name of C.
+@c(concourse_run_preferred_job)
+func runPreferredJob(_ job: UnsafeMutableRawPointer?) {
+  job!.runSynchronously(on: DispatchQueue.running.asUnownedTaskExecutor())
+}
+
+/// As `runPreferredJob`, for a job that is isolated to the queue.
+@c(concourse_run_isolated_job)
+func runIsolatedJob(_ job: UnsafeMutableRawPointer?) {
+  // SAFETY: `running` is the queue that the job was submitted to, which is of this class.
+  let queue = unsafeDowncast(DispatchQueue.running, to: _DispatchSerialExecutorQueue.self)
+  job!.runSynchronously(on: queue.asUnownedSerialExecutor())
 }
 
 extension DispatchQoS.QoSClass {
