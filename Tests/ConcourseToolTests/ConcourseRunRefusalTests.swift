@@ -15,11 +15,8 @@ struct ConcourseRunRefusalTests {
     of program: String, saying text: String, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
     let result = try fixture.run([program, "exit", "0"])
-    #expect(result.ending == .exit(125), sourceLocation: sourceLocation)
-    #expect(result.output.isEmpty, sourceLocation: sourceLocation)
-    #expect(result.complaint.hasPrefix("concourse: \(program) "), sourceLocation: sourceLocation)
+    result.expectRefusal(saying: "\(program) ", sourceLocation: sourceLocation)
     #expect(result.complaint.contains(text), "\(result.complaint)", sourceLocation: sourceLocation)
-    #expect(result.complaint.split(separator: "\n").count == 1, sourceLocation: sourceLocation)
     let check = try fixture.run([program], options: ["--check"])
     #expect(check.ending == .exit(1), sourceLocation: sourceLocation)
     #expect("concourse: " + check.text == result.complaint, sourceLocation: sourceLocation)

@@ -48,6 +48,35 @@ struct ReportFixture {
     return text
   }
 
+  /// `concourse_inspection`: layout 1, 376 bytes, and nothing else in the file.
+  private static let emptyRecord = [1, 0, 0, 0, 0x78, 1, 0, 0] + [UInt8](repeating: 0, count: 368)
+
+  /// Tests/ReportProbe, once it is ready, from a file in which one byte of that record is another.
+  func probe(_ arguments: [String] = [], changing place: Int, to byte: UInt8) throws -> Examined {
+    let folder = try TemporaryFolder()
+    let copy = try folder.copy(waits, to: "probe")
+    var bytes = try #require(FileContents.read(copy))
+    let start = try #require(bytes.firstRange(of: Self.emptyRecord))
+    bytes[start.lowerBound + place] = byte
+    try folder.write(bytes, to: "probe", mode: 0o755)
+    let program = Examined(try spawn(copy, arguments), from: folder)
+    program.program.waitForOutput("ready")
+    return program
+  }
+
+  static var canBecomeOther: Bool { geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0 }
+
+  /// Runs the command as another user, who may not examine our processes.
+  func runAsOther(_ arguments: [String]) throws -> SpawnedProgram.Result {
+    // Where that user can read it.
+    let folder = try TemporaryFolder()
+    try #require(chmod(folder.path, 0o755) == 0)
+    let copy = try folder.copy(command, to: "concourse")
+    return try spawn(
+      "/usr/bin/setpriv", ["--reuid", "65534", "--regid", "65534", "--clear-groups", copy] + arguments
+    ).wait()
+  }
+
   func json(_ text: String) throws -> [String: Any] {
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
   }
@@ -57,7 +86,13 @@ struct ReportFixture {
 final class Examined {
   let program: SpawnedProgram
 
-  init(_ program: SpawnedProgram) { self.program = program }
+  /// Kept as long as the program may read its file.
+  private let folder: TemporaryFolder?
+
+  init(_ program: SpawnedProgram, from folder: TemporaryFolder? = nil) {
+    self.program = program
+    self.folder = folder
+  }
 
   var id: String { "\(program.identifier)" }
 

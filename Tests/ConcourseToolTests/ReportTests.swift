@@ -189,12 +189,7 @@ struct ReportTests {
   private func expectRefusal(
     _ arguments: [String], saying text: String, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
-    let result = try fixture.report(arguments)
-    #expect(result.ending == .exit(125), sourceLocation: sourceLocation)
-    #expect(result.output.isEmpty, sourceLocation: sourceLocation)
-    #expect(
-      result.complaint.hasPrefix("concourse: " + text), "\(result.complaint)", sourceLocation: sourceLocation)
-    #expect(result.complaint.split(separator: "\n").count == 1, sourceLocation: sourceLocation)
+    try fixture.report(arguments).expectRefusal(saying: text, sourceLocation: sourceLocation)
   }
 
   @Test("one line for what cannot be read, with the status of the other commands")
@@ -212,20 +207,10 @@ struct ReportTests {
     #expect(try fixture.report([other.id]).complaint.hasSuffix("does not run on Concourse\n"))
   }
 
-  /// `concourse_inspection`: layout 1, 376 bytes, and nothing else in the file.
-  static let emptyRecord = [1, 0, 0, 0, 0x78, 1, 0, 0] + [UInt8](repeating: 0, count: 368)
-
   @Test("a library of before the pool had shards has one")
   func oldRecord() throws {
-    let folder = try TemporaryFolder()
-    let copy = try folder.copy(fixture.waits, to: "probe")
-    var bytes = try #require(FileContents.read(copy))
-    let start = try #require(bytes.firstRange(of: Self.emptyRecord))
     // Without the last word.
-    bytes[start.lowerBound + 4] = 0x70
-    try folder.write(bytes, to: "probe", mode: 0o755)
-    let program = Examined(try fixture.spawn(copy, []))
-    program.program.waitForOutput("ready")
+    let program = try fixture.probe(changing: 4, to: 0x70)
     let process = try TargetProcess.live(program.program.identifier)
     #expect(try InspectionRecord.find(in: process, MappedImage.all(of: process)).shards == 1)
     #expect(try fixture.report([program.id]).text.contains("\n  concourse "))
@@ -233,32 +218,18 @@ struct ReportTests {
 
   @Test("another layout of what the library exports is refused")
   func layout() throws {
-    let folder = try TemporaryFolder()
-    let copy = try folder.copy(fixture.waits, to: "probe")
-    var bytes = try #require(FileContents.read(copy))
-    let start = try #require(bytes.firstRange(of: Self.emptyRecord))
-    bytes[start.lowerBound] = 77
-    try folder.write(bytes, to: "probe", mode: 0o755)
-    let program = Examined(try fixture.spawn(copy, []))
-    program.program.waitForOutput("ready")
+    let program = try fixture.probe(changing: 0, to: 77)
     try expectRefusal(
       [program.id], saying: "process \(program.id) (probe) runs on another version of Concourse")
   }
 
-  private static var canBecomeOther: Bool { geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0 }
-
-  @Test("the process of another user is refused", .enabled(if: canBecomeOther, "needs root and setpriv"))
+  @Test(
+    "the process of another user is refused",
+    .enabled(if: ReportFixture.canBecomeOther, "needs root and setpriv"))
   func permission() throws {
     let program = Examined(try fixture.spawn(fixture.waits, []))
     program.program.waitForOutput("ready")
-    // The command, where that user can read it.
-    let folder = try TemporaryFolder()
-    try #require(chmod(folder.path, 0o755) == 0)
-    let command = try folder.copy(fixture.command, to: "concourse")
-    let result = try fixture.spawn(
-      "/usr/bin/setpriv",
-      ["--reuid", "65534", "--regid", "65534", "--clear-groups", command, "report", program.id]
-    ).wait()
+    let result = try fixture.runAsOther(["report", program.id])
     #expect(result.ending == .exit(125))
     #expect(result.complaint.contains("not permitted"), "\(result.complaint)")
     #expect(result.complaint.split(separator: "\n").count == 1)

@@ -13,6 +13,14 @@ final class SpawnedProgram {
     var output: [UInt8]
     var complaint: String
     var text: String { String(decoding: output, as: UTF8.self) }
+
+    /// Expects a refusal of our command: its status, one line of complaint that begins so, and no output.
+    func expectRefusal(saying text: String, sourceLocation: SourceLocation = #_sourceLocation) {
+      #expect(ending == .exit(125), sourceLocation: sourceLocation)
+      #expect(output.isEmpty, sourceLocation: sourceLocation)
+      #expect(complaint.hasPrefix("concourse: " + text), "\(complaint)", sourceLocation: sourceLocation)
+      #expect(complaint.split(separator: "\n").count == 1, sourceLocation: sourceLocation)
+    }
   }
 
   let identifier: pid_t

@@ -241,12 +241,8 @@ struct TopTests {
   private func expectRefusal(
     _ arguments: [String], saying text: String, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
-    let result = try fixture.spawn(fixture.command, ["top"] + arguments).wait()
-    #expect(result.ending == .exit(125), sourceLocation: sourceLocation)
-    #expect(result.output.isEmpty, sourceLocation: sourceLocation)
-    #expect(
-      result.complaint.hasPrefix("concourse: " + text), "\(result.complaint)", sourceLocation: sourceLocation)
-    #expect(result.complaint.split(separator: "\n").count == 1, sourceLocation: sourceLocation)
+    try fixture.spawn(fixture.command, ["top"] + arguments).wait().expectRefusal(
+      saying: text, sourceLocation: sourceLocation)
   }
 
   @Test("one line for what cannot be watched, with the status of the other commands")
@@ -261,30 +257,17 @@ struct TopTests {
 
   @Test("another layout of the inspection record is refused")
   func layout() throws {
-    let folder = try TemporaryFolder()
-    let copy = try folder.copy(fixture.waits, to: "probe")
-    var bytes = try #require(FileContents.read(copy))
-    let start = try #require(bytes.firstRange(of: ReportTests.emptyRecord))
-    bytes[start.lowerBound] = 77
-    try folder.write(bytes, to: "probe", mode: 0o755)
-    let program = Examined(try fixture.spawn(copy, ["busy"]))
-    program.program.waitForOutput("ready")
+    let program = try fixture.probe(["busy"], changing: 0, to: 77)
     try expectRefusal(
       [program.id], saying: "process \(program.id) (probe) runs on another version of Concourse")
   }
 
-  private static var canBecomeOther: Bool { geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0 }
-
-  @Test("the process of another user is refused", .enabled(if: canBecomeOther, "needs root and setpriv"))
+  @Test(
+    "the process of another user is refused",
+    .enabled(if: ReportFixture.canBecomeOther, "needs root and setpriv"))
   func permission() throws {
     let program = try busy()
-    let folder = try TemporaryFolder()
-    try #require(chmod(folder.path, 0o755) == 0)
-    let command = try folder.copy(fixture.command, to: "concourse")
-    let result = try fixture.spawn(
-      "/usr/bin/setpriv",
-      ["--reuid", "65534", "--regid", "65534", "--clear-groups", command, "top", "--once", program.id]
-    ).wait()
+    let result = try fixture.runAsOther(["top", "--once", program.id])
     #expect(result.ending == .exit(125))
     #expect(result.complaint.contains("not permitted"), "\(result.complaint)")
     #expect(result.complaint.split(separator: "\n").count == 1)

@@ -107,24 +107,26 @@ extension Conformance {
 
     #if CONCOURSE
       // Incumbent: one call with data 0, and the unread bytes are never reported.
-      @Test("S109 a pipe with a hang-up reports all unread bytes first")
-      func unreadBytesOfAPipe() throws {
-        try withPipe { pipe in
+      @Test(
+        "S109 a pipe or a socket whose peer is gone reports all unread bytes first", arguments: [false, true])
+      func unreadBytes(ofASocket: Bool) throws {
+        let body: (Ends) throws -> Void = { ends in
           let calls = Calls()
-          let source = DispatchSource.makeReadSource(fileDescriptor: pipe.near, queue: queue)
+          let source = DispatchSource.makeReadSource(fileDescriptor: ends.near, queue: queue)
           let ended = cancellation(of: source)
           source.setEventHandler {
             let data = source.data
-            if data == 0 { source.cancel() } else { pipe.receive(2) }
+            if data == 0 { source.cancel() } else { ends.receive(2) }
             calls.record(data)
           }
-          pipe.send(5)
-          pipe.closeFar()
+          ends.send(5)
+          ends.closeFar()
           source.activate()
           for _ in 0..<4 { #expect(calls.comes()) }
           #expect(ended.comes())
           #expect(calls.data == [5, 3, 1, 0])
         }
+        if ofASocket { try withSockets(body) } else { try withPipe(body) }
       }
 
       // Incumbent: watches no further after the first hang-up.
@@ -181,29 +183,6 @@ extension Conformance {
         #expect(calls.data.dropFirst().allSatisfy { $0 == 0 })
       }
     }
-
-    #if CONCOURSE
-      // Incumbent: one call with data 0, and the unread bytes are never reported.
-      @Test("S109 a socket whose peer is gone reports all unread bytes first")
-      func unreadBytesOfASocket() throws {
-        try withSockets { sockets in
-          let calls = Calls()
-          let source = DispatchSource.makeReadSource(fileDescriptor: sockets.near, queue: queue)
-          let ended = cancellation(of: source)
-          source.setEventHandler {
-            let data = source.data
-            if data == 0 { source.cancel() } else { sockets.receive(2) }
-            calls.record(data)
-          }
-          sockets.send(5)
-          sockets.closeFar()
-          source.activate()
-          for _ in 0..<4 { #expect(calls.comes()) }
-          #expect(ended.comes())
-          #expect(calls.data == [5, 3, 1, 0])
-        }
-      }
-    #endif
 
     @Test("S109 a socket shut down for writing only, by its peer, still takes writes")
     func halfClosed() throws {

@@ -23,7 +23,9 @@ extension ModelSuite {
       }
 
       /// Checks that exactly these items ran, and that each group kept its order.
-      func check(_ groups: [String]...) {
+      func check(_ groups: [String]...) { check(groups) }
+
+      func check(_ groups: [[String]]) {
         let all = groups.flatMap { $0 }
         Model.check(log.entries.sorted() == all.sorted(), "ran \(log.entries), not \(all)")
         for group in groups {
@@ -43,6 +45,26 @@ extension ModelSuite {
       }
     }
 
+    /// Explores threads that use one queue: their items run, each group in its order, and then the queue is idle.
+    private func expectOrder(
+      _ name: String, on attributes: DispatchQueue.Attributes = [], bound: Int,
+      stale: Int = Model.defaultStale,
+      maxExecutions: Int = 100_000, wakesForNothing: Bool = true, _ groups: [String]...,
+      threads: @escaping (DispatchQueue, Track) -> Void
+    ) {
+      expectComplete(
+        Model.explore(
+          name, bound: bound, stale: stale, maxExecutions: maxExecutions, wakesForNothing: wakesForNothing
+        ) {
+          let queue = DispatchQueue(label: "queue", attributes: attributes)
+          let track = Track()
+          threads(queue, track)
+          Model.run()
+          track.check(groups)
+          Self.checkIdle(queue)
+        })
+    }
+
     // MARK: - Serial
 
     @Test func readersHaveALimit() {
@@ -57,89 +79,60 @@ extension ModelSuite {
     }
 
     @Test func asyncAgainstAsync() {
-      expectComplete(
-        Model.explore("async against async", bound: 1) {
-          let queue = DispatchQueue(label: "serial")
-          let track = Track()
-          Model.thread("left") {
-            queue.async(execute: track.alone("a1"))
-            queue.async(execute: track.alone("a2"))
-          }
-          Model.thread("right") { queue.async(execute: track.alone("b1")) }
-          Model.run()
-          track.check(["a1", "a2"], ["b1"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("async against async", bound: 1, ["a1", "a2"], ["b1"]) { queue, track in
+        Model.thread("left") {
+          queue.async(execute: track.alone("a1"))
+          queue.async(execute: track.alone("a2"))
+        }
+        Model.thread("right") { queue.async(execute: track.alone("b1")) }
+      }
     }
 
     @Test func syncAgainstAsync() {
-      expectComplete(
-        Model.explore("sync against async", bound: 1) {
-          let queue = DispatchQueue(label: "serial")
-          let track = Track()
-          Model.thread("left") {
-            queue.async(execute: track.alone("a1"))
-            queue.sync(execute: track.alone("a2"))
-          }
-          Model.thread("right") { queue.sync(execute: track.alone("b1")) }
-          Model.run()
-          track.check(["a1", "a2"], ["b1"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("sync against async", bound: 1, ["a1", "a2"], ["b1"]) { queue, track in
+        Model.thread("left") {
+          queue.async(execute: track.alone("a1"))
+          queue.sync(execute: track.alone("a2"))
+        }
+        Model.thread("right") { queue.sync(execute: track.alone("b1")) }
+      }
     }
 
     @Test func syncAgainstSync() {
-      expectComplete(
-        Model.explore("sync against sync", bound: 2, maxExecutions: 200_000) {
-          let queue = DispatchQueue(label: "serial")
-          let track = Track()
-          Model.thread("left") {
-            queue.sync(execute: track.alone("a1"))
-            queue.sync(execute: track.alone("a2"))
-          }
-          Model.thread("right") { queue.sync(execute: track.alone("b1")) }
-          Model.thread("third") { queue.sync(execute: track.alone("c1")) }
-          Model.run()
-          track.check(["a1", "a2"], ["b1"], ["c1"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("sync against sync", bound: 2, maxExecutions: 200_000, ["a1", "a2"], ["b1"], ["c1"]) {
+        queue, track in
+        Model.thread("left") {
+          queue.sync(execute: track.alone("a1"))
+          queue.sync(execute: track.alone("a2"))
+        }
+        Model.thread("right") { queue.sync(execute: track.alone("b1")) }
+        Model.thread("third") { queue.sync(execute: track.alone("c1")) }
+      }
     }
 
     @Test func asyncAndWaitAgainstSync() {
-      expectComplete(
-        Model.explore("asyncAndWait against sync", bound: 1) {
-          let queue = DispatchQueue(label: "serial")
-          let track = Track()
-          Model.thread("left") {
-            queue.async(execute: track.alone("a1"))
-            queue.asyncAndWait(execute: track.alone("a2"))
-          }
-          Model.thread("right") { queue.sync(execute: track.alone("b1")) }
-          Model.run()
-          track.check(["a1", "a2"], ["b1"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("asyncAndWait against sync", bound: 1, ["a1", "a2"], ["b1"]) { queue, track in
+        Model.thread("left") {
+          queue.async(execute: track.alone("a1"))
+          queue.asyncAndWait(execute: track.alone("a2"))
+        }
+        Model.thread("right") { queue.sync(execute: track.alone("b1")) }
+      }
     }
 
     // MARK: - Suspension
 
     @Test func suspendAndResumeAgainstSync() {
-      expectComplete(
-        Model.explore("suspend and resume against sync", bound: 2) {
-          let queue = DispatchQueue(label: "serial")
-          let track = Track()
-          Model.thread("holder") {
-            queue.suspend()
-            queue.resume()
-          }
-          Model.thread("client") {
-            queue.sync(execute: track.alone("a1"))
-            queue.sync(execute: track.alone("a2"))
-          }
-          Model.run()
-          track.check(["a1", "a2"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("suspend and resume against sync", bound: 2, ["a1", "a2"]) { queue, track in
+        Model.thread("holder") {
+          queue.suspend()
+          queue.resume()
+        }
+        Model.thread("client") {
+          queue.sync(execute: track.alone("a1"))
+          queue.sync(execute: track.alone("a2"))
+        }
+      }
     }
 
     @Test func anItemSuspendsItsQueue() {
@@ -173,19 +166,13 @@ extension ModelSuite {
     }
 
     @Test func activateAgainstAsync() {
-      expectComplete(
-        Model.explore("activate against async", bound: 1) {
-          let queue = DispatchQueue(label: "serial", attributes: .initiallyInactive)
-          let track = Track()
-          Model.thread("client") {
-            queue.async(execute: track.alone("a1"))
-            queue.async(execute: track.alone("a2"))
-          }
-          Model.thread("owner") { queue.activate() }
-          Model.run()
-          track.check(["a1", "a2"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("activate against async", on: .initiallyInactive, bound: 1, ["a1", "a2"]) { queue, track in
+        Model.thread("client") {
+          queue.async(execute: track.alone("a1"))
+          queue.async(execute: track.alone("a2"))
+        }
+        Model.thread("owner") { queue.activate() }
+      }
     }
 
     /// Two threads make what a queue has only if it is asked for.
@@ -203,91 +190,65 @@ extension ModelSuite {
     // MARK: - Concurrent
 
     @Test func barrierAgainstReaders() {
-      expectComplete(
-        Model.explore("barrier sync against readers", bound: 2) {
-          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
-          let track = Track()
-          Model.thread("reader") {
-            queue.sync(execute: track.together("a1"))
-            queue.sync(execute: track.together("a2"))
-          }
-          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
-          Model.run()
-          track.check(["a1", "a2"], ["b1"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("barrier sync against readers", on: .concurrent, bound: 2, ["a1", "a2"], ["b1"]) {
+        queue, track in
+        Model.thread("reader") {
+          queue.sync(execute: track.together("a1"))
+          queue.sync(execute: track.together("a2"))
+        }
+        Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+      }
     }
 
     @Test func asyncBarrierAgainstReaders() {
-      expectComplete(
-        Model.explore(
-          "barrier async against readers", bound: 1, maxExecutions: 200_000, wakesForNothing: false
-        ) {
-          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
-          let track = Track()
-          Model.thread("client") {
-            queue.async(execute: track.together("a1"))
-            queue.async(flags: .barrier, execute: track.alone("a2"))
-            queue.async(execute: track.together("a3"))
-          }
-          Model.thread("reader") { queue.sync(execute: track.together("b1")) }
-          Model.run()
-          track.check(["a1", "a2", "a3"], ["b1"])
-          Self.checkIdle(queue)
-        })
+      expectOrder(
+        "barrier async against readers", on: .concurrent, bound: 1, maxExecutions: 200_000,
+        wakesForNothing: false, ["a1", "a2", "a3"], ["b1"]
+      ) { queue, track in
+        Model.thread("client") {
+          queue.async(execute: track.together("a1"))
+          queue.async(flags: .barrier, execute: track.alone("a2"))
+          queue.async(execute: track.together("a3"))
+        }
+        Model.thread("reader") { queue.sync(execute: track.together("b1")) }
+      }
     }
 
     /// The item that one drain admits may have ended when the drain reaches the next barrier.
     @Test func barriersAroundAReader() {
-      expectComplete(
-        Model.explore("a barrier, a reader, a barrier", bound: 1, stale: 0) {
-          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
-          let track = Track()
-          Model.thread("client") {
-            queue.async(flags: .barrier, execute: track.alone("a1"))
-            queue.async(execute: track.together("a2"))
-            queue.async(flags: .barrier, execute: track.alone("a3"))
-          }
-          Model.run()
-          track.check(["a1", "a2", "a3"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("a barrier, a reader, a barrier", on: .concurrent, bound: 1, stale: 0, ["a1", "a2", "a3"]) {
+        queue, track in
+        Model.thread("client") {
+          queue.async(flags: .barrier, execute: track.alone("a1"))
+          queue.async(execute: track.together("a2"))
+          queue.async(flags: .barrier, execute: track.alone("a3"))
+        }
+      }
     }
 
     /// The last reader ends while the worker that has admitted it still owns the queue, whose list was empty when more
     /// work came.
     @Test func readerAgainstItsOwner() {
-      expectComplete(
-        Model.explore("a reader ends, its owner goes on", bound: 1, stale: 0) {
-          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
-          let track = Track()
-          queue.suspend()
-          queue.async(execute: track.together("a1"))
-          Model.thread("resumer") { queue.resume() }
-          Model.thread("client") { queue.async(flags: .barrier, execute: track.alone("b1")) }
-          Model.run()
-          track.check(["a1"], ["b1"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("a reader ends, its owner goes on", on: .concurrent, bound: 1, stale: 0, ["a1"], ["b1"]) {
+        queue, track in
+        queue.suspend()
+        queue.async(execute: track.together("a1"))
+        Model.thread("resumer") { queue.resume() }
+        Model.thread("client") { queue.async(flags: .barrier, execute: track.alone("b1")) }
+      }
     }
 
     @Test func suspendAgainstReaders() {
-      expectComplete(
-        Model.explore("suspend against readers", bound: 1) {
-          let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
-          let track = Track()
-          Model.thread("client") {
-            queue.async(execute: track.together("a1"))
-            queue.sync(flags: .barrier, execute: track.alone("a2"))
-          }
-          Model.thread("holder") {
-            queue.suspend()
-            queue.resume()
-          }
-          Model.run()
-          track.check(["a1", "a2"])
-          Self.checkIdle(queue)
-        })
+      expectOrder("suspend against readers", on: .concurrent, bound: 1, ["a1", "a2"]) { queue, track in
+        Model.thread("client") {
+          queue.async(execute: track.together("a1"))
+          queue.sync(flags: .barrier, execute: track.alone("a2"))
+        }
+        Model.thread("holder") {
+          queue.suspend()
+          queue.resume()
+        }
+      }
     }
 
     @Test(arguments: [2, -1]) func widerLimitAgainstWaitingThread(width: Int) {

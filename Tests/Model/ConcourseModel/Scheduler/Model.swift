@@ -36,7 +36,7 @@ enum Model {
   /// The most executions of an exploration, if CONCOURSE_MODEL_LIMIT says so. One that ends there is cut off.
   private static let limit = number("CONCOURSE_MODEL_LIMIT") ?? .max
 
-  private static let defaultStale = number("CONCOURSE_MODEL_STALE") ?? 1
+  static let defaultStale = number("CONCOURSE_MODEL_STALE") ?? 1
 
   /// The least bound of the explorations with one, and the seconds after which each of them is cut off:
   /// `Scripts/model --deep`.
