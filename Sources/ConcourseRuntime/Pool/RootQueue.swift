@@ -14,9 +14,8 @@ final class RootQueue {
     0, 0, 0, 0, 0, 0, 0, 0
   )
   let list = WorkList()
-  private let space: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (
-    0, 0, 0, 0, 0, 0, 0, 0
-  )
+  /// One word less than a line: so the lock and `front` are on one line wherever the object lies.
+  private let space: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0)
   let consumer = Lock(.rootQueue)
   /// The oldest entry, if a consumer has left it. GUARDED BY `consumer`; atomic so that the ledger counts its line.
   private let front = Atomic<NodePointer?>(nil)

@@ -236,7 +236,9 @@ extension ModelSuite {
     @Test func overdueBatchesAreTakenBack() throws {
       expectComplete(
         Model.explore("an overdue batch", bound: 1, stale: 0, allowTime: true) { Self.overdueBatch() })
-      expectFound(PlantedFault(.noWrite, "Batch", "add(batchOf:)"), bound: 1, stale: 0) { Self.overdueBatch() }
+      expectFound(PlantedFault(.noWrite, "Batch", "add(batchOf:)"), bound: 1, stale: 0) {
+        Self.overdueBatch()
+      }
     }
   }
 }
