@@ -276,7 +276,7 @@ extension ModelSuite {
     @Test func heldBackItems() {
       expectComplete(Model.explore("items held back twice", bound: 1) { Self.heldBack() })
       expectFound(
-        PlantedFault(.noWrite, "DispatchQueue+Suspension", "itemToRun(for:)"),
+        PlantedFault(.noWrite, "DispatchQueue+Suspension", "itemToRun(for:_:)"),
         PlantedFault(.noWrite, "Lock", "lock()"), bound: 2, stale: 0
       ) { Self.heldBack() }
     }
