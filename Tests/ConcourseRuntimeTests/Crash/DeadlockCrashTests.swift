@@ -390,7 +390,7 @@ extension Crash {
     @Test("S153 beside layers of readers that wait for barriers, which take few steps each")
     func layersOfReaders() async {
       await #expect(processExitsWith: .success) {
-        let (layers, readers) = (6, 30)
+        let (layers, readers) = (6, Sanitizer.isThread ? 12 : 30)
         let queues = (0...layers).map { DispatchQueue(label: "layer \($0)", attributes: .concurrent) }
         let all = ProcessQueues.shared.blockedThreads
         let (entered, ended) = (Meeting(layers * readers), Tally())
@@ -414,7 +414,7 @@ extension Crash {
 
       }
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
-        let (layers, readers) = (6, 30)
+        let (layers, readers) = (6, Sanitizer.isThread ? 12 : 30)
         let queues = (0..<layers).map { DispatchQueue(label: "layer \($0)", attributes: .concurrent) }
         let entered = Meeting(layers * readers)
         for index in 0..<layers * readers {

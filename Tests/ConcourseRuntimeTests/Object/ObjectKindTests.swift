@@ -30,6 +30,8 @@ struct ObjectKindTests {
 
   @Test("a label of C with at most 15 bytes is in the queue itself, a longer one is a copy")
   func shortLabels() throws {
+    let other = try #require(strdup("other"))
+    defer { free(other) }
     for length in 1...17 {
       let text = String(repeating: "l", count: length - 1) + "!"
       let queue = DispatchQueue.plain(cLabel: text, isConcurrent: false, target: nil, mayChangeTarget: true)
@@ -39,8 +41,10 @@ struct ObjectKindTests {
       #expect(queue.label == text)
       #expect(queue.cLabel == label)
       #expect((object..<object + 88).contains(UnsafeMutableRawPointer(mutating: label)) == (length < 16))
-      queue.setLabel("other")
-      #expect(String(cString: queue.cLabel) == "other")
+      queue.setLabel(other)
+      #expect(queue.cLabel == UnsafePointer(other))
+      // The labels live as long as the queue.
+      withExtendedLifetime(queue) {}
     }
   }
 
