@@ -29,7 +29,7 @@ trap 'for session in "${besides[@]}"; do pkill --session "$session" || true; don
 
 # The options of release builds. What is built with others in the same folder is compiled anew.
 release_options=(--configuration release -Xswiftc -warnings-as-errors)
-# The packages that are compiled once, for their tests and for whoever runs their programs. `swift test` would add
+# The packages that are compiled once, for their tests and for the scripts that run their programs. `swift test` would add
 # -enable-testing for all, in release builds too, and compile anew what `swift build` has compiled.
 tests_package=("${release_options[@]}" --package-path Tests --scratch-path .build/whole)
 examples_package=("${release_options[@]}" --package-path Examples -Xswiftc -enable-testing)

@@ -280,13 +280,13 @@ struct ReportTests {
       #expect(after.counts == counts)
       #expect(after.counts.threads - before.counts.threads == 4)
       #expect(after.activeLimit == before.activeLimit + ShardedMemory.allowance)
-      // The list of the shard's utility root has an entry.
-      #expect(after.waiting == before.waiting + (kind == 1 ? 1 : 0))
+      // The list of the shard's utility root has an entry, and the batch of a worker of its default band has two.
+      #expect(after.waiting == before.waiting + [2, 1, 0][kind])
     }
     func items(_ snapshot: EngineSnapshot) -> Int {
       snapshot.queues.values.reduce(0) { $0 + ($1.kind == .global ? $1.items : 0) }
     }
-    #expect(items(two) == items(one) + 1)
+    #expect(items(two) == items(one) + 3)
 
     // The table has no more than two.
     record.shards = InspectionRecord.mostShards
@@ -437,14 +437,16 @@ private final class ShardedMemory: TargetMemory {
   static let allowance = 5
 
   private let process: TargetProcess
-  private var bytes = [UInt8](repeating: 0, count: 0x3000)
+  private var bytes = [UInt8](repeating: 0, count: 0x4000)
 
   init(_ process: TargetProcess, _ record: InspectionRecord) throws {
     self.process = process
     let types = EngineTypes(record.types, in: process.memory)
-    // After the two tables, and after a node whose bytes are 0.
-    let node = Self.table + 256
-    var end = Self.table + 512
+    // After the two tables: three nodes and a worker's record, whose other bytes are 0.
+    let (node, batch, worker) = (Self.table + 256, [Self.table + 320, Self.table + 384], Self.table + 512)
+    set(batch[1], at: batch[0])
+    set(batch[0] | 3, at: worker + (try types.offset("WorkerRecord", "batch")))
+    var end = Self.table + 1024
     func copy(_ type: String, at address: UInt64) throws -> UInt64 {
       let size = try #require(types[type]).size
       let object = try #require(process.memory.bytes(at: address, count: size))
@@ -463,7 +465,7 @@ private final class ShardedMemory: TargetMemory {
         let ours = try copy("Band", at: band)
         set(Self.counters, at: ours + (try types.offset("Band", "counters")))
         set(UInt64(Self.allowance), at: ours + (try types.offset("Band", "allowance")))
-        set(0, at: ours + (try types.offset("Band", "newestRecord")))
+        set(bands.isEmpty ? worker : 0, at: ours + (try types.offset("Band", "newestRecord")))
         bands[band] = ours
       }
       let ours = try copy("RootQueue", at: root)

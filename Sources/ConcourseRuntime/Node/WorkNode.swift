@@ -23,8 +23,8 @@ package struct WorkNode: ~Copyable {
   /// Two objects for the client.
   var group: UnsafeMutableRawPointer?
   var admittedBy: UnsafeMutableRawPointer?
-  /// Two nodes on one line would move it between the threads of both.
-  private var rest: (UInt, UInt)
+  /// Makes the node as long as a cache line. A line with two nodes would move between the threads that use them.
+  private var padding: (UInt, UInt)
 
   /// Room for the client's value.
   struct Payload {

@@ -192,7 +192,7 @@ package final class Band {
     // at whether the monitor is awake (Pool/MONITOR.md).
     if let displaced = worker.pointee.kept.exchange(node, ordering: .sequentiallyConsistent) {
       // Two runnable queues are work for two workers.
-      root(of: displaced)._withUnsafeGuaranteedRef { $0.push(displaced) }
+      root(at: displaced.pointee.level)._withUnsafeGuaranteedRef { $0.push(displaced) }
     }
     // No other worker is woken. If this one does not run the queue soon, the monitor moves it.
     monitor._withUnsafeGuaranteedRef { $0.watch() }
@@ -242,13 +242,13 @@ package final class Band {
     let hadBatch = release(batch: worker, waits: waits)
     // ORDERING: acquiring; pairs with the exchange in `keep`.
     guard let node = worker.pointee.kept.exchange(nil, ordering: .acquiring) else { return hadBatch }
-    root(of: node)._withUnsafeGuaranteedRef { $0.push(node) }
+    root(at: node.pointee.level)._withUnsafeGuaranteedRef { $0.push(node) }
     return true
   }
 
-  /// The root of this shard for an entry.
-  private func root(of node: NodePointer) -> Unmanaged<RootQueue> {
-    Runtime.rootTable[shard.firstRoot + Int(node.pointee.level.rawValue)]
+  /// The root of this shard for a level.
+  func root(at level: QoSLevel) -> Unmanaged<RootQueue> {
+    Runtime.rootTable[shard.firstRoot + Int(level.rawValue)]
   }
 }
 

@@ -1,9 +1,9 @@
 // With several shards a worker of a busy band takes more than one entry of a root at once: its *batch*. Workers of one
 // shard then meet at the lock of the root, and at the line that producers write, once for all entries of a batch.
 //
-// One word has the first entry that is left. The worker replaces it by the next entry, or another thread by nothing: then
-// that thread puts the entries back at the front of their root, where all workers find them. This happens as soon as the
-// batch's worker waits or makes no progress, and when another worker has nothing to do. SHARDS.md has the bound.
+// One word has the first entry that is left. The worker replaces it with the next entry. A thread that holds the root's
+// lock replaces it with 0, and puts the entries back at the front of the root, where all workers find them. It does so
+// when the batch's worker waits or makes no progress, and when another worker has nothing to do. SHARDS.md has the bound.
 
 /// The oldest entries of a root that a worker has taken at once, in their order, linked through their own `next`.
 struct Batch: ~Copyable {
@@ -274,8 +274,7 @@ extension Band {
   @discardableResult
   func release(batch worker: WorkerPointer, waits: Bool = true) -> Bool {
     guard shard.isOneOfSeveral, let level = worker.pointee.batch.level else { return false }
-    let isReleased = Runtime.rootTable[shard.firstRoot + Int(level.rawValue)]._withUnsafeGuaranteedRef {
-      root in
+    let isReleased = root(at: level)._withUnsafeGuaranteedRef { root in
       if waits { root.consumer.lock() } else if !root.tryToConsume() { return false }
       defer { root.consumer.unlock() }
       // The oldest entry may have yet to be linked.

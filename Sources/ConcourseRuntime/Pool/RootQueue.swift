@@ -9,12 +9,13 @@ final class RootQueue {
   let band: Unmanaged<Band>
   /// What runs the entries gets this with each: the global queue of the level.
   private(set) var client: UnsafeMutableRawPointer?
-  /// Keeps what is written apart: by no one, by producers, by consumers.
+  /// Separates the constants from the line that producers write.
   private let spaceBefore: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (
     0, 0, 0, 0, 0, 0, 0, 0
   )
   let list = WorkList()
-  /// One word less than a line: so the lock and `front` are on one line wherever the object lies.
+  /// Separates that line from the one that consumers write. One word less than a line, so that the lock and `front` share
+  /// a line wherever the object lies.
   private let space: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0)
   let consumer = Lock(.rootQueue)
   /// The oldest entry, if a consumer has left it. GUARDED BY `consumer`; atomic so that the ledger counts its line.

@@ -47,7 +47,7 @@ struct Words: @unchecked Sendable {
     Model.release(base[index].address)
   }
 
-  /// Sleeps until `wake`, if the word is still 0; whoever wakes makes it 1.
+  /// Sleeps while the word is 0. `wake` sets it to 1.
   func sleep(_ index: Int = 0) {
     while load(index) == 0 { _ = Futex.wait(base[index], expected: 0) }
     store(0, index)
@@ -213,7 +213,7 @@ struct KernelPools {
         lock.unlock(me)
 
         if let item = steal(me, from: others) {
-          // Whoever wakes this worker meanwhile wakes it for nothing.
+          // A wake-up of this worker that comes now is in vain.
           return item
         }
         bed.sleep()

@@ -3,8 +3,8 @@
   ///
   /// Every thread has a clock. A line serves one move at a time: a move begins when the line is free, takes as long as the
   /// distance between the two processors says, and the operation is done at its end; until then the line's holder goes
-  /// on. The scheduler always lets the
-  /// thread whose clock is least make the next step, so what contends queues up as it would at the home of a line.
+  /// on. The scheduler always lets the thread whose clock is least make the next step. So threads that contend for a line
+  /// queue up as they would at its home.
   struct Costs: Sendable {
     /// A move between two processors of one cache group, between groups of one socket, and between sockets.
     var withinGroup: Double
@@ -139,8 +139,8 @@
   }
 
   extension Model {
-    /// Spins on a word that has just been looked at, until another thread changes it and calls `release`: without a step
-    /// for each round, since a line that nobody writes does not move.
+    /// Spins on a word that has just been looked at, until another thread changes it and calls `release`. The rounds
+    /// are no steps: a line that no thread writes does not move.
     static func spin(on word: UInt) { _ = Scheduler.current!.sleep(on: word + 1, until: nil) }
 
     /// Those that spin on the word look again.
