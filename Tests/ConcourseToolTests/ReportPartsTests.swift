@@ -62,8 +62,11 @@ struct ReportPartsTests {
       let band = Runtime.shared.roots[level]._withUnsafeGuaranteedRef { $0.band.toOpaque() }
       #expect(band == Unmanaged.passUnretained(Runtime.shared.bands[kind]).toOpaque())
     }
-    #expect(NodeIndex.capacity == UInt64(NodeSlab.capacity))
-    #expect(NodeIndex.nodeSize == UInt64(MemoryLayout<WorkNode>.stride))
+    for stride in [NodeSlab.dense, NodeSlab.spread] {
+      #expect(NodeIndex.capacity(stride: UInt64(stride)) == UInt64(NodeSlab.capacity(stride: stride)))
+    }
+    #expect(NodeIndex.strides == [NodeSlab.dense, NodeSlab.spread].map { UInt64($0) })
+    #expect(NodeIndex.placeOfStride == MemoryLayout<NodeSlabHeader>.offset(of: \.stride)!)
   }
 
   @Test("the record has the number of the pool's shards; a damaged number is mended")

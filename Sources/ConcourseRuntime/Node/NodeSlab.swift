@@ -4,7 +4,7 @@ typealias NodeSlab = UnsafeMutablePointer<NodeSlabHeader>
 
 /// The start of a slab.
 ///
-/// GUARDED BY the lock of `NodeDepot`.
+/// GUARDED BY the lock of `NodeDepot`, but for the stride, which is constant.
 struct NodeSlabHeader {
   /// Nodes given back, linked through their `next`.
   fileprivate var free: NodePointer?
@@ -15,6 +15,8 @@ struct NodeSlabHeader {
   /// The slab's neighbours in its list, if it is in one (`NodeSlabs`).
   fileprivate var previous: NodeSlab?
   fileprivate var next: NodeSlab?
+  /// The distance of its nodes from each other, in bytes.
+  let stride = NodeSlab.strideOfNew.value
 }
 
 /// Nodes on their way from a slab to a magazine.
@@ -32,13 +34,25 @@ enum NodeSupply {
       return (first, count)
     case .row(let first, let count, let opened):
       if let opened { SystemMemory.populate(UnsafeMutableRawPointer(opened), NodeSlab.size) }
-      for index in 0..<Int(count) {
+      var node = first
+      for index in 1...count {
+        let next = node.following()
         // SAFETY: raw memory of the right size; only `next` is initialised, as WorkNode documents.
-        UnsafeMutableRawPointer(first + index).initializeMemory(
-          as: Atomic<NodePointer?>.self, to: Atomic(index + 1 < Int(count) ? first + index + 1 : nil))
+        UnsafeMutableRawPointer(node).initializeMemory(
+          as: Atomic<NodePointer?>.self, to: Atomic(index < count ? next : nil))
+        node = next
       }
       return (first, count)
     }
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == WorkNode {
+  /// The node behind this one in its slab, or another further on.
+  fileprivate func following(_ count: UInt32 = 1) -> NodePointer {
+    // SAFETY: within the slab, or at its end.
+    (UnsafeMutableRawPointer(self) + Int(count) * Int(NodeSlab(of: self).pointee.stride))
+      .assumingMemoryBound(to: WorkNode.self)
   }
 }
 
@@ -46,11 +60,19 @@ extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
   /// Size and alignment of a slab, in bytes.
   static var size: Int { 1 << 16 }
 
+  /// The stride of slabs that are made from now on. The pool sets it: where many threads exchange nodes, a node has a
+  /// cache line of its own; where few do, more nodes in a line are worth more.
+  static let strideOfNew = SeldomChanged<UInt>(dense)
+  static let dense = UInt(MemoryLayout<WorkNode>.stride)
+  static let spread: UInt = 64
+
   /// Nodes in a slab: as many whole batches as fit beside the header.
-  static var capacity: Int {
+  static func capacity(stride: UInt) -> Int {
     let batch = Int(NodeMagazine.batch)
-    return (size - MemoryLayout<NodeSlabHeader>.stride) / MemoryLayout<WorkNode>.stride / batch * batch
+    return (size - MemoryLayout<NodeSlabHeader>.stride) / Int(stride) / batch * batch
   }
+
+  var capacity: Int { Self.capacity(stride: pointee.stride) }
 
   /// The slab of `node`.
   init(of node: NodePointer) {
@@ -66,18 +88,18 @@ extension UnsafeMutablePointer where Pointee == NodeSlabHeader {
   }
 
   fileprivate var isEmpty: Bool { pointee.outstanding == 0 }
-  fileprivate var isExhausted: Bool { pointee.outstanding == Self.capacity }
+  fileprivate var isExhausted: Bool { pointee.outstanding == capacity }
 
   fileprivate func node(_ index: Int) -> NodePointer {
     // SAFETY: within the slab. The nodes end where the slab ends, which aligns the first.
-    (UnsafeMutableRawPointer(self) + Self.size - Self.capacity * MemoryLayout<WorkNode>.stride)
-      .assumingMemoryBound(to: WorkNode.self) + index
+    (UnsafeMutableRawPointer(self) + Self.size - (capacity - index) * Int(pointee.stride))
+      .assumingMemoryBound(to: WorkNode.self)
   }
 
   /// Hands out up to a batch of nodes; the slab must not be exhausted.
   fileprivate func take() -> NodeSupply {
     guard let first = pointee.free else {
-      let count = Swift.min(Int(NodeMagazine.batch), Self.capacity - pointee.untouched)
+      let count = Swift.min(Int(NodeMagazine.batch), capacity - pointee.untouched)
       defer { pointee.untouched += count }
       pointee.outstanding += count
       return .row(node(pointee.untouched), count: UInt32(count))
@@ -180,7 +202,7 @@ struct NodeSlabs {
   /// The nodes of a new slab, which is in no list until some of them come back.
   mutating func openWhole() -> NodePointer {
     let slab = makeSlab()
-    (slab.pointee.untouched, slab.pointee.outstanding) = (NodeSlab.capacity, NodeSlab.capacity)
+    (slab.pointee.untouched, slab.pointee.outstanding) = (slab.capacity, slab.capacity)
     return slab.node(0)
   }
 
@@ -213,10 +235,10 @@ struct NodeReserve {
   mutating func take() -> NodeSupply {
     if left == 0 {
       next = slabs.openWhole()
-      left = NodeSlab.capacity
+      left = NodeSlab(of: next!).capacity
     }
     let first = next!
-    next = first + Int(NodeMagazine.batch)
+    next = first.following(NodeMagazine.batch)
     left -= Int(NodeMagazine.batch)
     return .row(first, count: NodeMagazine.batch)
   }

@@ -3,7 +3,7 @@ internal import CConcourse
 @usableFromInline
 package typealias NodePointer = UnsafeMutablePointer<WorkNode>
 
-/// One entry of a queue: one cache line, from a per-thread magazine (NodeMagazine.swift).
+/// One entry of a queue: 48 bytes, from a per-thread magazine (NodeMagazine.swift).
 ///
 /// Lists, the pool and its workers know how an entry is run (`kind`), and nothing of what it is: that is the client's
 /// matter (Queue/Work.swift).
@@ -23,8 +23,6 @@ package struct WorkNode: ~Copyable {
   /// Two objects for the client.
   var group: UnsafeMutableRawPointer?
   var admittedBy: UnsafeMutableRawPointer?
-  /// Makes the node as long as a cache line. A line with two nodes would move between the threads that use them.
-  private var padding: (UInt, UInt)
 
   /// Room for the client's value.
   struct Payload {

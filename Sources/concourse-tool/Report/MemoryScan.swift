@@ -52,13 +52,16 @@ struct MemoryScan {
 struct NodeIndex {
   private var before: [UInt64: UInt64] = [:]
 
-  static let nodeSize: UInt64 = 64
+  /// How far the nodes of a slab may be from each other.
+  static let strides: [UInt64] = [48, 64]
+  /// Where a slab's header says it.
+  static let placeOfStride: Int = 40
   private static let slabSize: UInt64 = 1 << 16
-  private static let headerSize: UInt64 = 40
+  private static let headerSize: UInt64 = 48
   private static let batch: UInt64 = 64
 
   /// Nodes of one slab: as many whole batches as fit beside the header. They end where the slab ends.
-  static var capacity: UInt64 { (slabSize - headerSize) / nodeSize / batch * batch }
+  static func capacity(stride: UInt64) -> UInt64 { (slabSize - headerSize) / stride / batch * batch }
 
   init(in process: TargetProcess) {
     for region in process.regions
@@ -74,13 +77,15 @@ struct NodeIndex {
 
   private mutating func index(_ slab: UInt64, _ memory: any TargetMemory) {
     guard let untouched = memory.word(slab + 8), let outstanding = memory.word(slab + 16),
-      untouched <= Self.capacity, outstanding > 0, outstanding <= Self.capacity
+      let stride = memory.word(slab + UInt64(Self.placeOfStride)), Self.strides.contains(stride)
     else { return }
-    let start = slab + Self.slabSize - Self.capacity * Self.nodeSize
-    guard let nodes = memory.bytes(at: start, count: Int(untouched * Self.nodeSize)) else { return }
+    let capacity = Self.capacity(stride: stride)
+    guard untouched <= capacity, outstanding > 0, outstanding <= capacity else { return }
+    let start = slab + Self.slabSize - capacity * stride
+    guard let nodes = memory.bytes(at: start, count: Int(untouched * stride)) else { return }
     for number in 0..<untouched {
-      let next: UInt64 = nodes.number(at: Int(number * Self.nodeSize))!
-      if next != 0 { before[next] = start + number * Self.nodeSize }
+      let next: UInt64 = nodes.number(at: Int(number * stride))!
+      if next != 0 { before[next] = start + number * stride }
     }
   }
 

@@ -8,7 +8,7 @@ struct WorkTests {
   func size() {
     #expect(MemoryLayout<Work>.size <= MemoryLayout<WorkNode.Payload>.size)
     #expect(MemoryLayout<Work>.alignment <= MemoryLayout<WorkNode.Payload>.alignment)
-    #expect(MemoryLayout<WorkNode>.size == 64)
+    #expect(MemoryLayout<WorkNode>.size == 48)
   }
 }
 

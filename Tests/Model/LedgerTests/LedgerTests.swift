@@ -15,7 +15,7 @@ struct LedgerTests {
         == MemoryLayout<Synchronization.Atomic<UInt32>>.alignment)
     #expect(
       MemoryLayout<SeldomChanged<Int>>.size == MemoryLayout<Synchronization.Atomic<Int>>.size)
-    #expect(MemoryLayout<WorkNode>.size == 64)
+    #expect(MemoryLayout<WorkNode>.size == 48)
   }
 
   // MARK: Paths with known answers

@@ -17,10 +17,10 @@ enum NodeStock {
       // Adjacent new nodes from the beginning of a line, like a batch of a new slab. Which nodes share a line must not
       // depend on the executions before.
       // SAFETY: raw memory of the right size.
+      let stride = Int(PoolSize.topology == nil ? NodeSlab.dense : NodeSlab.spread)
       let row = UnsafeMutableRawPointer.allocate(
-        byteCount: perThread * MemoryLayout<WorkNode>.stride, alignment: Int(Ledger.lineSize)
-      ).assumingMemoryBound(to: WorkNode.self)
-      spare = (0..<perThread).map { row + $0 }
+        byteCount: perThread * stride, alignment: Int(Ledger.lineSize))
+      spare = (0..<perThread).map { (row + $0 * stride).assumingMemoryBound(to: WorkNode.self) }
     #else
       while spare.count < perThread { spare.append(.allocate(capacity: 1)) }
     #endif
