@@ -57,8 +57,10 @@ struct WorkList: ~Copyable {
 
   /// Makes linked nodes the list's only ones, if it is empty. Consumer only, which remembers the first itself.
   func begin(endingAt last: NodePointer) -> Bool {
-    // ORDERING: sequentially consistent; as in `push`.
-    tail.compareExchange(expected: nil, desired: last, ordering: .sequentiallyConsistent).exchanged
+    // ORDERING: sequentially consistent; as in `push`. A failure reads nothing through the word.
+    tail.compareExchange(
+      expected: nil, desired: last, successOrdering: .sequentiallyConsistent, failureOrdering: .relaxed
+    ).exchanged
   }
 
   /// The oldest node, which stays in the list, or nil when the list is empty. Consumer only.
