@@ -31,6 +31,8 @@ struct Batch: ~Copyable {
   /// have to wait for the first of a batch.
   private static let short: UInt32 = 10_000
 
+  deinit { entries.deallocate() }
+
   /// Whether the worker's entries are short, since its last search.
   fileprivate func isWorthwhile(progress: UInt32) -> Bool {
     let now = Clock.uptime()
@@ -146,6 +148,8 @@ struct LatestBatches: ~Copyable {
   init() {
     for place in 0..<Self.count { (workers + place).initialize(to: Atomic(nil)) }
   }
+
+  deinit { workers.deallocate() }
 
   /// Entries are about to be taken. Goes on to the next place if it is time.
   /// - Returns: the worker whose batch is overdue.
