@@ -6,17 +6,14 @@ internal import Glibc
 /// Lock order: the table's lock before a registration's. Events and `rearm` find their registration under the table's
 /// lock, release it, and then take the registration's.
 final class WatchTable {
-  private let lock = Lock(.watchTable)
+  let lock = Lock(.watchTable)
   // GUARDED BY `lock`.
   private var registrations: [FileRegistration] = []
   private var free: [FileRegistration] = []
   private var byDescriptor: [Int32: FileRegistration] = [:]
-  /// The watches in mode `sampled`, and the timer that polls them.
-  private var sampled: [FileWatch] = []
-  private var sampler: LoopTimer?
-
-  /// Nanoseconds between two polls of them.
-  private static let samplingInterval: UInt64 = 10_000_000
+  /// The watches in mode `sampled`, and the timer that polls them (WatchTable+Sampling.swift).
+  var sampled: [FileWatch] = []
+  var sampler: LoopTimer?
 
   func install(_ watch: FileWatch) -> Int32 {
     Runtime.requireThreads("activating a source")
@@ -67,7 +64,7 @@ final class WatchTable {
 
   /// Adds a watch to the registration of its descriptor. Call under the lock.
   /// - Returns: 0 or the errno.
-  private func join(_ watch: FileWatch, _ poller: Poller?) -> Int32 {
+  func join(_ watch: FileWatch, _ poller: Poller?) -> Int32 {
     guard watch.descriptor >= 0 else { return EBADF }
     guard let poller else { return EMFILE }
     let registration = registration(for: watch.descriptor)
@@ -99,7 +96,7 @@ final class WatchTable {
   }
 
   /// Call under both locks.
-  private func retireIfEmpty(_ registration: FileRegistration) {
+  func retireIfEmpty(_ registration: FileRegistration) {
     guard registration.isEmpty else { return }
     byDescriptor[registration.descriptor] = nil
     registration.end()
@@ -160,27 +157,6 @@ final class WatchTable {
     return failure
   }
 
-  /// Polls the armed watches of a registration that the kernel refuses to watch.
-  private func sampleInstead(_ registration: FileRegistration, _ failure: Int) {
-    // EBADF: the client closed the descriptor before the cancel handler, which is its error. The watches stay silent.
-    if failure == -Int(EBADF) { return }
-    let isSampling = lock.withLockPatiently { () -> Bool in
-      registration.lock.lock()
-      defer { registration.lock.unlock() }
-      let stranded = registration.detachArmed()
-      for watch in stranded { watch.mode = .sampled }
-      sampled += stranded
-      if !stranded.isEmpty && registration.isEmpty {
-        if let poller = EventLoop.shared.pollerIfAny { registration.leaveKernel(poller) }
-        retireIfEmpty(registration)
-      }
-      return !stranded.isEmpty
-    }
-    guard isSampling else { return }
-    Self.reportSampling(Int32(-failure))
-    scheduleSampling()
-  }
-
   func mode(of watch: FileWatch) -> FileWatch.Mode { lock.withLockPatiently { watch.mode } }
 
   private func notifyAtOnce(_ watch: FileWatch) {
@@ -205,56 +181,159 @@ final class WatchTable {
   var isEmpty: Bool { lock.withLockPatiently { byDescriptor.isEmpty && sampled.isEmpty } }
 }
 
-// MARK: - Polling at intervals
+// SAFETY: everything is GUARDED BY `lock`, or by the registrations' own locks.
+extension WatchTable: @unchecked Sendable {}
 
-extension WatchTable: TimerOwner {
-  func timerIsDue(_ timer: LoopTimer) { sample() }
+// MARK: - What the kernel knows
 
-  private func scheduleSampling() {
-    let timer = lock.withLockPatiently { () -> LoopTimer in
-      if let sampler { return sampler }
-      let made = LoopTimer(owner: self)
-      sampler = made
-      return made
-    }
-    timer.set(.uptime(Clock.uptime() &+ Self.samplingInterval))
+/// One descriptor in the kernel's event queue, for all watches that share it.
+///
+/// Each watch has its own direction, so cancelling one direction never cancels another. Registrations are reused; the
+/// generation identifies late events of an earlier use.
+final class FileRegistration {
+  let index: Int
+  let lock = Lock(.fileRegistration)
+
+  // GUARDED BY `lock`.
+  private(set) var generation: UInt32 = 0
+  private(set) var descriptor: Int32 = -1
+  private(set) var isInKernel = false
+  /// Whether the kernel was last asked to report changes only. It then does not disarm the descriptor after an event.
+  private var staysArmed = false
+  private var first: FileWatch?
+
+  init(index: Int) { self.index = index }
+
+  /// Begins a use for `descriptor`.
+  func begin(_ descriptor: Int32) { self.descriptor = descriptor }
+
+  /// Ends the use: events in flight become stale.
+  func end() {
+    generation &+= 1
+    descriptor = -1
+    isInKernel = false
   }
 
-  private func sample() {
-    let poller = EventLoop.shared.begin()
-    var ready: [FileWatch] = []
-    let goOn = lock.withLockPatiently { () -> Bool in
-      sampled = sampled.filter { watch in
-        guard watch.isArmed else { return true }
-        // The kernel may accept it by now.
-        if poller != nil && join(watch, poller) == 0 {
-          watch.mode = .kernel
-          return false
-        }
-        watch.isArmed = true
-        let interest = watch.interest.readiness
-        let found = System.readiness(of: watch.descriptor, interest.rawValue)
-        if found > 0 {
-          watch.isArmed = false
-          ready.append(watch)
-        }
-        return true
+  var isEmpty: Bool { first == nil }
+
+  func append(_ watch: FileWatch) {
+    watch.next = first
+    first = watch
+    watch.registration = self
+  }
+
+  func detach(_ watch: FileWatch) {
+    if first === watch {
+      first = watch.next
+    } else {
+      var before = first
+      while let link = before, link.next !== watch { before = link.next }
+      before?.next = watch.next
+    }
+    watch.next = nil
+    watch.registration = nil
+  }
+
+  /// Detaches the armed watches.
+  func detachArmed() -> [FileWatch] {
+    var armed: [FileWatch] = []
+    var link = first
+    while let watch = link {
+      if watch.isArmed { armed.append(watch) }
+      link = watch.next
+    }
+    for watch in armed { detach(watch) }
+    return armed
+  }
+
+  /// The events that the armed watches wait for, and the trigger mode.
+  private var wanted: Readiness {
+    var wanted = Readiness()
+    var changesOnly = true
+    var link = first
+    while let watch = link {
+      if watch.isArmed {
+        wanted.insert(watch.interest.readiness)
+        if !watch.waitsForChange { changesOnly = false }
       }
-      return sampled.contains { $0.isArmed }
+      link = watch.next
     }
-    for watch in ready { watch.notifyOwner() }
-    if goOn { scheduleSampling() }
+    return wanted.isEmpty ? [] : wanted.union(changesOnly ? .edge : .oneShot)
   }
 
-  private static let samplingReported = Atomic<Bool>(false)
+  /// Asks the kernel for the wanted events.
+  /// - Returns: 0, or the errno negated.
+  func update(in poller: Poller) -> Int {
+    let interest = wanted
+    if isInKernel {
+      // With no armed watch, the registration has fired, or is about to be re-armed.
+      if interest.isEmpty { return 0 }
+      let failure = poller.control(.modify, descriptor, interest, index: index, generation: generation)
+      // The descriptor was closed, and the number now means another file.
+      guard failure == -Int(ENOENT) else {
+        if failure == 0 { staysArmed = interest.contains(.edge) }
+        return failure
+      }
+      isInKernel = false
+    }
+    var failure = poller.control(.add, descriptor, interest, index: index, generation: generation)
+    if failure == -Int(EEXIST) {
+      // The client closed the descriptor in an earlier use, but a duplicate kept its entry in the kernel's queue: take
+      // over that entry.
+      failure = poller.control(.modify, descriptor, interest, index: index, generation: generation)
+    }
+    isInKernel = failure == 0
+    staysArmed = isInKernel && interest.contains(.edge)
+    return failure
+  }
 
-  private static func reportSampling(_ failure: Int32) {
-    // ORDERING: relaxed; only decides which caller prints.
-    guard !samplingReported.exchange(true, ordering: .relaxed) else { return }
-    Trap.warn(
-      "the system refuses to watch a descriptor (errno \(failure)); it is polled every 10 ms instead")
+  /// Removes the descriptor from the kernel's queue.
+  func leaveKernel(_ poller: Poller) {
+    guard isInKernel else { return }
+    isInKernel = false
+    // EBADF or ENOENT: the client has closed it, and the kernel removed it then.
+    _ = poller.control(.remove, descriptor, [], index: index, generation: generation)
+  }
+
+  /// Disarms the watches that an event concerns.
+  /// - Returns: those watches.
+  func take(_ ready: Readiness, generation: UInt32, from poller: Poller) -> Delivery {
+    lock.lock()
+    defer { lock.unlock() }
+    var delivery = Delivery()
+    guard generation == self.generation else { return delivery }
+    let forAll = !ready.isDisjoint(with: [.error, .hangUp])
+    var link = first
+    while let watch = link {
+      if watch.isArmed && (forAll || ready.contains(watch.interest.readiness)) {
+        if !watch.waitsForChange { watch.isArmed = false }
+        delivery.append(watch)
+      }
+      link = watch.next
+    }
+    // The kernel has disarmed the descriptor unless all watches wait for changes. Re-arm it for the watches that are
+    // still armed.
+    if !staysArmed && !wanted.isEmpty { delivery.failure = update(in: poller) }
+    return delivery
+  }
+
+  /// The watches to notify of an event, mostly one.
+  struct Delivery {
+    private var first: FileWatch?
+    private var rest: [FileWatch] = []
+    /// The negated errno of re-arming the other watches; 0 on success.
+    var failure = 0
+
+    mutating func append(_ watch: FileWatch) {
+      if first == nil { first = watch } else { rest.append(watch) }
+    }
+
+    func notifyOwners() {
+      first?.notifyOwner()
+      for watch in rest { watch.notifyOwner() }
+    }
   }
 }
 
-// SAFETY: everything is GUARDED BY `lock`, or by the registrations' own locks.
-extension WatchTable: @unchecked Sendable {}
+// SAFETY: the index is constant, the rest is GUARDED BY `lock`.
+extension FileRegistration: @unchecked Sendable {}

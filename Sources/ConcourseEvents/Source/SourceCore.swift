@@ -289,7 +289,7 @@ final class SourceCore {
     guard let service = state.isCancelled ? handlers.cancel?.service : handlers.event?.service else {
       return (max(queue.servingLevel(.unspecified, []), settings.floor), [])
     }
-    return (max(service.level(on: queue), settings.floor), service.traits)
+    return (max(queue.servingLevel(service.qos, service.flags), settings.floor), service.traits)
   }
 
   /// The item that runs on the target queue.

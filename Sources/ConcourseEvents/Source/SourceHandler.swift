@@ -22,7 +22,7 @@ struct SourceHandler {
 
   /// The QoS and flags of a handler.
   struct Service {
-    private let qos: QoSLevel
+    let qos: QoSLevel
     /// All defined flags fit into a byte; a source has three of these.
     private let bits: UInt8
 
@@ -31,10 +31,7 @@ struct SourceHandler {
       bits = UInt8(truncatingIfNeeded: flags.rawValue)
     }
 
-    private var flags: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: UInt(bits)) }
-
-    /// The level at which `queue` serves the handler.
-    func level(on queue: DispatchQueue) -> QoSLevel { queue.servingLevel(qos, flags) }
+    var flags: DispatchWorkItemFlags { DispatchWorkItemFlags(rawValue: UInt(bits)) }
 
     var traits: WorkTraits { flags.contains(.barrier) ? .barrier : [] }
   }

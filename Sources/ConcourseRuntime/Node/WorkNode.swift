@@ -1,5 +1,3 @@
-internal import CConcourse
-
 @usableFromInline
 package typealias NodePointer = UnsafeMutablePointer<WorkNode>
 
@@ -65,13 +63,6 @@ package struct WorkTraits: OptionSet, Sendable {
 }
 
 extension UnsafeMutablePointer where Pointee == WorkNode {
-  /// Runs the entry, which the caller has taken from a root.
-  /// - Parameter client: what the root has for its client; nil for an entry that the worker kept.
-  @inline(__always)
-  func run(for client: UnsafeMutableRawPointer?) {
-    concourse_run_entry(pointee.kind.rawValue, UnsafeMutableRawPointer(self), client)
-  }
-
   /// The address of the client's value, initialised or not.
   var payload: UnsafeMutableRawPointer {
     // SAFETY: `work` is the second field, right after `next`. Reaching it through `pointee`

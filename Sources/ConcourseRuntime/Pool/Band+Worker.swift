@@ -1,3 +1,5 @@
+internal import CConcourse
+
 /// How often a worker departs from its usual order, in entries that it begins. ROOTS.md states the bounds that follow
 /// for each class. The model has smaller numbers, so that short floods show a starved class.
 ///
@@ -161,8 +163,6 @@ extension Band {
   @inline(never)
   private func rejoin(_ worker: WorkerPointer) { workerDidWait(worker) }
 
-  // MARK: Search
-
   /// A worker has finished a few entries of less than this many nanoseconds before another worker wakes up.
   private static let shortEvent: UInt32 = 50_000
 
@@ -188,76 +188,6 @@ extension Band {
     } else {
       noteWork()
     }
-  }
-
-  /// Searches for a moment before the worker parks.
-  /// - Returns: whether there is something to take.
-  private func search(_ worker: WorkerPointer, searching: inout Bool) -> Bool {
-    // ORDERING: relaxed; the worker's own.
-    if !searching {
-      worker.pointee.deferral.runDry(progress: worker.pointee.progress.load(ordering: .relaxed))
-    }
-    // First: a worker that does not park because another shard needs help must give it.
-    if searching && shard.isOneOfSeveral && relieveNeighbour() { return true }
-    // The next event wakes the thread that waits for it; a search here would only delay it.
-    // ORDERING: relaxed; the worker's own.
-    if worker.pointee.eventService.isOn.load(ordering: .relaxed) { return recallBatch(besides: worker) }
-    if leavesWork(worker) { return false }
-    if !searching {
-      // One searcher for two active workers is enough to find work, and does not disturb them.
-      let now = counters.snapshot
-      if now.searching > 0 && now.searching * 2 >= now.active { return false }
-      counters.apply(.init(searching: 1))
-      searching = true
-    }
-    var round = 0
-    var candidate: Overdue?
-    let found = Spin.wait(rounds: Spin.searchRounds) {
-      if hasWork { return true }
-      round += 1
-      if shard.isOneOfSeveral && round % 16 == 1 && relieveNeighbour() { return true }
-      if round % 16 == 0 {
-        if let candidate, steal(candidate, for: worker) { return true }
-        candidate = overdueCandidate(besides: worker)
-        return recallBatch(besides: worker)
-      }
-      return false
-    }
-    return found || recallBatch(besides: worker)
-  }
-
-  /// Whether this worker leaves runnable entries to another, active worker. Both have lately made short entries
-  /// runnable, one after the other; taking turns would cost more than the entries.
-  func leavesWork(_ worker: WorkerPointer) -> Bool {
-    DeferringWorkers.includes(worker) && deferring.includesOther(than: worker)
-  }
-
-  /// A queue that another worker keeps, and that worker's progress when it was seen.
-  struct Overdue {
-    let owner: WorkerPointer
-    let progress: UInt32
-  }
-
-  func overdueCandidate(besides worker: WorkerPointer) -> Overdue? {
-    for other in workers where other != worker {
-      // ORDERING: relaxed; hints, confirmed by the exchange in `steal`.
-      if other.pointee.kept.load(ordering: .relaxed) != nil {
-        return Overdue(owner: other, progress: other.pointee.progress.load(ordering: .relaxed))
-      }
-    }
-    return nil
-  }
-
-  /// Takes over the queue that a worker keeps, if the worker has begun no entry since.
-  func steal(_ overdue: Overdue, for worker: WorkerPointer) -> Bool {
-    // ORDERING: relaxed; a hint, as above.
-    guard overdue.owner.pointee.progress.load(ordering: .relaxed) == overdue.progress else { return false }
-    // ORDERING: acquiring; pairs with the exchange in `keep`.
-    guard let node = overdue.owner.pointee.kept.exchange(nil, ordering: .acquiring) else { return false }
-    // This worker's own slot is empty: it is searching. Between the two exchanges neither slot has the queue, so the
-    // monitor may have gone to sleep, and this worker may run something else first. `keep` wakes the monitor.
-    keep(node, on: worker)
-    return true
   }
 
   // MARK: Park
@@ -422,5 +352,14 @@ extension Band {
       }
       return true
     }
+  }
+}
+
+extension UnsafeMutablePointer where Pointee == WorkNode {
+  /// Runs the entry, which the caller has taken from a root.
+  /// - Parameter client: what the root has for its client; nil for an entry that the worker kept.
+  @inline(__always)
+  func run(for client: UnsafeMutableRawPointer?) {
+    concourse_run_entry(pointee.kind.rawValue, UnsafeMutableRawPointer(self), client)
   }
 }

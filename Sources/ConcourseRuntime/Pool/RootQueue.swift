@@ -113,3 +113,11 @@ final class RootQueue {
 // SAFETY: many threads push to `list`, and taking from it is GUARDED BY `consumer`; `client` is set once, before
 // the first entry; the rest is constant.
 extension RootQueue: @unchecked Sendable {}
+
+extension Runtime {
+  /// The root queue that serves work of `level` in the calling thread's shard.
+  @inline(__always)
+  static func root(at level: QoSLevel) -> Unmanaged<RootQueue> {
+    rootTable[Int(CurrentThread.state.pointee.roots) &+ Int(level.rawValue)]
+  }
+}

@@ -59,12 +59,6 @@ package final class Runtime {
     bands[2].serve(make(.background, bands[2]))
   }
 
-  /// The root queue that serves work of `level` in the calling thread's shard.
-  @inline(__always)
-  static func root(at level: QoSLevel) -> Unmanaged<RootQueue> {
-    rootTable[Int(CurrentThread.state.pointee.roots) &+ Int(level.rawValue)]
-  }
-
   /// Whether workers of normal priority run something, or look for it.
   package var hasActiveWorkers: Bool { bands.contains { !$0.isLowered && $0.counters.snapshot.active > 0 } }
 

@@ -1,4 +1,4 @@
-// How an entry reaches its queue, and a queue its target.
+// How an entry is made and reaches its queue, and a queue its target.
 
 /// What a queue's level means for an item that has a level, its own or its submitter's.
 enum ServingRule: UInt8, AtomicRepresentable {
@@ -17,6 +17,23 @@ extension Frame {
       guard let frame = current else { return .unspecified }
       return frame.pointee.level.propagated
     }
+  }
+}
+
+extension NodeMagazine {
+  /// A node ready to be pushed.
+  /// - Parameters:
+  ///   - group: the group to leave when the item has run; the group itself counts the reference.
+  ///   - admittedBy: the concurrent queue that has admitted the item.
+  @inline(__always)
+  package static func make(
+    _ work: consuming Work, kind: EntryKind = .item, level: QoSLevel, traits: WorkTraits = [],
+    group: Unmanaged<DispatchObject>? = nil, admittedBy: Unmanaged<DispatchQueue>? = nil
+  ) -> NodePointer {
+    let node = make(
+      kind, level: level, traits: traits, group: group?.toOpaque(), admittedBy: admittedBy?.toOpaque())
+    node.workPointer.initialize(to: consume work)
+    return node
   }
 }
 

@@ -101,8 +101,8 @@ enum Invocation {
 
 // MARK: - Entries of the pool
 
-// SAFETY: the pool passes entries that `NodeMagazine.make` of Work.swift has made, and the client that `GlobalQueue` has
-// given to their root.
+// SAFETY: the pool passes entries that `NodeMagazine.make` of DispatchQueue+Enqueue.swift has made, and the client that
+// `GlobalQueue` has given to their root.
 
 /// Runs an item of a global queue, or one that a concurrent queue has admitted. Called by workers.
 @c(concourse_run_item)

@@ -58,23 +58,6 @@ enum ItemBody: ~Copyable {
   }
 }
 
-extension NodeMagazine {
-  /// A node ready to be pushed.
-  /// - Parameters:
-  ///   - group: the group to leave when the item has run; the group itself counts the reference.
-  ///   - admittedBy: the concurrent queue that has admitted the item.
-  @inline(__always)
-  package static func make(
-    _ work: consuming Work, kind: EntryKind = .item, level: QoSLevel, traits: WorkTraits = [],
-    group: Unmanaged<DispatchObject>? = nil, admittedBy: Unmanaged<DispatchQueue>? = nil
-  ) -> NodePointer {
-    let node = make(
-      kind, level: level, traits: traits, group: group?.toOpaque(), admittedBy: admittedBy?.toOpaque())
-    node.workPointer.initialize(to: consume work)
-    return node
-  }
-}
-
 extension UnsafeMutablePointer where Pointee == WorkNode {
   /// Moves the work out, leaving that field uninitialised.
   @inline(__always)
@@ -85,7 +68,7 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
 
   /// The address of the work, initialised or not.
   var workPointer: UnsafeMutablePointer<Work> {
-    // SAFETY: only `make` above fills nodes of queues, and `WorkTests` compares the sizes.
+    // SAFETY: only `make` of DispatchQueue+Enqueue.swift fills nodes of queues, and `WorkTests` compares the sizes.
     @inline(__always) get { payload.assumingMemoryBound(to: Work.self) }
   }
 
