@@ -25,6 +25,49 @@ struct ReportPartsTests {
     }
   }
 
+  @Test("the command counts readers as the engine does, also those that it counts apart")
+  func readers() async {
+    await #expect(processExitsWith: .success) {
+      setenv("CONCOURSE_TOPOLOGY", "2x4", 1)
+      let queue = DispatchQueue(label: "readers", attributes: .concurrent)
+      let memory = LiveMemory(process: getpid())
+      func readers() -> Int {
+        // The address of the indicators is the first field.
+        let indicators = withUnsafePointer(to: queue.extras.readers) {
+          UnsafeRawPointer($0).load(as: UInt.self)
+        }
+        return QueueWord(
+          bits: queue.state.snapshot.bits, apart: IndicatorWords.sum(at: UInt64(indicators), in: memory)
+        ).readers
+      }
+      queue.sync { #expect(readers() == 1) }
+      for _ in 0..<16 { queue.readersCollided() }
+      #expect(queue.state.snapshot.isApart)
+      #expect(readers() == 0)
+      queue.sync { queue.sync { #expect(readers() == 2) } }
+      queue.state.addReaderPlace()
+      #expect(readers() == 1)
+      queue.endApart()
+      #expect(readers() == 1 && queue.state.snapshot.readers == 1)
+      queue.giveUpPlace()
+      #expect(readers() == 0)
+    }
+  }
+
+  @Test("indicators with impossible numbers count nothing", arguments: [0, 1, 2, 3, 1 << 14, 1 << 62])
+  func impossibleIndicators(number: Int) {
+    var block = [Int](repeating: .max, count: 3 * 16)
+    (block[0], block[16]) = (number, .min)
+    let sum = block.withUnsafeBytes {
+      IndicatorWords.sum(
+        at: UInt64(UInt(bitPattern: $0.baseAddress)), in: LiveMemory(process: getpid()))
+    }
+    #expect(sum == 0)
+    for apart in [sum, -1 << 41, 1 << 41] {
+      #expect(QueueWord(bits: (1 << 26 + 1) << 24, apart: apart).readers >= 0)
+    }
+  }
+
   @Test("the command decodes packed words as the engine does")
   func words() {
     var random = SystemRandomNumberGenerator()
@@ -33,7 +76,8 @@ struct ReportPartsTests {
       let bits = UInt64.random(in: 0..<6, using: &random) << 60 | random.next() >> 4
       let (ours, theirs) = (QueueWord(bits: bits), QueueState.Snapshot(bits: bits))
       #expect(ours.owner == theirs.owner)
-      #expect(UInt64(ours.readers) == theirs.readers)
+      let (counted, standing) = (Int(theirs.readers), Int(QueueState.Snapshot.standing))
+      #expect(ours.readers == (theirs.hasStanding ? max(counted - standing, 0) : counted))
       #expect(ours.isPending == theirs.isPending)
       #expect(ours.isEnqueued == theirs.isEnqueued)
       #expect(ours.isSuspended == theirs.isSuspended)

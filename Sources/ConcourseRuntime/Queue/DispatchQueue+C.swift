@@ -143,7 +143,11 @@ extension DispatchQueue {
     }
     let isLimited = limit >= 0 && limit <= Self.widest
     if isLimited { width.value = UInt16(max(limit, 1)) }
+    // An item may release the last reference of a C program.
+    let kept = Unmanaged.passRetained(self)
     leave(state.setNarrow(isLimited))
+    endApart()
+    kept.release()
   }
 
   /// Whether no further ordinary item may run now.

@@ -154,6 +154,7 @@ extension DispatchQueue {
       if let readers = readersToWaitFor(node) {
         list.leave(at: node)
         if leaveToReaders(readers, entryLevel(node)) { return nil }
+        first = list.first()
         continue
       }
       let barrier = node.traits.contains(.barrier)
@@ -184,7 +185,12 @@ extension DispatchQueue {
   /// Gives the queue up to its readers, unless they have ended or may now be more.
   private final func leaveToReaders(_ most: UInt64, _ level: QoSLevel) -> Bool {
     let address = selfPointer
-    guard case .released = state.releaseToReaders(most: most, level) else { return false }
+    switch state.releaseToReaders(most: most, level) {
+    case .lookAgain: return false
+    case .released: break
+    // Until then the entry at the head cannot run, and so releases nothing.
+    case .releasedApart: if closeIndicators() { return false }
+    }
     BlockedThreads.queueWasLeftToReaders(address)
     return true
   }
@@ -259,6 +265,7 @@ extension DispatchQueue {
       if let most = readersToWaitFor(node) {
         list.leave(at: node)
         if leaveToReaders(most, entryLevel(node)) { return }
+        first = list.first()
         continue
       }
       guard node.isWaiter else {

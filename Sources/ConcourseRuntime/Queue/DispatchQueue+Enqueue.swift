@@ -74,7 +74,7 @@ extension DispatchQueue {
     case .concurrent:
       // An ordinary item with nothing ahead of it bypasses this queue's list.
       if !node.traits.contains(.barrier) && list.isEmpty
-        && state.takeReaderPlace(limit: UInt64(width.value))
+        && state.takeReaderPlace(limit: UInt64(width.value), apart: true)
       {
         admit(node)
       } else {
@@ -105,6 +105,8 @@ extension DispatchQueue {
     let kept = Unmanaged.passUnretained(self)
     if list.push(node, beforeLink: { wasEmpty in if wasEmpty || mayRaise { _ = kept.retain() } }) {
       if case .enqueue(let level) = state.noteWork(level, exclusive: exclusive) {
+        enqueue(kept.takeRetainedValue(), level)
+      } else if exclusive, case .enqueue(let level) = endApartAsSubmitter() {
         enqueue(kept.takeRetainedValue(), level)
       } else {
         kept.release()

@@ -157,7 +157,7 @@ extension DispatchQueue {
   private final func giveBack(exclusive: Bool) {
     let id = CurrentThread.id
     if !exclusive {
-      giveUpPlace()
+      endReading()
     } else if !state.releaseExclusively(id) {
       handOn()
     }
@@ -166,12 +166,7 @@ extension DispatchQueue {
   /// Takes this one queue, at once or after waiting for its turn.
   @inline(__always)
   private final func acquire(exclusive: Bool, _ frame: UnsafeMutablePointer<Frame>) {
-    if hasNoEntries
-      && (exclusive
-        ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace(limit: UInt64(width.value)))
-    {
-      return
-    }
+    if hasNoEntries && (exclusive ? takeAlone() : beginReading()) { return }
     _ = waitForTurn(exclusive: exclusive, frame, body: nil)
   }
 
@@ -342,11 +337,7 @@ extension DispatchQueue {
     withUnsafeMutablePointer(to: &frame) { frame in
       if kind.isLane {
         let exclusive = kind.isSerial || barrier
-        let free =
-          hasNoEntries
-          && (exclusive
-            ? state.takeExclusively(CurrentThread.id) : state.takeReaderPlace(limit: UInt64(width.value)))
-        if !free {
+        if !(hasNoEntries && (exclusive ? takeAlone() : beginReading())) {
           let hasRun = withoutActuallyEscaping(body) { waitForTurn(exclusive: exclusive, frame, body: $0) }
           if hasRun { return }
         }

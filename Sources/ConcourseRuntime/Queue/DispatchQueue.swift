@@ -68,7 +68,7 @@ public class DispatchQueue: DispatchObject {
 
   deinit {
     let last = state.snapshot
-    if last.forbidsEnd { requireEnd(last) }
+    if last.forbidsEnd { requireEnd() }
     name.free()
     guard let target else { return }
     if last.isNested || uncountedExtrasIfAny != nil { giveUp(target) }
@@ -85,7 +85,10 @@ public class DispatchQueue: DispatchObject {
 
   /// Traps if the last reference was released too early. Out of line: few queues end in such a state.
   @inline(never)
-  private final func requireEnd(_ last: QueueState.Snapshot) {
+  private final func requireEnd() {
+    if state.clearApart() { _ = closeIndicators() }
+    let last = state.snapshot
+    guard last.forbidsEnd else { return }
     if last.isSuspended {
       Trap.clientBug(
         203,

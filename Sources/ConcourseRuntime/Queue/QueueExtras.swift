@@ -7,6 +7,8 @@ final class QueueExtras: ObjectExtras {
   var heldBack = HeldBackItems()
   /// Whether `heldBack` has items. Read without the lock.
   let hasHeldBack = Atomic<Bool>(false)
+  /// The readers of a concurrent queue that are counted apart from the state word.
+  let readers = ReaderIndicators()
   /// Values by the identity of their key; the keys' objects are kept alive with them.
   var specifics: [ObjectIdentifier: (key: AnyObject, value: Any)] = [:]
   /// Values that C programs have attached, by the address of their key.

@@ -3,7 +3,7 @@
 /// | bits  | field      | meaning |
 /// |-------|------------|---------|
 /// | 0–23  | owner      | id of the thread that may take from the list; if serial, or in a barrier, it runs alone |
-/// | 24–51 | readers    | ordinary items (async or sync) of a concurrent queue that run or are on their way |
+/// | 24–51 | readers    | ordinary items (async or sync) of a concurrent queue that run or are on their way, and `standing` more while others are counted apart |
 /// | 52    | pending    | the list may have new entries: the thread that gives the queue up must look |
 /// | 53    | enqueued   | an entry for this queue is in its target: a drain will come |
 /// | 54    | suspended  | the suspension count is above zero |
@@ -13,6 +13,7 @@
 /// | 58    | narrow     | ordinary items are limited in number: one that ends makes room for another |
 /// | 59    | barred     | the last owner left a barrier at the head of the list to the readers |
 /// | 60–62 | level      | the highest QoS level noted since the last drain began |
+/// | 63    | apart      | readers may be counted apart (ReaderIndicators.swift) |
 ///
 /// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
 /// compare-exchange and gives it back with another.
@@ -56,7 +57,7 @@ struct QueueState: ~Copyable {
     Snapshot(bits: word.bitwiseOr(0, ordering: .acquiringAndReleasing).oldValue)
   }
 
-  /// Whether no ordinary item of a concurrent queue runs.
+  /// Whether no ordinary item of a concurrent queue runs, also none that is counted apart.
   var readersAreGone: Bool {
     // ORDERING: acquiring; pairs with the readers' releases: a barrier sees what they wrote.
     !Snapshot(bits: word.load(ordering: .acquiring)).hasReaders
@@ -129,15 +130,24 @@ extension QueueState {
   }
 
   /// Takes one reader's place on a free concurrent queue.
-  /// - Parameter limit: how many there are on a narrow queue.
+  /// - Parameters:
+  ///   - limit: how many there are on a narrow queue.
+  ///   - apart: whether to do so also while readers are counted apart.
+  ///   - collided: called whenever another thread has changed the word meanwhile.
   @inline(__always)
-  func takeReaderPlace(limit: @autoclosure () -> UInt64 = .max) -> Bool {
+  func takeReaderPlace(
+    limit: @autoclosure () -> UInt64 = .max, apart: Bool = false, collided: () -> Void = {}
+  ) -> Bool {
     var seen = snapshot
-    while seen.isFree && seen.mayAddReader && !(seen.isNarrow && seen.readers >= limit()) {
+    while (apart ? seen.clearing(Snapshot.apart) : seen).isFree && seen.mayAddReader
+      && !(seen.isNarrow && seen.readers >= limit())
+    {
       // ORDERING: acquiring; a reader sees what the barriers before it wrote.
       let (done, original) = word.weakCompareExchange(
         expected: seen.bits, desired: seen.bits &+ Snapshot.reader, ordering: .acquiring)
       if done { return true }
+      // On arm64 it may also fail without a reason.
+      if original != seen.bits { collided() }
       seen = Snapshot(bits: original)
     }
     return false
@@ -183,11 +193,12 @@ extension QueueState {
 
   /// Notes that the list, or one of a workloop's lists, was empty and now has an entry. A queue that is enqueued at
   /// a lower level is enqueued once more.
-  /// - Parameter exclusive: the entry needs the queue alone, so running readers need not be disturbed.
+  /// - Parameter exclusive: the entry needs the queue alone, so running readers need not be disturbed. The caller then
+  ///   calls `endApart`: readers that are counted apart do not look.
   func noteWork(_ level: QoSLevel, exclusive: Bool) -> Wake {
     update { seen in
       let noted = seen.noting(level)
-      let isOnItsWay = seen.isEnqueued && seen.level >= level
+      let isOnItsWay = seen.isEnqueued && seen.isNoted(level)
       if seen.isOwned || seen.isHeld || isOnItsWay || (exclusive && seen.hasReaders) {
         return (noted, .nothing)
       }
@@ -197,11 +208,11 @@ extension QueueState {
 
   /// Notes that a list that was not empty has a new entry of a higher level than the queue is enqueued at.
   func raise(to level: QoSLevel) -> Wake {
-    guard snapshot.level < level else { return .nothing }
+    guard !snapshot.isNoted(level) else { return .nothing }
     return update { seen in
       // If the list was emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
       let busy = seen.isOwned || seen.isHeld || seen.isEnqueued || seen.isPending
-      guard busy && seen.level < level else { return (seen, .nothing) }
+      guard busy && !seen.isNoted(level) else { return (seen, .nothing) }
       let raised = seen.raised(to: level)
       return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)
     }
@@ -242,6 +253,8 @@ extension QueueState {
   enum Release {
     /// The queue is no longer the caller's.
     case released
+    /// The same, and the caller must close the indicators of the readers.
+    case releasedApart
     /// The word has changed: look at the list again.
     case lookAgain
   }
@@ -270,8 +283,11 @@ extension QueueState {
       guard seen.readers > most && !seen.isPending else {
         return (seen.clearing(Snapshot.pending), .lookAgain)
       }
-      let left = seen.unowned().noting(level)
-      return (most == 0 && !seen.isNarrow ? left.setting(Snapshot.barred) : left, .released)
+      let left = seen.unowned().noting(level).clearing(Snapshot.apart)
+      return (
+        most == 0 && !seen.isNarrow ? left.setting(Snapshot.barred) : left,
+        seen.isApart ? .releasedApart : .released
+      )
     }
   }
 
@@ -300,15 +316,56 @@ extension QueueState {
   }
 
   /// An ordinary item of a concurrent queue has ended.
-  func releaseReaderPlace(_ thread: UInt32) -> ReaderRelease {
+  func releaseReaderPlace(_ thread: UInt32) -> ReaderRelease { release(Snapshot.reader, thread) }
+
+  /// The indicators have been closed: gives back the places that stood for their readers, but for `readers`.
+  func releaseStanding(_ thread: UInt32, readers: Int) -> ReaderRelease {
+    release(Snapshot.places(standingFor: readers), thread)
+  }
+
+  /// The same, for a submitter, which does not hand the queue on.
+  func releaseStanding(readers: Int) -> Wake {
     update { seen in
-      let fewer = Snapshot(bits: seen.bits &- Snapshot.reader)
-      let isLate = fewer.hasReaders && !fewer.isNarrow
-      if isLate || !fewer.isPending || fewer.isOwned || fewer.isEnqueued || fewer.isHeld {
-        return (fewer, .done)
-      }
-      return (fewer.clearingWork().owned(by: thread), .own)
+      let fewer = Snapshot(bits: seen.bits &- Snapshot.places(standingFor: readers))
+      return fewer.isReleased
+        ? (fewer.setting(Snapshot.enqueued), .enqueue(fewer.level)) : (fewer, .nothing)
     }
+  }
+
+  @inline(__always)
+  private func release(_ places: UInt64, _ thread: UInt32) -> ReaderRelease {
+    update { seen in
+      let fewer = Snapshot(bits: seen.bits &- places)
+      return fewer.isReleased ? (fewer.clearingWork().owned(by: thread), .own) : (fewer, .done)
+    }
+  }
+}
+
+// MARK: - Counting readers apart
+
+extension QueueState {
+  /// Adds the places that are to stand for readers counted apart.
+  /// - Returns: false if something waits, the number of readers is limited, or another thread has added them.
+  func beginApart() -> Bool {
+    update { seen in
+      guard seen.mayCountApart else { return (seen, false) }
+      return (Snapshot(bits: seen.bits + Snapshot.standing * Snapshot.reader), true)
+    }
+  }
+
+  /// The indicators are open.
+  /// - Returns: false if something waits meanwhile, or the number of readers is limited.
+  func setApart() -> Bool {
+    update { seen in
+      seen.isFree && !seen.isNarrow ? (seen.setting(Snapshot.apart), true) : (seen, false)
+    }
+  }
+
+  /// - Returns: whether the caller must close the indicators.
+  func clearApart() -> Bool {
+    guard snapshot.isApart else { return false }
+    // ORDERING: acquiring; pairs with `setApart`, whose thread opened the indicators.
+    return word.bitwiseAnd(~Snapshot.apart, ordering: .acquiring).oldValue & Snapshot.apart != 0
   }
 }
 
@@ -378,6 +435,10 @@ extension QueueState {
     fileprivate static let barred: UInt64 = 1 << 59
     fileprivate static let levelShift: UInt64 = 60
     fileprivate static let levelMask: UInt64 = 7 << 60
+    fileprivate static let apart: UInt64 = 1 << 63
+    /// More than there are threads, so that the count does not reach 0 while it includes these: readers that took their
+    /// places apart may give them back in the word while the indicators are opened or closed.
+    static var standing: UInt64 { UInt64(Tuning.value(1 << 26, inModel: 16)) }
     /// Far more than fit into memory. Racing additions do not reach the next field.
     static var mostReaders: UInt64 { UInt64(Tuning.value((1 << 28) - (1 << 16), inModel: 64)) }
 
@@ -393,6 +454,17 @@ extension QueueState {
     var isHeld: Bool { bits & (Self.suspended | Self.inactive) != 0 }
     var isNarrow: Bool { bits & Self.narrow != 0 }
     var isNested: Bool { bits & Self.nested != 0 }
+    var isApart: Bool { bits & Self.apart != 0 }
+    /// Whether readers are counted apart, and nothing keeps the next one from reading.
+    var isFreeApart: Bool { bits & ~(Self.special | Self.nested | Self.readerMask) == Self.apart }
+    /// Whether readers may be counted apart from now on.
+    var mayCountApart: Bool { isFree && !isNarrow && readers < Self.excess }
+    /// Whether so many places are taken in the word that it may overflow: readers that take theirs in the word, as those
+    /// that read again, and give them back apart let the number there grow.
+    var hasExcess: Bool { readers >= Self.standing + Self.excess }
+    static var excess: UInt64 { UInt64(Tuning.value(1 << 20, inModel: 2)) }
+    /// Whether the word has standing places, so that there may be no readers.
+    var hasStanding: Bool { readers >= Self.standing / 2 }
     /// Whether the first entry of the list is a barrier, and waits until the last reader has ended.
     var waitsForAllReaders: Bool { bits & Self.barred != 0 && hasReaders && !isEnqueued && !isHeld }
     var level: QoSLevel { QoSLevel(rawValue: UInt8((bits & Self.levelMask) >> Self.levelShift))! }
@@ -407,6 +479,15 @@ extension QueueState {
       bits & ~(Self.special | Self.nested | Self.narrow | Self.readerMask) == 0
     }
     fileprivate var mayAddReader: Bool { readers < Self.mostReaders }
+    /// The standing places, but for as many as there are readers.
+    fileprivate static func places(standingFor readers: Int) -> UInt64 {
+      reader &* (standing &- UInt64(bitPattern: Int64(readers)))
+    }
+    /// Whether the thread that has given back places must look at the list: an entry has waited for it.
+    fileprivate var isReleased: Bool {
+      let isLate = hasReaders && !isNarrow
+      return !isLate && isPending && !isOwned && !isEnqueued && !isHeld
+    }
 
     fileprivate func owned(by thread: UInt32) -> Snapshot { Snapshot(bits: bits | UInt64(thread)) }
     fileprivate func unowned() -> Snapshot { clearing(Self.ownerMask) }
@@ -416,12 +497,16 @@ extension QueueState {
     fileprivate func clearingWork() -> Snapshot { clearing(Self.pending | Self.barred | Self.levelMask) }
     fileprivate func noting(_ level: QoSLevel) -> Snapshot { raised(to: level).setting(Self.pending) }
     fileprivate func raised(to level: QoSLevel) -> Snapshot {
-      self.level >= level
+      isNoted(level)
         ? self : Snapshot(bits: bits & ~Self.levelMask | UInt64(level.rawValue) << Self.levelShift)
+    }
+    /// Whether the level is at least this one. By numbers: a comparison of levels becomes a jump table.
+    fileprivate func isNoted(_ level: QoSLevel) -> Bool {
+      bits & Self.levelMask >= UInt64(level.rawValue) << Self.levelShift
     }
 
     var description: String {
-      "owner \(owner), readers \(readers)\(isPending ? ", pending" : "")\(isEnqueued ? ", enqueued" : "")"
+      "owner \(owner), readers \(isApart ? "counted apart" : "\(readers)")\(isPending ? ", pending" : "")\(isEnqueued ? ", enqueued" : "")"
         + "\(isSuspended ? ", suspended" : "")\(isInactive ? ", inactive" : "")"
     }
   }

@@ -37,6 +37,9 @@ extension EngineReader {
       word: state, wordAddress: address &+ (try types.offset("DispatchQueue", "state")), target: target,
       level: Int(level), width: state.isNarrow ? Int(width) : nil)
     if extras != 0, object(extras, isA: "QueueExtras") {
+      // Their address is the first field.
+      queue.indicators = memory.word(extras &+ (try types.offset("QueueExtras", "readers"))) ?? 0
+      queue.word = queue.word(in: memory)
       queue.suspensions = memory.count(at: extras &+ (try types.offset("QueueExtras", "suspensions")))
       if let owns: UInt8 = memory.number(at: extras &+ (try types.offset("QueueExtras", "ownsLabel"))),
         owns == 0,

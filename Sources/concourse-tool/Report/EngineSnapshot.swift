@@ -7,6 +7,8 @@ struct QueueInfo {
   var label: String
   var word: QueueWord
   var wordAddress: UInt64
+  /// The indicators of readers that are counted apart; 0 if there have never been any.
+  var indicators: UInt64 = 0
   /// The address of the target; 0 at the end of a hierarchy.
   var target: UInt64
   /// The served level.
@@ -33,6 +35,12 @@ struct QueueInfo {
   struct Members {
     var groups: Set<UInt64> = []
     var workItems: Set<UInt64> = []
+  }
+
+  /// The state now.
+  func word(in memory: any TargetMemory) -> QueueWord {
+    QueueWord(
+      bits: memory.word(wordAddress) ?? 0, apart: IndicatorWords.sum(at: indicators, in: memory))
   }
 
   var isBusy: Bool {

@@ -58,7 +58,7 @@ struct HoldWatch {
   /// entries and frames of the holders.
   private func state(of queue: QueueInfo) -> [UInt64] {
     let memory = snapshot.process.memory
-    let word = QueueWord(bits: memory.word(queue.wordAddress) ?? 0)
+    let word = queue.word(in: memory)
     var state = [UInt64(word.owner), UInt64(word.readers)]
     if queue.oldest != 0 { state += [queue.oldest, memory.word(queue.oldest) ?? 0] }
     for holder in queue.holders.compactMap({ snapshot.thread($0) }) {

@@ -2,9 +2,16 @@
 /// tests compare both.
 struct QueueWord {
   let bits: UInt64
+  /// The readers that are counted apart.
+  var apart = 0
 
   var owner: UInt32 { UInt32(truncatingIfNeeded: bits & 0xFF_FFFF) }
-  var readers: Int { Int(bits >> 24 & 0xFFF_FFFF) }
+  var readers: Int {
+    let counted = Int(bits >> 24 & 0xFFF_FFFF)
+    return counted < Self.standing / 2 ? counted : max(counted - Self.standing + apart, 0)
+  }
+  /// What is added to the readers while some are counted apart.
+  private static let standing = 1 << 26
   var isPending: Bool { bits >> 52 & 1 != 0 }
   var isEnqueued: Bool { bits >> 53 & 1 != 0 }
   var isSuspended: Bool { bits >> 54 & 1 != 0 }
@@ -15,6 +22,24 @@ struct QueueWord {
 
   /// Whether it has items, or may not run them.
   var isOccupied: Bool { owner != 0 || readers > 0 || isPending || isEnqueued || isSuspended || isInactive }
+}
+
+/// The indicators of a queue whose readers are counted apart.
+enum IndicatorWords {
+  private static let stride = 128
+  private static let most = 1 << 28
+
+  /// The sum of the indicators at this address; 0 if there are none.
+  static func sum(at address: UInt64, in memory: any TargetMemory) -> Int {
+    guard address != 0, let number = memory.word(address), (1...1 << 13).contains(number),
+      number.nonzeroBitCount == 1, let bytes = memory.bytes(at: address, count: (Int(number) + 1) * stride)
+    else { return 0 }
+    // A closed indicator has the lowest of all numbers.
+    return (1...Int(number)).reduce(0) { sum, place in
+      let indicator: Int = bytes.number(at: place * stride) ?? 0
+      return (-most...most).contains(indicator) ? sum + indicator : sum
+    }
+  }
 }
 
 struct GroupWord {

@@ -367,12 +367,100 @@ struct QueueStateTests {
     holds(both.resume().level == .background)
   }
 
+  @Test("readers counted apart stand for readers until their indicators are closed, by one thread")
+  func apart() {
+    let standing = QueueState.Snapshot.standing
+    let state = concurrent()
+    holds(state.takeReaderPlace())
+    holds(state.beginApart() && !state.beginApart())
+    holds(state.snapshot.readers == standing + 1 && !state.snapshot.isApart)
+    holds(state.setApart())
+    holds(state.snapshot.isFreeApart && state.snapshot.hasStanding && !state.snapshot.hasExcess)
+    holds(!state.takeExclusively(me) && !state.takeReaderPlace())
+    holds(!state.releaseReaderPlace(me).owns)
+    // Items are counted in the word all the same.
+    holds(state.takeReaderPlace(apart: true) && state.snapshot.readers == standing + 1)
+    holds(!state.releaseReaderPlace(me).owns)
+    // A barrier that is noted now waits; the thread that closes the indicators owns the queue if they are empty.
+    holds(state.noteWork(.default, exclusive: true).level == nil)
+    holds(!state.snapshot.isFreeApart)
+    holds(state.clearApart() && !state.clearApart())
+    holds(!state.releaseStanding(me, readers: 1).owns)
+    holds(state.snapshot.readers == 1)
+    holds(state.releaseReaderPlace(other).owns)
+    holds(state.snapshot.owner == other)
+  }
+
+  @Test("with so many places in the word that it may overflow, no reader is counted apart")
+  func excess() {
+    let excess = QueueState.Snapshot.excess
+    let apart = concurrent()
+    holds(apart.beginApart() && apart.setApart())
+    for _ in 1..<excess { apart.addReaderPlace() }
+    holds(!apart.snapshot.hasExcess)
+    apart.addReaderPlace()
+    holds(apart.snapshot.hasExcess)
+    let busy = concurrent()
+    for _ in 0..<excess { busy.addReaderPlace() }
+    holds(!busy.beginApart())
+    holds(!busy.releaseReaderPlace(me).owns)
+    holds(busy.beginApart())
+  }
+
+  @Test("an owner that leaves the queue to readers counted apart closes their indicators")
+  func releaseToReadersApart() {
+    let state = concurrent()
+    holds(state.beginApart() && state.setApart())
+    holds(state.noteWork(.default, exclusive: false).level == .default)
+    holds(state.beginDrain(me).mayDrain)
+    holds(state.releaseToReaders(most: 0, .default).mustClose)
+    holds(!state.snapshot.isApart && state.snapshot.waitsForAllReaders)
+    holds(state.releaseStanding(me, readers: 0).owns)
+  }
+
+  @Test("a submitter that closes the indicators enqueues the queue, unless there are readers")
+  func releaseStandingAsSubmitter() {
+    let state = concurrent()
+    holds(state.beginApart() && state.setApart())
+    holds(state.noteWork(.utility, exclusive: true).level == nil)
+    holds(state.clearApart())
+    holds(state.releaseStanding(readers: 0).level == .utility)
+    holds(state.snapshot.isEnqueued && !state.snapshot.hasReaders && !state.snapshot.isOwned)
+
+    let read = concurrent()
+    holds(read.beginApart() && read.setApart())
+    holds(read.noteWork(.utility, exclusive: true).level == nil)
+    holds(read.clearApart())
+    holds(read.releaseStanding(readers: 1).level == nil)
+    holds(read.releaseReaderPlace(me).owns)
+  }
+
+  @Test("readers are not counted apart while something waits, or their number is limited")
+  func notApart() {
+    let busy = concurrent()
+    holds(busy.beginApart())
+    _ = busy.noteWork(.default, exclusive: true)
+    holds(!busy.setApart())
+    holds(busy.releaseStanding(me, readers: 0).owns)
+    holds(!busy.beginApart())
+    let narrow = concurrent()
+    _ = narrow.setNarrow(true)
+    holds(!narrow.beginApart())
+    _ = narrow.setNarrow(false)
+    holds(narrow.beginApart())
+    _ = narrow.setNarrow(true)
+    holds(!narrow.setApart())
+  }
+
   @Test("the text names owner, readers and flags")
   func text() {
     let state = concurrent(inactive: true)
     state.suspend()
     _ = state.noteWork(.default, exclusive: false)
     #expect(state.snapshot.description == "owner 0, readers 0, pending, suspended, inactive")
+    let apart = concurrent()
+    holds(apart.beginApart() && apart.setApart())
+    #expect(apart.snapshot.description == "owner 0, readers counted apart")
   }
 }
 
@@ -400,6 +488,7 @@ extension QueueState.DrainStart {
 
 extension QueueState.Release {
   fileprivate var isReleased: Bool { if case .released = self { true } else { false } }
+  fileprivate var mustClose: Bool { if case .releasedApart = self { true } else { false } }
 }
 
 extension QueueState.WaiterNote {

@@ -117,7 +117,9 @@ struct LedgerPath: Sendable {
       let queue = DispatchQueue(label: "serial")
       Self.threads(threads, count) { _ in queue.sync { Ledger.operation() } }
     },
-    LedgerPath(name: "sync, one concurrent queue", row: ("concurrent-sync-f", 1)) { threads, count in
+    // Each thread learns where its place is, once.
+    LedgerPath(name: "sync, one concurrent queue", row: ("concurrent-sync-f", 1), perThread: 32_000) {
+      threads, count in
       let queue = DispatchQueue(label: "concurrent", attributes: .concurrent)
       Self.threads(threads, count) { _ in queue.sync { Ledger.operation() } }
     },

@@ -141,7 +141,9 @@ struct LedgerTests {
     if Self.writes { try LedgerLimit.write(rows) }
   }
 
-  @Test(.disabled(if: writes), arguments: [2, 4, 16]) func oneMoreSharedCounterIsFound(threads: Int) throws {
+  @Test(.disabled(if: writes), arguments: [2, 4, 16, 64]) func oneMoreSharedCounterIsFound(threads: Int)
+    throws
+  {
     let rows = try LedgerLimit.read().filter { $0.path == "async, global queue" }
     let row = try #require(rows.first { $0.threads == threads })
     let (now, _) = try LedgerLimit.measure(.withPlantedCounter, threads)

@@ -37,9 +37,10 @@ extension DispatchQueue {
   /// - Returns: the item to run, or nil when the queue is suspended and keeps the node until the resume.
   @inline(__always)
   final func itemToRun(for arrival: NodePointer) -> NodePointer? {
-    // Most queues have never been suspended, and have no extras.
-    guard let extras = extrasIfAny else { return arrival }
-    return itemToRun(for: arrival, extras)
+    // Most queues have never been suspended, and have no extras. References to these are not counted: all threads would
+    // write the count.
+    guard uncountedExtrasIfAny != nil else { return arrival }
+    return uncountedQueueExtras._withUnsafeGuaranteedRef { itemToRun(for: arrival, $0) }
   }
 
   @inline(never)

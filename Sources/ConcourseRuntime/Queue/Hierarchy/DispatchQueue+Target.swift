@@ -17,7 +17,7 @@ extension DispatchQueue {
     }
   }
 
-  private final func takeIdle() -> Bool { list.isEmpty && state.takeExclusively(CurrentThread.id) }
+  private final func takeIdle() -> Bool { list.isEmpty && takeAlone() }
 
   // MARK: Cycles
 

@@ -89,8 +89,9 @@ extension BlockedThreads {
       }
       if word.isHeld || !word.isNested { return nil }
       guard word.isEnqueued else {
-        // With readers the first entry waits for them, or has been admitted. Without, it has not been noted.
-        if !word.hasReaders { isUnnoted = true }
+        // With readers the first entry waits for them, or has been admitted. Without, it has not been noted. While some
+        // are counted apart, there may be none.
+        if !word.hasReaders || word.hasStanding { isUnnoted = true }
         return nil
       }
       guard let target = queue.targetQueue, target.kind != .global else { return nil }

@@ -1,0 +1,198 @@
+import Testing
+
+@testable import ConcourseModel
+
+/// Readers of one concurrent queue that are counted apart from its state word.
+extension ModelSuite {
+  @Suite struct Readers {
+    typealias Track = Queues.Track
+
+    /// A concurrent queue on a machine with two shards; `isApart`: whose readers are counted apart from the start.
+    private static func makeQueue(isApart: Bool = true) -> DispatchQueue {
+      Model.setTopology("2x1")
+      let queue = DispatchQueue(label: "queue", attributes: .concurrent)
+      if isApart {
+        queue.readersCollided()
+        Model.check(queue.state.snapshot.isApart, "not apart: \(queue.state.snapshot)")
+      }
+      return queue
+    }
+
+    /// Nothing is left of what the scenario did.
+    private static func check(_ queue: DispatchQueue, _ track: Track, _ groups: [String]...) {
+      track.check(groups)
+      let isApart = queue.state.snapshot.isApart
+      queue.endApart()
+      Queues.checkIdle(queue)
+      if isApart { Model.check(queue.state.snapshot.readers == 0, "\(queue.state.snapshot)") }
+    }
+
+    // MARK: Barriers
+
+    private static func barrier() {
+      let (queue, track) = (makeQueue(), Track())
+      Model.thread("reader") {
+        queue.sync(execute: track.together("a1"))
+        queue.sync(execute: track.together("a2"))
+      }
+      Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+      Model.run()
+      check(queue, track, ["a1", "a2"], ["b1"])
+    }
+
+    @Test func barrierAgainstReadersApart() {
+      expectComplete(Model.explore("a barrier against readers apart", bound: 2) { Self.barrier() })
+      expectFound(
+        PlantedFault(.noWrite, "ReaderIndicators", "take(_:)"),
+        PlantedFault(.noWrite, "ReaderIndicators", "giveBack(_:)"),
+        PlantedFault(.noWrite, "ReaderIndicators", "close()"),
+        PlantedFault(.relaxed, "ReaderIndicators", "close()"), bound: 2
+      ) { Self.barrier() }
+    }
+
+    /// The same thread reads after a barrier that it has submitted: never before that.
+    private static func ownBarrier() {
+      let (queue, track) = (makeQueue(), Track())
+      Model.thread("client") {
+        queue.async(flags: .barrier, execute: track.alone("a1"))
+        queue.sync(execute: track.together("a2"))
+      }
+      Model.thread("reader") { queue.sync(execute: track.together("b1")) }
+      Model.run()
+      check(queue, track, ["a1", "a2"], ["b1"])
+    }
+
+    @Test func aReaderComesAfterItsOwnBarrier() {
+      expectComplete(
+        Model.explore("a barrier, then a reader", bound: 1, maxExecutions: 200_000) { Self.ownBarrier() })
+    }
+
+    @Test func twoBarriers() {
+      expectComplete(
+        Model.explore("two barriers close the indicators", bound: 1) {
+          let (queue, track) = (Self.makeQueue(), Track())
+          Model.thread("reader") { queue.sync(execute: track.together("a1")) }
+          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+          Model.thread("other writer") { queue.sync(flags: .barrier, execute: track.alone("c1")) }
+          Model.run()
+          Self.check(queue, track, ["a1"], ["b1"], ["c1"])
+        })
+    }
+
+    /// Places are given back by other threads than those that took them.
+    @Test func itemsAgainstBarrier() {
+      expectComplete(
+        Model.explore("items against a barrier and readers apart", bound: 1) {
+          let (queue, track) = (Self.makeQueue(), Track())
+          Model.thread("client") { queue.async(execute: track.together("a1")) }
+          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+          Model.run()
+          Self.check(queue, track, ["a1"], ["b1"])
+        })
+    }
+
+    // MARK: Opening
+
+    /// Readers meet in the word, and open the indicators, while a barrier comes and other readers read.
+    @Test func openingAgainstBarrier() {
+      expectComplete(
+        Model.explore("indicators are opened against a barrier", bound: 1) {
+          let (queue, track) = (Self.makeQueue(isApart: false), Track())
+          Model.thread("reader") {
+            queue.readersCollided()
+            queue.sync(execute: track.together("a1"))
+          }
+          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+          Model.thread("other reader") { queue.sync(execute: track.together("c1")) }
+          Model.run()
+          Self.check(queue, track, ["a1"], ["b1"], ["c1"])
+        })
+    }
+
+    /// The indicators are closed and opened again while a reader is about to take a place.
+    private static func reopening() {
+      let (queue, track) = (makeQueue(), Track())
+      Model.thread("reader") { queue.sync(execute: track.together("a1")) }
+      Model.thread("writer") {
+        queue.sync(flags: .barrier, execute: track.alone("b1"))
+        queue.readersCollided()
+        queue.sync(flags: .barrier, execute: track.alone("b2"))
+      }
+      Model.run()
+      check(queue, track, ["a1"], ["b1", "b2"])
+    }
+
+    @Test func reopeningAgainstReader() {
+      expectComplete(Model.explore("indicators are opened again", bound: 2) { Self.reopening() })
+      expectFound(PlantedFault(.relaxed, "ReaderIndicators", "open()"), bound: 2) { Self.reopening() }
+    }
+
+    @Test func twoReadersOpen() {
+      expectComplete(
+        Model.explore("two readers open the indicators", bound: 2) {
+          let (queue, track) = (Self.makeQueue(isApart: false), Track())
+          for name in ["a1", "b1"] {
+            Model.thread(name) {
+              queue.readersCollided()
+              queue.sync(execute: track.together(name))
+            }
+          }
+          Model.run()
+          Self.check(queue, track, ["a1"], ["b1"])
+        })
+    }
+
+    // MARK: Other ends
+
+    @Test(arguments: [1, -1]) func aLimitAgainstReadersApart(width: Int) {
+      expectComplete(
+        Model.explore("a limit against readers apart", bound: 1) {
+          let (queue, track) = (Self.makeQueue(), Track())
+          for name in ["a1", "b1"] {
+            Model.thread(name) { queue.sync(execute: track.together(name)) }
+          }
+          Model.thread("setter") { queue.setWidth(width) }
+          Model.run()
+          Self.check(queue, track, ["a1"], ["b1"])
+        })
+    }
+
+    @Test func suspensionOfReadersApart() {
+      expectComplete(
+        Model.explore("a suspension of readers apart", bound: 1, maxExecutions: 200_000) {
+          let (queue, track) = (Self.makeQueue(), Track())
+          Model.thread("reader") { queue.sync(execute: track.together("a1")) }
+          Model.thread("holder") {
+            queue.suspend()
+            queue.resume()
+          }
+          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+          Model.run()
+          Self.check(queue, track, ["a1"], ["b1"])
+        })
+    }
+
+    /// A thread that reads, and reads again, takes its second place in the word, behind a barrier that waits for it.
+    @Test func aReaderReadsAgain() {
+      expectComplete(
+        Model.explore("a reader apart reads again", bound: 2) {
+          let (queue, track) = (Self.makeQueue(), Track())
+          Model.thread("reader") { queue.sync { queue.sync(execute: track.together("a1")) } }
+          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+          Model.run()
+          Self.check(queue, track, ["a1"], ["b1"])
+        })
+    }
+
+    /// The last reference is released while the indicators are open: that is no client's bug.
+    @Test func theEndOfAQueueApart() {
+      expectComplete(
+        Model.explore("a queue apart ends", bound: 1) {
+          var queue: DispatchQueue? = Self.makeQueue()
+          Model.thread("reader") { [queue] in queue!.sync {} }
+          queue = nil
+          Model.run()
+        })
+    }
+  }
+}
