@@ -126,6 +126,37 @@ extension ModelSuite {
       #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
     }
 
+    // MARK: Processors that come and go
+
+    /// The processors of one shard go to the other while entries wait there, as after a change of the quota or of the
+    /// affinity mask. If the worker steps back before that, the monitor finds room in the other shard at its next look.
+    private static func processorsMove() {
+      begin(parts: [1, 0])
+      let done = DispatchSemaphore(value: 0)
+      Model.thread("client") {
+        enter(0)
+        for _ in 0..<2 { DispatchQueue.global().async { done.signal() } }
+        for _ in 0..<2 { done.wait() }
+      }
+      Model.thread("system") {
+        for (shard, part) in [0, 1].enumerated() {
+          // ORDERING: relaxed; as the engine does it.
+          PoolSize.part(of: shard).pointee.store(part, ordering: .relaxed)
+        }
+        Runtime.shared.monitor.stepBackEverywhere()
+      }
+      Model.run()
+      Monitoring.checkCounters()
+    }
+
+    @Test func entriesOutliveTheProcessorsOfTheirShard() {
+      expectComplete(
+        Model.explore("processors move to another shard", bound: 1, stale: 0, allowTime: true) {
+          Self.processorsMove()
+        })
+      expectFound(PlantedFault(.noWake, "ThreadEvent", "signal()"), allowTime: true) { Self.processorsMove() }
+    }
+
     // MARK: Batches
 
     /// The first of two entries that a busy worker takes at once waits for the second.
