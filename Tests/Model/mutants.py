@@ -14,7 +14,8 @@ MODEL = pathlib.Path(__file__).resolve().parent
 # file with names behind it, these functions.
 TRANSITIONS = """
 Coordination/DispatchOnce.swift Coordination/DispatchSemaphore.swift Coordination/GroupState.swift
-Coordination/ParallelLoop.swift EventLoop/TimerTable.swift EventLoop/WatchTable.swift:end,take
+Coordination/ParallelLoop.swift EventLoop/WatchTable.swift:end,take
+EventLoop/TimerTable.swift EventLoop/TimerTables.swift EventLoop/KernelTimer.swift
 EventLoop/EventLoop.swift:takeSeat,leaveSeat,pollAsWorker,poll,passOnInterruption
 IO/DescriptorSchedule.swift Node/WorkList.swift Park/Lock.swift Park/ThreadEvent.swift Pool/BandCounters.swift
 Pool/Band+Worker.swift:rejoin,park,resume,waitToBeWoken,waitForEvents,leaveIdle

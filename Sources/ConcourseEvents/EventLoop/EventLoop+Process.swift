@@ -4,6 +4,6 @@ extension EventLoop {
   /// The process's one event loop. The model build replaces this file, to begin each execution afresh.
   static let shared = EventLoop()
 
-  static let timers = TimerTable()
+  static let timers = TimerTables(shards: Runtime.processShards)
   static let files = WatchTable()
 }

@@ -37,10 +37,19 @@ final class EventLoop: EventDriver {
   /// would lose the events that the child took, and find the timers that the child set.
   var pollerIfAny: Poller? {
     if Process.isForkedChild { return nil }
-    // ORDERING: acquiring; pairs with the releasing store in `makePoller`.
+    // ORDERING: acquiring; pairs with the store in `makePoller`.
     guard let poller = pollerReference.load(ordering: .acquiring) else { return nil }
     PlainMemory.reads(beside: pollerReference)
     return poller.pointee
+  }
+
+  /// As `pollerIfAny`, for a thread that has set a timer: either it sees the event queue, or the thread that has made it
+  /// sees the timer.
+  var pollerInTotalOrder: Poller? {
+    // ORDERING: sequentially consistent; closes the race of the store in `TimerTable.insert`, then this load, against the
+    // store in `makePoller`, then the look at the tables.
+    guard pollerReference.load(ordering: .sequentiallyConsistent) != nil else { return nil }
+    return pollerIfAny
   }
 
   @inline(never)
@@ -51,8 +60,8 @@ final class EventLoop: EventDriver {
       let place = UnsafeMutablePointer<Poller>.allocate(capacity: 1)
       place.initialize(to: poller)
       PlainMemory.writes(beside: pollerReference)
-      // ORDERING: releasing; publishes the new poller.
-      pollerReference.store(UnsafePointer(place), ordering: .releasing)
+      // ORDERING: sequentially consistent; publishes the new poller. See `pollerInTotalOrder`.
+      pollerReference.store(UnsafePointer(place), ordering: .sequentiallyConsistent)
       nudge()
       return (poller, true)
     }

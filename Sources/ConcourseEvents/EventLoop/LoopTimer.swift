@@ -10,11 +10,21 @@ protocol TimerOwner: AnyObject, Sendable {
 /// It keeps its owner alive. An owner that ends drops the timer and then cancels it; a `set` that may have come later
 /// is followed by another `cancel`.
 class LoopTimer {
-  /// GUARDED BY the loop's timer lock: its index in its clock's heap, or nil.
+  /// GUARDED BY the lock of its table: its index in its clock's heap, or nil.
   @exclusivity(unchecked) final var place: Int?
-  /// GUARDED BY the loop's timer lock: whether it is set on the wall clock.
+  /// GUARDED BY the lock of its table: whether it is set on the wall clock.
   @exclusivity(unchecked) final var isWall = false
+  final let homePlace = Atomic<UInt16>(0)
   private let owner: TimerOwner?
+
+  /// The table in which it is set, or was last, if there are several. Changed under the lock of the old one. The new
+  /// one's guards the fields from then on.
+  final var home: Int {
+    // ORDERING: acquiring; pairs with the store; the next holder of the new table's lock sees the fields.
+    get { Int(homePlace.load(ordering: .acquiring)) }
+    // ORDERING: releasing; as above.
+    set { homePlace.store(UInt16(newValue), ordering: .releasing) }
+  }
 
   init(owner: TimerOwner?) { self.owner = owner }
 

@@ -16,10 +16,17 @@ struct TimerQueue {
     return min(inLine.time, inHeap)
   }
 
+  /// The earliest entry, or nil.
+  var earliest: Entry? {
+    guard let inLine = line.first, let inHeap = heap.earliest else { return line.first ?? heap.earliest }
+    return Entry.isBefore(inLine, inHeap) ? inLine : inHeap
+  }
+
   var count: Int { heap.count + line.count }
 
-  mutating func insert(_ time: UInt64, _ payload: TimerHeap.Payload) {
-    inserted += 1
+  /// - Parameter age: The least number that orders the timer among those of its time.
+  mutating func insert(_ time: UInt64, _ payload: TimerHeap.Payload, age: UInt64 = 0) {
+    inserted = max(inserted + 1, age)
     let entry = Entry(time: time, sequence: inserted, payload: payload)
     switch payload {
     case .submission: if !line.append(entry) { heap.insert(entry) }
@@ -36,6 +43,9 @@ struct TimerQueue {
     }
     return heap.popDue(now)
   }
+
+  /// Inserts an entry that has been removed.
+  mutating func restore(_ entry: Entry) { heap.insert(entry) }
 
   /// Removes a timer by its index in the heap.
   mutating func remove(at place: Int) { heap.remove(at: place) }
@@ -84,7 +94,7 @@ struct TimerHeap {
   struct Entry {
     /// When, in nanoseconds of the heap's clock.
     let time: UInt64
-    /// Insertion number, to order equal times.
+    /// A number that grows with each insertion, to order equal times.
     let sequence: UInt64
     let payload: Payload
 

@@ -17,7 +17,7 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
   case channel, descriptorEntry, descriptorTable, largeBuffers, sharedRing, completionRing
 
   // ConcourseEvents: the event loop.
-  case watchTable, fileRegistration, eventLoop, timerTable
+  case watchTable, fileRegistration, eventLoop, timerTable, kernelTimer
 
   // ConcourseInspection.
   case statistics
@@ -34,11 +34,15 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
       .group, [.nodeDepot, .rootQueue, .idleWorkers, .objectExtras],
       "notifications are submitted under it, which keeps their order"
     ),
-    (.workItem, [.eventLoop, .timerTable], "a cancel finds the delayed submission either set or not begun"),
     (
-      .timerBackend, [.source, .eventLoop, .timerTable],
+      .workItem, [.eventLoop, .timerTable, .kernelTimer],
+      "a cancel finds the delayed submission either set or not begun"
+    ),
+    (
+      .timerBackend, [.source, .eventLoop, .timerTable, .kernelTimer],
       "rescheduling discards raised events and sets the timer in one step"
     ),
+    (.timerTable, [.kernelTimer], "a timer is set in the kernel before a later one is set in its table"),
     (.watchTable, [.fileRegistration], "a registration joins and leaves the table"),
     (.descriptorEntry, [.descriptorTable], "the next user of a descriptor finds it given back, or waits"),
     (
@@ -57,7 +61,7 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
       "without the loop's thread, a worker is woken to wait for events"
     ),
     (
-      .sharedRing, [.completionRing, .eventLoop, .watchTable, .fileRegistration, .timerTable],
+      .sharedRing, [.completionRing, .eventLoop, .watchTable, .fileRegistration, .timerTable, .kernelTimer],
       "the ring is watched before it is published"
     ),
   ]

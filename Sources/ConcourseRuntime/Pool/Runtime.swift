@@ -69,6 +69,12 @@ package final class Runtime {
 
   package var shardCount: Int { bands.count / 3 }
 
+  /// The number of shards that the runtime has, or will have; does not make it.
+  package static var processShards: Int { PoolSize.topology?.shardCount ?? 1 }
+
+  /// The shard of the calling thread.
+  package static var shardOfThread: Int { Shard.ofThread }
+
   /// Resets the counts in a forked child, where only the calling thread exists. A submission then asks for a
   /// worker, and traps.
   func forgetThreads() {

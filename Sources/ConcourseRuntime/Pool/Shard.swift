@@ -29,6 +29,9 @@ struct Shard {
   /// The place of its first root in the table.
   var firstRoot: Int { number * QoSLevel.count }
 
+  /// The shard of the calling thread.
+  static var ofThread: Int { Int(CurrentThread.state.pointee.roots) / QoSLevel.count }
+
   /// Keeps what is allocated later out of the cache lines (and the pairs of lines that processors fetch) of what was
   /// allocated before.
   static func separate() {

@@ -48,10 +48,15 @@ extension EngineReader {
     }
   }
 
-  /// Delayed submissions and timers that are set, of both clocks.
+  /// Delayed submissions and timers that are set, of both clocks and all shards.
   mutating func readTimers() {
-    guard let table = objects["TimerTable"]?.first, let type = types["TimerTable"] else { return }
     var info = TimersInfo(count: 0)
+    for table in objects["TimerTable"] ?? [] { addTimers(of: table, to: &info) }
+    if info.count > 0 { snapshot.timers = info }
+  }
+
+  private func addTimers(of table: UInt64, to info: inout TimersInfo) {
+    guard let type = types["TimerTable"] else { return }
     for (name, isWall) in [("uptime", false), ("wall", true)] {
       guard let offset = type.fields[name] else { continue }
       // `TimerTable.Side`: whether it is for the wall clock; the heap's array; the line's array and its first index.
@@ -72,6 +77,5 @@ extension EngineReader {
         }
       }
     }
-    if info.count > 0 { snapshot.timers = info }
   }
 }

@@ -170,15 +170,16 @@ extension Crash {
         // The handler has returned, and the descriptor is watched again.
         for _ in 0..<2 { queue.sync {} }
         // Otherwise the loop's thread could hold it at the fork, and the child would trap.
-        EventLoop.timers.lock.lock()
+        let tables = EventLoop.timers.tables.map { $0.takeUnretainedValue() }
+        for table in tables { while !table.lock.tryLock() { Processor.yield() } }
         let status = inForkedChild {
-          EventLoop.timers.lock.unlock()
+          for table in tables { table.lock.unlock() }
           // As when they are released: no cancel handler is called.
           source.core.backend.remove()
           for delay in [3600, 0, 3600] { timer.schedule(deadline: .now() + .seconds(delay)) }
           _exit(3)
         }
-        EventLoop.timers.lock.unlock()
+        for table in tables { table.lock.unlock() }
         #expect(status == 3 << 8)
         #expect(write(writer, "x", 1) == 1)
         #expect(comes(read))

@@ -70,16 +70,21 @@ struct TimerTableTests {
     }
   }
 
-  @Test("a thousand due timers: a thread reports some, and the event queue calls for the next, in order")
-  func manyDue() throws {
-    let table = TimerTable()
+  @Test(
+    "a thousand due timers: a thread reports some, and the event queue calls for the next, in order",
+    arguments: [1, 3])
+  func manyDue(shards: Int) throws {
+    let table = TimerTables(shards: shards)
+    let roots = CurrentThread.state.pointee.roots
+    defer { CurrentThread.state.pointee.roots = roots }
     let poller = try #require(Poller())
     let owner = Owner()
-    let most = TimerTable.mostReported
+    let most = TimerTables.mostReported
     let half = 2 * most + 100
     let timers = (0..<2 * half).map { _ in LoopTimer(owner: owner) }
     for (index, timer) in timers.enumerated() { owner.timers.change { $0[ObjectIdentifier(timer)] = index } }
     for index in timers.indices.reversed() {
+      CurrentThread.state.pointee.roots = UInt32(Shard(number: index % shards).firstRoot)
       // Half of them on the other clock, due long ago.
       table.set(
         timers[index],

@@ -75,6 +75,7 @@
     private static func noteObject(_ address: UInt, _ metadata: UnsafeRawPointer, _ size: UInt) {
       guard let field = field(of: metadata) else { return }
       // A retain or release writes the word after the metadata.
+      if size == 0, case .object(let type) = field, constants.contains(type) { return }
       guard size > 0 else { return current.touch(address + 8..<address + 16, writes: true, field) }
       current.touch(address..<address + size, writes: true, field)
       guard case .object(let type) = field, type != "closure" else { return }
@@ -83,6 +84,9 @@
         current.lines[number, default: Line()].classes.append(type)
       }
     }
+
+    /// Objects that are constants of the engine, whose users count no references; in the model they are variables.
+    private static let constants: Set<String> = ["EventLoop", "TimerTables"]
 
     static func end() { model_observe_references(nil) }
 

@@ -98,7 +98,7 @@ extension EventLoop {
   // SAFETY: all are accessed only on the exploring thread; explorations run one at a time.
   private(set) nonisolated(unsafe) static var shared = EventLoop()
   // SAFETY: as above.
-  private(set) nonisolated(unsafe) static var timers = TimerTable()
+  private(set) nonisolated(unsafe) static var timers = TimerTables(shards: 1)
   // SAFETY: as above.
   private(set) nonisolated(unsafe) static var files = WatchTable()
   // SAFETY: as above.
@@ -106,15 +106,16 @@ extension EventLoop {
 
   /// Discards the last execution's event loop and its kernel.
   static func beginAfresh() {
-    if isUsed { (shared, timers, files, isUsed) = (EventLoop(), TimerTable(), WatchTable(), false) }
+    if isUsed { (shared, timers, files, isUsed) = (EventLoop(), TimerTables(shards: 1), WatchTable(), false) }
     ModelKernel.beginAfresh()
   }
 
   /// Lets the scenario use sources and timers, and makes the event queue and the loop's thread. Most scenarios do
-  /// without, as programs that link the queues only.
+  /// without, as programs that link the queues only. Comes after `Model.setTopology`.
   /// - Parameter begins: false if the first source or timer is to make them.
   static func use(begins: Bool = true) {
     isUsed = true
+    if timers.shards != Runtime.processShards { timers = TimerTables(shards: Runtime.processShards) }
     if begins { _ = shared.begin() }
   }
 }
