@@ -41,6 +41,9 @@ struct concourse_thread {
   uint8_t has_woken;
   /// 1 while the thread drains `deferred_releases`.
   uint8_t releasing;
+  /// One more than the place, in its shard, of the table in which the thread sets timers; 0 before it sets one. Stays 0
+  /// with one shard.
+  uint8_t timer_table;
   /// The uptime at which the thread went to sleep in a wait of the engine, in nanoseconds; 0 while it does not.
   uint64_t blocked_since;
   /// In debug builds: the ranks of the locks that the thread holds, a bit for each (see Park/LockRank.swift).

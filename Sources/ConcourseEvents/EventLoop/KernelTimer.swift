@@ -14,7 +14,7 @@ struct KernelTimer: ~Copyable {
   /// Called before a thread looks for due timers. The kernel's timer has fired, or the wall clock was set: either way it
   /// must be set again.
   func hasFired() {
-    // ORDERING: sequentially consistent; see `TimerTable.first`.
+    // ORDERING: sequentially consistent; see `TimerTables.first`.
     armed.store(.max, ordering: .sequentiallyConsistent)
   }
 
@@ -22,7 +22,7 @@ struct KernelTimer: ~Copyable {
   /// later than the last, one needless wake-up is cheaper than a system call for each.
   /// - Returns: false if the kernel refuses.
   func arm(_ poller: Poller, at time: UInt64) -> Bool {
-    // ORDERING: sequentially consistent; see `TimerTable.first`.
+    // ORDERING: sequentially consistent; see `TimerTables.first`.
     guard time < armed.load(ordering: .sequentiallyConsistent) else { return true }
     return lock.withLock {
       // ORDERING: relaxed; if `hasFired` comes later, the thread that reports sets the timer, too.
@@ -35,11 +35,13 @@ struct KernelTimer: ~Copyable {
 
   /// Call under the lock.
   private func set(_ poller: Poller, _ time: UInt64) -> Bool {
-    // ORDERING: relaxed, both; publishes nothing. Before the system call: the timer may fire at once, and the thread that
+    // ORDERING: relaxed; publishes nothing. Before the system call: the timer may fire at once, and the thread that
     // reports then must not find that its `hasFired` is followed by this store.
     armed.store(time, ordering: .relaxed)
     if poller.arm(isWall: isWall, at: max(time, 1)) { return true }
-    armed.store(.max, ordering: .relaxed)
+    // ORDERING: sequentially consistent; a thread that has set a timer and found the time that the kernel has refused
+    // comes before this, and so before the look at the tables in `TimerTables.armAgain`.
+    armed.store(.max, ordering: .sequentiallyConsistent)
     return false
   }
 }

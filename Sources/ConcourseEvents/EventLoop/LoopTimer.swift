@@ -14,16 +14,27 @@ class LoopTimer {
   @exclusivity(unchecked) final var place: Int?
   /// GUARDED BY the lock of its table: whether it is set on the wall clock.
   @exclusivity(unchecked) final var isWall = false
-  final let homePlace = Atomic<UInt16>(0)
+  /// GUARDED BY the lock of its table: whether a thread that reports has taken it out of one of several tables, and no
+  /// thread has set or cancelled it since.
+  @exclusivity(unchecked) final var isTaken = false
+  final let homePlace = Atomic<UInt16>(.max)
   private let owner: TimerOwner?
 
-  /// The table in which it is set, or was last, if there are several. Changed under the lock of the old one. The new
-  /// one's guards the fields from then on.
+  /// The table in which it is set, or was last, if there are several; no table's place if it has never been set. Changed
+  /// under the lock of the old one. The new one's guards the fields from then on.
   final var home: Int {
     // ORDERING: acquiring; pairs with the store; the next holder of the new table's lock sees the fields.
     get { Int(homePlace.load(ordering: .acquiring)) }
     // ORDERING: releasing; as above.
     set { homePlace.store(UInt16(newValue), ordering: .releasing) }
+  }
+
+  /// Its table, which is `own` from now on if it has never been set.
+  final func home(orElse own: Int) -> Int {
+    guard home == UInt16.max else { return home }
+    // ORDERING: acquiring; as above. The fields of a timer that has never been set are those of the initialiser.
+    let (isNew, now) = homePlace.compareExchange(expected: .max, desired: UInt16(own), ordering: .acquiring)
+    return isNew ? own : Int(now)
   }
 
   init(owner: TimerOwner?) { self.owner = owner }

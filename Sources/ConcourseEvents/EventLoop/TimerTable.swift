@@ -12,20 +12,17 @@ final class TimerTable {
   @exclusivity(unchecked) private var wall = Side(isWall: true)
   /// The earliest time of each clock, `.max` for none: what other threads read of a table. Written under `lock`. Not in
   /// the table, since a thread that reports reads it when no timer is due here.
-  private let earliest: (uptime: Word, wall: Word)
+  private let earliest: Earliest
+  /// Keeps the lock of the table that is made next out of this one's cache lines, and of the lines that processors fetch
+  /// with these.
+  private let space: (Line, Line) = ((0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0, 0, 0))
+
+  private typealias Line = (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
   typealias Word = UnsafeMutablePointer<Atomic<UInt64>>
+  typealias Earliest = (uptime: Word, wall: Word)
 
-  init(earliest: Word, onWall: Word) {
-    self.earliest = (earliest, onWall)
-  }
-
-  /// The earliest time of a clock, in the total order of the thread that reports (see README.md).
-  func first(isWall: Bool) -> UInt64 {
-    // ORDERING: sequentially consistent, both; closes the race of the store in `insert`, then the look in `KernelTimer.arm`,
-    // against `KernelTimer.hasFired`, then this look. Acquiring, too: see `TimerTables.hasPassed`.
-    return isWall
-      ? earliest.wall.pointee.load(ordering: .sequentiallyConsistent)
-      : earliest.uptime.pointee.load(ordering: .sequentiallyConsistent)
+  init(_ earliest: Earliest) {
+    self.earliest = earliest
   }
 
   // MARK: Under the lock
@@ -46,7 +43,7 @@ final class TimerTable {
     queue.insert(time, payload, age: age)
     // ORDERING: relaxed; only holders of the lock write it.
     guard time < earliest.load(ordering: .relaxed) else { return false }
-    // ORDERING: sequentially consistent; see `first`.
+    // ORDERING: sequentially consistent; see `TimerTables.first`.
     earliest.store(time, ordering: .sequentiallyConsistent)
     return true
   }
@@ -54,6 +51,7 @@ final class TimerTable {
   /// Removes a timer, if it is set here. The caller takes over the heap's reference.
   func dequeue(_ timer: LoopTimer) -> Bool {
     PlainMemory.writes(beside: timer.homePlace)
+    timer.isTaken = false
     guard let place = timer.place else { return false }
     if timer.isWall {
       wall.queue.remove(at: place)
@@ -65,8 +63,8 @@ final class TimerTable {
     return true
   }
 
-  /// Moves the earliest due entries into `due`.
-  /// - Returns: the first entry that is left, if it is due.
+  /// Moves the entries of times up to `now` into `due`, the earliest first.
+  /// - Returns: the first entry of such a time that is left.
   func take(
     _ now: UInt64, isWall: Bool, atMost count: Int, into due: inout [TimerHeap.Entry]
   ) -> TimerHeap.Entry? {
@@ -84,6 +82,17 @@ final class TimerTable {
     publish(queue.first, earliest)
     guard let left = queue.earliest, left.time <= now else { return nil }
     return left
+  }
+
+  /// Marks what `take` took from one of several tables, so that it can be put back.
+  func mark(_ taken: [TimerHeap.Entry]) {
+    for entry in taken {
+      guard case .timer(let timer) = entry.payload else { continue }
+      timer._withUnsafeGuaranteedRef { timer in
+        PlainMemory.writes(beside: timer.homePlace)
+        timer.isTaken = true
+      }
+    }
   }
 
   /// Puts back what `take` took.

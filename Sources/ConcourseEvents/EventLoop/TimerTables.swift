@@ -1,43 +1,45 @@
 /// The timers of the process, in tables, and the kernel's timers.
 ///
 /// With one shard there is one table. With several, each has eight, as many as processors: a thread sets timers in one of
-/// those of its shard, by its id, so threads that set timers hardly meet at a lock. A thread that waits for events reports
-/// what is due in all tables. README.md has the argument that no timer is missed.
+/// those of its shard, each in the next, so few threads share a lock. A thread that waits for events reports what is due in all
+/// tables. README.md has the argument that no timer is missed.
 final class TimerTables {
   let tables: UnsafeMutableBufferPointer<Unmanaged<TimerTable>>
   private let perShard: Int
-  /// The earliest times of the tables (`TimerTable.earliest`). Those of a shard are beside one another, so that they are
-  /// quick to read; they change less often than timers are set.
-  private let words: UnsafeMutableBufferPointer<UnsafeMutablePointer<Atomic<UInt64>>>
-  private let uptime = SeparateLines.allocate(KernelTimer(isWall: false))
+  /// The earliest times of the tables. Those of a shard are beside one another, so that they are quick to read.
+  private let earliest: UnsafeMutableBufferPointer<TimerTable.Earliest>
+  /// How many threads of each shard have been given a table.
+  private let turns: UnsafeMutablePointer<Atomic<UInt64>>
+  let uptime = SeparateLines.allocate(KernelTimer(isWall: false))
   private let wall = SeparateLines.allocate(KernelTimer(isWall: true))
-  private let requests = SeparateLines.allocate(ReportRequests())
+  let requests = SeparateLines.allocate(ReportRequests())
   /// Whether the kernel has refused to set a timer. The next timer that is set then makes up for it, or the monitor,
   /// which asks again each millisecond.
   private let isRefused = Atomic<Bool>(false)
 
-  /// How long a clock rests after a report: a fifth of the lateness that the contract allows.
-  private static let slack: UInt64 = 200_000
-
   init(shards: Int) {
     perShard = shards == 1 ? 1 : Self.mostPerShard
     tables = .allocate(capacity: shards * perShard)
-    words = .allocate(capacity: shards)
+    earliest = .allocate(capacity: shards * perShard)
+    turns = SeparateLines.allocateWords(shards)
     for shard in 0..<shards {
       let words = SeparateLines.allocateWords(2 * perShard)
-      self.words.initializeElement(at: shard, to: words)
       for index in 0..<perShard {
-        let table = TimerTable(earliest: words + index, onWall: words + perShard + index)
-        tables.initializeElement(at: shard * perShard + index, to: .passRetained(table))
+        let place = shard * perShard + index
+        earliest.initializeElement(at: place, to: (words + index, words + perShard + index))
+        tables.initializeElement(at: place, to: .passRetained(TimerTable(earliest[place])))
       }
     }
   }
 
   deinit {
     for table in tables { table.release() }
-    for words in words { SeparateLines.deallocate(words, count: 2 * perShard) }
+    for shard in 0..<shards {
+      SeparateLines.deallocate(earliest[shard * perShard].uptime, count: 2 * perShard)
+    }
+    SeparateLines.deallocate(turns, count: shards)
     tables.deallocate()
-    words.deallocate()
+    earliest.deallocate()
     SeparateLines.deallocate(uptime)
     SeparateLines.deallocate(wall)
     SeparateLines.deallocate(requests)
@@ -46,24 +48,40 @@ final class TimerTables {
   private static var mostPerShard: Int { Int(Tuning.value(8, inModel: 1)) }
 
   /// The number of shards that there are tables for.
-  var shards: Int { words.count }
+  var shards: Int { tables.count / perShard }
 
   /// The place of the table in which the calling thread sets timers.
-  private var own: Int {
-    tables.count == 1 ? 0 : Runtime.shardOfThread * perShard + Int(CurrentThread.id) % perShard
+  var own: Int {
+    if tables.count == 1 { return 0 }
+    let shard = Runtime.shardOfThread
+    let state = CurrentThread.state
+    if state.pointee.timer_table == 0 {
+      // ORDERING: relaxed; only spreads the threads.
+      let turn = turns[shard].wrappingAdd(1, ordering: .relaxed).oldValue
+      state.pointee.timer_table = UInt8(turn % UInt64(perShard)) + 1
+    }
+    return shard * perShard + Int(state.pointee.timer_table) - 1
   }
 
-  private func table<Result>(_ place: Int, _ body: (TimerTable) -> Result) -> Result {
+  func table<Result>(_ place: Int, _ body: (TimerTable) -> Result) -> Result {
     tables[place]._withUnsafeGuaranteedRef(body)
   }
 
-  private func kernelTimer(isWall: Bool) -> UnsafeMutablePointer<KernelTimer> { isWall ? wall : uptime }
+  func kernelTimer(isWall: Bool) -> UnsafeMutablePointer<KernelTimer> { isWall ? wall : uptime }
 
   /// The earliest time of a clock, `.max` for none.
-  private func first(isWall: Bool) -> UInt64 {
+  func first(isWall: Bool) -> UInt64 {
     var first = UInt64.max
-    for table in tables { first = min(first, table._withUnsafeGuaranteedRef { $0.first(isWall: isWall) }) }
+    for place in tables.indices { first = min(first, self.first(at: place, isWall: isWall)) }
     return first
+  }
+
+  /// The earliest time of a clock in a table, in the total order of the thread that reports (see README.md).
+  func first(at place: Int, isWall: Bool) -> UInt64 {
+    let word = isWall ? earliest[place].wall : earliest[place].uptime
+    // ORDERING: sequentially consistent; closes the race of the store in `TimerTable.insert`, then the look in
+    // `KernelTimer.arm`, against `KernelTimer.hasFired`, then this look. Acquiring, too: see `hasPassed`.
+    return word.pointee.load(ordering: .sequentiallyConsistent)
   }
 
   /// Whether a time has passed and all earlier timers have been reported, so that there is nothing to wait for. False
@@ -122,11 +140,15 @@ final class TimerTables {
     var wasSet = false
     var mayMove = true
     while true {
-      let home = timer.home
+      let home = timer.home(orElse: own)
       let isLocked = table(home) { table in
         table.lock.lock()
         if timer.home == home {
-          if table.dequeue(timer) { wasSet = true }
+          if table.dequeue(timer) {
+            // The references of both heaps, if another thread has set it since it left the first.
+            if wasSet { Unmanaged.passUnretained(timer).release() }
+            wasSet = true
+          }
           // It stays in its shard. Another thread that sets it may take it back: then it stays where it is.
           if home / perShard == own / perShard || !mayMove { return true }
           timer.home = own
@@ -142,6 +164,8 @@ final class TimerTables {
   func cancel(_ timer: LoopTimer) -> Bool {
     while true {
       let home = tables.count == 1 ? 0 : timer.home
+      // It has never been set.
+      if home >= tables.count { return false }
       let wasSet = table(home) { table in
         table.lock.withLock { () -> Bool? in
           guard tables.count == 1 || timer.home == home else { return nil }
@@ -176,13 +200,13 @@ final class TimerTables {
 
   // MARK: The kernel's timers
 
-  private func arm(_ poller: Poller, isWall: Bool, at time: UInt64) -> Bool {
+  func arm(_ poller: Poller, isWall: Bool, at time: UInt64) -> Bool {
     let isArmed = kernelTimer(isWall: isWall).pointee.arm(poller, at: time)
     if !isArmed { noteRefusal() }
     return isArmed
   }
 
-  private func noteRefusal() {
+  func noteRefusal() {
     // ORDERING: sequentially consistent; see `armAgain`.
     isRefused.store(true, ordering: .sequentiallyConsistent)
   }
@@ -222,123 +246,6 @@ final class TimerTables {
     return .uptime(min(first, Clock.uptime() &+ untilWall))
   }
 
-  // MARK: Reporting
-
-  /// Reports due timers in the order of their times, and sets the kernel's timers for the next.
-  /// - Returns: whether a thread that waits for events must go on, since due timers may be left.
-  @discardableResult
-  func reportDue(_ poller: Poller?) -> Bool {
-    guard var seen = requests.pointee.begin() else { return false }
-    var reported = 0
-    while true {
-      let (count, areLeft) = reportSome(poller)
-      reported += count
-      if !areLeft && requests.pointee.end(&seen) { return false }
-      if reported >= Self.mostReported, let poller {
-        requests.pointee.giveUp()
-        if !uptime.pointee.armAtOnce(poller) {
-          noteRefusal()
-          Runtime.shared.monitor.startEventLoop()
-        }
-        return true
-      }
-    }
-  }
-
-  /// The most timers of a clock that a thread reports before it, or another, looks for other events. A worker that
-  /// reports counts as searching, so until then no other is woken, and the worker does not run what it has submitted.
-  static var mostReported: Int { Int(Tuning.value(4096, inModel: 1)) }
-
-  /// Reports the earliest due timers.
-  /// - Returns: how many, and whether due timers are left.
-  private func reportSome(_ poller: Poller?) -> (count: Int, areLeft: Bool) {
-    var due: [TimerHeap.Entry] = []
-    var areLeft = collect(isWall: false, into: &due, poller)
-    if collect(isWall: true, into: &due, poller) { areLeft = true }
-    for entry in due {
-      switch entry.payload {
-      case .submission(let node, let queue):
-        if Recording.isOn { Recording.timerFired(queue.toOpaque()) }
-        queue._withUnsafeGuaranteedRef { $0.submit(node) }
-        queue.release()
-      case .timer(let timer):
-        if Recording.isOn { Recording.timerFired(timer.toOpaque()) }
-        timer._withUnsafeGuaranteedRef { $0.fire() }
-        timer.release()
-      }
-    }
-    return (due.count, areLeft)
-  }
-
-  /// Moves the earliest due entries of a clock into `due`, and sets the kernel's timer for the next unless that is due,
-  /// too.
-  /// - Returns: whether due entries are left.
-  private func collect(isWall: Bool, into due: inout [TimerHeap.Entry], _ poller: Poller?) -> Bool {
-    let kernelTimer = kernelTimer(isWall: isWall)
-    kernelTimer.pointee.hasFired()
-    var next = first(isWall: isWall)
-    guard next != .max else { return false }
-    let now = kernelTimer.pointee.now
-    if next <= now {
-      if tables.count == 1 {
-        table(0) { table in
-          _ = table.lock.withLock { table.take(now, isWall: isWall, atMost: Self.mostReported, into: &due) }
-        }
-      } else {
-        merge(now, isWall: isWall, into: &due)
-      }
-      next = first(isWall: isWall)
-      guard next != .max else { return false }
-      if next <= now { return true }
-    }
-    guard let poller else { return false }
-    // A dense stream of timers would otherwise wake a thread for each of them.
-    if !arm(poller, isWall: isWall, at: due.isEmpty ? next : max(next, now &+ Self.slack)) {
-      Runtime.shared.monitor.startEventLoop()
-    }
-    return false
-  }
-
-  /// Moves the earliest due entries of several tables into `due`, in the order of their times. What may not be the
-  /// earliest, because its table was read before another had an earlier timer, or more of another are due, goes back.
-  private func merge(_ now: UInt64, isWall: Bool, into due: inout [TimerHeap.Entry]) {
-    let atMost = max(Self.mostReported / tables.count, 1)
-    var taken: [(entry: TimerHeap.Entry, place: Int)] = []
-    var left: TimerHeap.Entry?
-    for place in tables.indices {
-      table(place) { table in
-        guard table.first(isWall: isWall) <= now else { return }
-        var some: [TimerHeap.Entry] = []
-        let next = table.lock.withLock { table.take(now, isWall: isWall, atMost: atMost, into: &some) }
-        for entry in some { taken.append((entry, place)) }
-        if let next, left.map({ TimerHeap.Entry.isBefore(next, $0) }) ?? true { left = next }
-      }
-    }
-    taken.sort { TimerHeap.Entry.isBefore($0.entry, $1.entry) }
-    let first = first(isWall: isWall)
-    for (entry, place) in taken {
-      if entry.time <= first && left.map({ TimerHeap.Entry.isBefore(entry, $0) }) ?? true {
-        due.append(entry)
-      } else {
-        table(place) { restore(entry, isWall: isWall, to: $0, at: place) }
-      }
-    }
-  }
-
-  private func restore(_ entry: TimerHeap.Entry, isWall: Bool, to table: TimerTable, at place: Int) {
-    let replaced = table.lock.withLock { () -> Unmanaged<LoopTimer>? in
-      if case .timer(let timer) = entry.payload,
-        timer._withUnsafeGuaranteedRef({ $0.place != nil || $0.home != place })
-      {
-        return timer
-      }
-      table.restore(entry, isWall: isWall)
-      return nil
-    }
-    // It has been set again meanwhile.
-    replaced?.release()
-  }
-
   /// How many timers are set.
   var count: Int {
     tables.reduce(0) { sum, table in
@@ -349,48 +256,3 @@ final class TimerTables {
 
 // SAFETY: atomics; the rest is constant.
 extension TimerTables: @unchecked Sendable {}
-
-/// Requests to report due timers since a thread began to report; none while none reports. One thread reports at a time,
-/// to keep the order of the times, and also serves requests that come meanwhile.
-struct ReportRequests: ~Copyable {
-  /// The requests, and in the upper half the reports that have ended.
-  private let word = Atomic<UInt64>(0)
-  private static let ended: UInt64 = 1 << 32
-
-  private static func count(_ value: UInt64) -> UInt64 { value & (ended - 1) }
-
-  /// The reports that have ended; nil if one is going on.
-  var unlessReporting: UInt64? {
-    // ORDERING: acquiring; pairs with the operations that end a report, and is not moved before the look at the tables
-    // that follows, or precedes, as that acquires too.
-    let value = word.load(ordering: .acquiring)
-    return Self.count(value) == 0 ? value : nil
-  }
-
-  /// - Returns: the requests, if the calling thread must report; nil if another does.
-  func begin() -> UInt64? {
-    // ORDERING: acquiring and releasing; the reporting thread sees what came before each request, and what the last
-    // reporting thread did.
-    let value = word.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-    return Self.count(value) == 1 ? value : nil
-  }
-
-  /// Ends the report, unless there was another request.
-  /// - Parameter seen: the requests that the caller has served; changed to those that it must serve.
-  func end(_ seen: inout UInt64) -> Bool {
-    // ORDERING: as above.
-    let (done, now) = word.compareExchange(
-      expected: seen, desired: seen - Self.count(seen) &+ Self.ended, ordering: .acquiringAndReleasing)
-    seen = now
-    return done
-  }
-
-  /// Ends the report, whatever was requested.
-  func giveUp() {
-    // Only requests come meanwhile, and they do not change the upper half.
-    // ORDERING: relaxed; the caller has written it.
-    let value = word.load(ordering: .relaxed)
-    // ORDERING: as above.
-    _ = word.exchange(value - Self.count(value) &+ Self.ended, ordering: .acquiringAndReleasing)
-  }
-}

@@ -107,6 +107,49 @@ struct TimerTableTests {
     #expect(owner.fired.value.filter { $0 >= half } == Array(half..<2 * half))
     #expect(table.count == 0)
   }
+
+  @Test("what is later than a table's share of the due timers is not taken from other tables")
+  func shares() throws {
+    let tables = TimerTables(shards: 3)
+    let roots = CurrentThread.state.pointee.roots
+    defer { CurrentThread.state.pointee.roots = roots }
+    let poller = try #require(Poller())
+    let timers = (0..<9000).map { _ in LoopTimer(owner: nil) }
+    // The earliest in the table that is looked at last.
+    for (index, timer) in timers.enumerated() {
+      CurrentThread.state.pointee.roots = UInt32(Shard(number: 2 - index / 3000).firstRoot)
+      tables.set(timer, to: TimerWindow(.uptime(UInt64(index + 1))))
+    }
+    #expect(tables.reportDue(poller))
+    #expect(timers.filter(\.isTaken).count == 9000 - tables.count)
+    while tables.reportDue(poller) {}
+    #expect(tables.count == 0)
+  }
+
+  @Test("a thread sets new timers in a table of its own, and leaves those of its shard where they are")
+  func ownTable() {
+    let tables = TimerTables(shards: 2)
+    // Due, so that the process's event loop, whose timers these are not, sets the kernel's timer again.
+    let time = TimerWindow(.uptime(1))
+    let first = LoopTimer(owner: nil)
+    let places = Shared<[Int]>([])
+    for _ in 0..<16 {
+      let done = DispatchSemaphore(value: 0)
+      startThread {
+        CurrentThread.state.pointee.roots = UInt32(Shard(number: 1).firstRoot)
+        let timer = LoopTimer(owner: nil)
+        for timer in [timer, first] { tables.set(timer, to: time) }
+        #expect(timer.home == tables.own && timer.home >= tables.tables.count / 2)
+        places.change { $0.append(timer.home) }
+        #expect(first.home == places.value[0] && tables.count == 2)
+        #expect(tables.cancel(timer) && tables.count == 1)
+        done.signal()
+      }
+      done.wait()
+    }
+    #expect(Set(places.value).count == tables.tables.count / 2)
+    #expect(tables.cancel(first))
+  }
 }
 
 /// A heap only stores nodes and queues; one of each will do.

@@ -244,7 +244,7 @@ extension ModelSuite {
 
     @Test func manyDelayedItems() {
       expectComplete(Model.explore("many delayed items", bound: 1, stale: 0) { Self.manyDelays() })
-      expectFound(PlantedFault(.noWrite, "TimerTables", "giveUp()"), stale: 0) { Self.manyDelays() }
+      expectFound(PlantedFault(.noWrite, "TimerTables+Report", "giveUp()"), stale: 0) { Self.manyDelays() }
     }
 
     /// Two threads may report, each one of two delayed items: the later one does not overtake.

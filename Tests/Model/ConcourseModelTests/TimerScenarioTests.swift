@@ -87,7 +87,7 @@ extension ModelSuite {
       expectFound(
         PlantedFault(.noWrite, "KernelTimer", "hasFired()"),
         PlantedFault(.relaxed, "KernelTimer", "hasFired()"),
-        PlantedFault(.relaxed, "TimerTable", "first(isWall:)"),
+        PlantedFault(.relaxed, "TimerTables", "first(at:isWall:)"),
         PlantedFault(.relaxed, "TimerTable", "insert(_:_:_:into:_:)"), bound: 1
       ) { Self.settingAgainstReport() }
     }
@@ -117,6 +117,42 @@ extension ModelSuite {
     @Test func twoShardsSetTheirFirstTimers() {
       expectComplete(Model.explore("two first timers", bound: 1) { Self.twoSettings() })
       expectFound(PlantedFault(.noWrite, "Lock", "lock()"), bound: 1) { Self.twoSettings() }
+    }
+
+    /// The kernel refuses to set its timer for one shard, whose thread cancels the timer and then makes up for the refusal, as
+    /// the monitor does. A thread of the other shard sets a later timer meanwhile.
+    private static func settingAgainstRefusal() {
+      let poller = begin()
+      let timers = Timers(2)
+      Model.thread("is refused") {
+        ModelFaults.refusesTimers = true
+        timers.set(1, millisecond)
+        ModelFaults.refusesTimers = false
+        timers[1].cancel()
+        _ = EventLoop.timers.armAgain(poller)
+      }
+      Model.thread("sets") {
+        enter(1)
+        timers.set(2, 2 * millisecond)
+      }
+      Model.run()
+      // The monitor looks again if the second thread was refused, too.
+      _ = EventLoop.timers.armAgain(poller)
+      Model.thread("collects") {
+        Model.advance(nanoseconds: 2 * millisecond)
+        collect(poller)
+      }
+      Model.run()
+      Model.check(timers.fired.entries == [2], "only \(timers.fired.entries) fired")
+    }
+
+    @Test func aTimerIsSetWhileAnotherShardsIsRefused() {
+      expectComplete(
+        Model.explore("a timer is set against a refusal", bound: 1) { Self.settingAgainstRefusal() })
+      expectFound(
+        PlantedFault(.relaxed, "KernelTimer", "set(_:_:)"),
+        PlantedFault(.noWrite, "TimerTables", "noteRefusal()"), bound: 1
+      ) { Self.settingAgainstRefusal() }
     }
 
     // MARK: Cancelling
@@ -160,11 +196,96 @@ extension ModelSuite {
       Model.check(EventLoop.timers.count == 0, "a timer is left")
     }
 
+    /// As `moves`, with a timer that no thread keeps.
+    private static func movesAndEnds() {
+      final class Ending: LoopTimer, @unchecked Sendable {
+        let ends: () -> Void
+        init(_ ends: @escaping () -> Void) {
+          self.ends = ends
+          super.init(owner: nil)
+        }
+        deinit { ends() }
+      }
+      _ = begin()
+      // SAFETY: one thread writes each after another.
+      nonisolated(unsafe) var hasEnded = false
+      nonisolated(unsafe) var timer: Ending? = Ending { hasEnded = true }
+      enter(0)
+      timer!.set(.uptime(Clock.uptimeAtStart + millisecond))
+      for _ in 0..<2 {
+        Model.thread("sets") {
+          enter(1)
+          timer!.set(.uptime(Clock.uptimeAtStart + millisecond))
+        }
+      }
+      Model.run()
+      timer!.cancel()
+      timer = nil
+      Model.check(hasEnded, "a reference is left")
+    }
+
     @Test func aTimerOfAnotherShardIsCancelled() {
       expectComplete(
         Model.explore("a cancel in another shard", bound: 1, stale: 0) { Self.cancelAgainstReport() })
       expectComplete(Model.explore("a timer moves between shards", bound: 1) { Self.moves() })
+      expectComplete(Model.explore("a timer ends that moved", bound: 1, stale: 0) { Self.movesAndEnds() })
       expectFound(PlantedFault(.relaxed, "LoopTimer", "home"), bound: 1) { Self.moves() }
+    }
+
+    /// A thread that reports takes a timer of each shard, and puts one back, since another of its time, which was set before
+    /// it, is left. Another thread sets that one on the other clock meanwhile, and cancels it.
+    private static func setWhileTaken() {
+      let poller = begin()
+      let timers = Timers(4)
+      for (number, shard) in [(1, 0), (2, 0), (3, 1)] {
+        enter(shard)
+        Model.advance(nanoseconds: 1)
+        timers.set(number, UInt64(min(number, 2)))
+      }
+      timers[4].set(.wall(.max / 2))
+      Model.thread("reports") {
+        Model.advance(nanoseconds: millisecond)
+        // The first only: the thread gives up then.
+        EventLoop.timers.reportDue(poller)
+      }
+      Model.thread("sets") {
+        enter(1)
+        timers[3].set(.wall(.max / 2))
+        timers[3].cancel()
+      }
+      Model.run()
+      timers[3].cancel()
+      Model.check(timers[4].cancel(), "another timer than the one meant has been cancelled")
+      timers[2].cancel()
+      Model.check(EventLoop.timers.count == 0, "a timer is left")
+    }
+
+    /// As above, on the wall clock. The thread cancels the timer, and sets the clock back: it fires, or it was there.
+    private static func cancelWhileTaken() {
+      _ = begin()
+      let timers = Timers(3)
+      for (number, shard) in [(1, 0), (2, 0), (3, 1)] {
+        enter(shard)
+        Model.advance(nanoseconds: 1)
+        timers[number].set(.wall(Clock.wallAtStart + 10 + UInt64(min(number, 2))))
+      }
+      // SAFETY: one thread writes it.
+      nonisolated(unsafe) var wasThere = false
+      Model.thread("reports") {
+        Model.advance(nanoseconds: millisecond)
+        while EventLoop.timers.reportDue(nil) {}
+      }
+      Model.thread("cancels") {
+        wasThere = timers[3].cancel()
+        Model.setWall(by: -1_000_000_000)
+      }
+      Model.run()
+      Model.check(timers.fired.entries.contains(3) != wasThere, "fired \(timers.fired.entries)")
+    }
+
+    @Test func aTimerThatIsPutBackIsCancelled() {
+      expectComplete(Model.explore("set while taken", bound: 1, stale: 0) { Self.setWhileTaken() })
+      expectComplete(Model.explore("cancelled while taken", bound: 2, stale: 0) { Self.cancelWhileTaken() })
     }
 
     // MARK: Order
@@ -179,6 +300,23 @@ extension ModelSuite {
       }
       Model.thread("reports") {
         Model.advance(nanoseconds: millisecond)
+        while EventLoop.timers.reportDue(poller) {}
+      }
+      Model.run()
+      Model.check(timers.fired.entries == [1, 2, 3, 4, 5], "fired in the order \(timers.fired.entries)")
+    }
+
+    /// Timers of one time, which has just come.
+    private static func manyEqual() {
+      let poller = begin()
+      let timers = Timers(5)
+      for (number, shard) in [(1, 0), (2, 0), (3, 1), (4, 1), (5, 0)] {
+        enter(shard)
+        Model.advance(nanoseconds: 1)
+        timers.set(number, millisecond)
+      }
+      Model.thread("reports") {
+        Model.advance(nanoseconds: millisecond - 5)
         while EventLoop.timers.reportDue(poller) {}
       }
       Model.run()
@@ -203,12 +341,38 @@ extension ModelSuite {
       Model.check(timers.fired.entries == [1, 2, 3], "fired in the order \(timers.fired.entries)")
     }
 
+    /// A thread whose shard changes sets two timers of one time while another reports. The second is in the table that is
+    /// looked at last.
+    private static func equalTimes() {
+      _ = begin()
+      let timers = Timers(3)
+      enter(1)
+      timers.set(3, 2)
+      Model.thread("reports") {
+        Model.advance(nanoseconds: millisecond)
+        while EventLoop.timers.reportDue(nil) {}
+      }
+      Model.thread("sets") {
+        for number in 1...2 {
+          enter(number - 1)
+          Model.advance(nanoseconds: 1)
+          timers.set(number, 1)
+        }
+      }
+      Model.run()
+      while EventLoop.timers.reportDue(nil) {}
+      let (first, second) = (timers.fired.entries.firstIndex(of: 1), timers.fired.entries.firstIndex(of: 2))
+      Model.check(first! < second!, "fired in the order \(timers.fired.entries)")
+    }
+
     @Test func timersOfTwoShardsFireInOrder() {
+      expectComplete(Model.explore("equal times in two shards", bound: 1, stale: 0) { Self.equalTimes() })
       expectComplete(Model.explore("many due timers of two shards", bound: 1) { Self.manyDue() })
+      expectComplete(Model.explore("many of one time", bound: 1) { Self.manyEqual() })
       expectComplete(Model.explore("passed times in two shards", bound: 2, stale: 0) { Self.passed() })
       expectFound(
-        PlantedFault(.stale, "TimerTables", "unlessReporting"),
-        PlantedFault(.noWrite, "TimerTables", "begin()"), bound: 2
+        PlantedFault(.stale, "TimerTables+Report", "unlessReporting"),
+        PlantedFault(.noWrite, "TimerTables+Report", "begin()"), bound: 2
       ) { Self.passed() }
     }
   }

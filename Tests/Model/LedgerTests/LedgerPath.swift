@@ -179,6 +179,15 @@ struct LedgerPath: Sendable {
       Self.threads(threads, count) { _ in queue.asyncAfter(deadline: deadline) { timerFired() } }
       Model.thread("waiter") { allFired.wait() }
     },
+    LedgerPath(name: "timer, set and cancelled") { threads, count in
+      EventLoop.use()
+      Self.threads(threads, count) { _ in
+        let timer = LoopTimer(owner: nil)
+        timer.set(.uptime(Clock.uptimeAtStart + 1_000_000_000))
+        timer.cancel()
+        Ledger.operation()
+      }
+    },
     LedgerPath(name: "event of a pipe, a source each", row: ("pipe-source", 1), perThread: 400) {
       threads, count in
       Pipe.start(pipes: threads, count: count)
