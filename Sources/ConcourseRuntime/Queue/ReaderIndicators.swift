@@ -17,11 +17,11 @@
 
 /// The indicators of one queue.
 struct ReaderIndicators: ~Copyable {
-  /// As many readers meet in the word, each soon after the one before, until the indicators are opened.
+  /// The indicators are opened after this many collisions in the word, each soon after the one before.
   private static var patience: Int { Int(Tuning.value(16, inModel: 1)) }
-  /// As many for each indicator after they have been closed: opening and closing them then takes little of the time.
+  /// The same for each indicator, once they have been closed: opening and closing them then takes little of the time.
   private static var patienceAfterBarrier: Int { Int(Tuning.value(16, inModel: 0)) }
-  /// Readers that meet more seldom, in nanoseconds, are not worth the memory.
+  /// In nanoseconds. Rarer collisions cost less than the memory of the indicators.
   private static let soon: UInt64 = 1_000_000
   /// The value of an indicator that is closed.
   private static let closed = Int.min
@@ -48,7 +48,7 @@ struct ReaderIndicators: ~Copyable {
 
   /// Opens all indicators. Only for the thread that has added the standing places.
   func open() {
-    // ORDERING: relaxed; who opens them later has seen, through the word, who did so before.
+    // ORDERING: relaxed; the thread that opened them before has released the word since, and this one has acquired it.
     let memory = self.memory.load(ordering: .relaxed) ?? make()
     for number in 0..<Self.count(memory) {
       // ORDERING: releasing; pairs with `take`: a reader sees what the barriers before it wrote.
@@ -124,7 +124,7 @@ struct ReaderIndicators: ~Copyable {
   /// Closes all indicators. Only for the thread that is to give back the standing places.
   /// - Returns: the number of readers.
   func close() -> Int {
-    // ORDERING: relaxed; the caller has seen, through the word, who opened them.
+    // ORDERING: relaxed; as in `open`.
     let memory = self.memory.load(ordering: .relaxed)!
     let count = Self.count(memory)
     var readers = 0
@@ -139,7 +139,7 @@ struct ReaderIndicators: ~Copyable {
   }
 
   deinit {
-    // ORDERING: relaxed; nobody else has the queue.
+    // ORDERING: relaxed; no other thread has the queue.
     guard let memory = memory.load(ordering: .relaxed) else { return }
     for number in 0..<Self.count(memory) { Self.indicator(number, memory).deinitialize(count: 1) }
     memory.deallocate()
