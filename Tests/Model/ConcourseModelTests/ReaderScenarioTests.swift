@@ -18,26 +18,28 @@ extension ModelSuite {
       return queue
     }
 
-    /// Nothing is left of what the scenario did.
-    private static func check(_ queue: DispatchQueue, _ track: Track, _ groups: [String]...) {
+    /// Runs threads that use such a queue: their items run, each group in its order, and then the queue is idle.
+    private static func run(
+      isApart: Bool = true, _ groups: [String]..., threads: (DispatchQueue, Track) -> Void
+    ) {
+      let (queue, track) = (makeQueue(isApart: isApart), Track())
+      threads(queue, track)
+      Model.run()
       track.check(groups)
-      let isApart = queue.state.snapshot.isApart
       queue.endApart()
       Queues.checkIdle(queue)
-      if isApart { Model.check(queue.state.snapshot.readers == 0, "\(queue.state.snapshot)") }
     }
 
     // MARK: Barriers
 
     private static func barrier() {
-      let (queue, track) = (makeQueue(), Track())
-      Model.thread("reader") {
-        queue.sync(execute: track.together("a1"))
-        queue.sync(execute: track.together("a2"))
+      run(["a1", "a2"], ["b1"]) { queue, track in
+        Model.thread("reader") {
+          queue.sync(execute: track.together("a1"))
+          queue.sync(execute: track.together("a2"))
+        }
+        Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
       }
-      Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
-      Model.run()
-      check(queue, track, ["a1", "a2"], ["b1"])
     }
 
     @Test func barrierAgainstReadersApart() {
@@ -52,14 +54,13 @@ extension ModelSuite {
 
     /// The same thread reads after a barrier that it has submitted: never before that.
     private static func ownBarrier() {
-      let (queue, track) = (makeQueue(), Track())
-      Model.thread("client") {
-        queue.async(flags: .barrier, execute: track.alone("a1"))
-        queue.sync(execute: track.together("a2"))
+      run(["a1", "a2"], ["b1"]) { queue, track in
+        Model.thread("client") {
+          queue.async(flags: .barrier, execute: track.alone("a1"))
+          queue.sync(execute: track.together("a2"))
+        }
+        Model.thread("reader") { queue.sync(execute: track.together("b1")) }
       }
-      Model.thread("reader") { queue.sync(execute: track.together("b1")) }
-      Model.run()
-      check(queue, track, ["a1", "a2"], ["b1"])
     }
 
     @Test func aReaderComesAfterItsOwnBarrier() {
@@ -70,12 +71,11 @@ extension ModelSuite {
     @Test func twoBarriers() {
       expectComplete(
         Model.explore("two barriers close the indicators", bound: 1) {
-          let (queue, track) = (Self.makeQueue(), Track())
-          Model.thread("reader") { queue.sync(execute: track.together("a1")) }
-          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
-          Model.thread("other writer") { queue.sync(flags: .barrier, execute: track.alone("c1")) }
-          Model.run()
-          Self.check(queue, track, ["a1"], ["b1"], ["c1"])
+          Self.run(["a1"], ["b1"], ["c1"]) { queue, track in
+            Model.thread("reader") { queue.sync(execute: track.together("a1")) }
+            Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+            Model.thread("other writer") { queue.sync(flags: .barrier, execute: track.alone("c1")) }
+          }
         })
     }
 
@@ -83,11 +83,10 @@ extension ModelSuite {
     @Test func itemsAgainstBarrier() {
       expectComplete(
         Model.explore("items against a barrier and readers apart", bound: 1) {
-          let (queue, track) = (Self.makeQueue(), Track())
-          Model.thread("client") { queue.async(execute: track.together("a1")) }
-          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
-          Model.run()
-          Self.check(queue, track, ["a1"], ["b1"])
+          Self.run(["a1"], ["b1"]) { queue, track in
+            Model.thread("client") { queue.async(execute: track.together("a1")) }
+            Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+          }
         })
     }
 
@@ -97,29 +96,27 @@ extension ModelSuite {
     @Test func openingAgainstBarrier() {
       expectComplete(
         Model.explore("indicators are opened against a barrier", bound: 1) {
-          let (queue, track) = (Self.makeQueue(isApart: false), Track())
-          Model.thread("reader") {
-            queue.readersCollided()
-            queue.sync(execute: track.together("a1"))
+          Self.run(isApart: false, ["a1"], ["b1"], ["c1"]) { queue, track in
+            Model.thread("reader") {
+              queue.readersCollided()
+              queue.sync(execute: track.together("a1"))
+            }
+            Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+            Model.thread("other reader") { queue.sync(execute: track.together("c1")) }
           }
-          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
-          Model.thread("other reader") { queue.sync(execute: track.together("c1")) }
-          Model.run()
-          Self.check(queue, track, ["a1"], ["b1"], ["c1"])
         })
     }
 
     /// The indicators are closed and opened again while a reader is about to take a place.
     private static func reopening() {
-      let (queue, track) = (makeQueue(), Track())
-      Model.thread("reader") { queue.sync(execute: track.together("a1")) }
-      Model.thread("writer") {
-        queue.sync(flags: .barrier, execute: track.alone("b1"))
-        queue.readersCollided()
-        queue.sync(flags: .barrier, execute: track.alone("b2"))
+      run(["a1"], ["b1", "b2"]) { queue, track in
+        Model.thread("reader") { queue.sync(execute: track.together("a1")) }
+        Model.thread("writer") {
+          queue.sync(flags: .barrier, execute: track.alone("b1"))
+          queue.readersCollided()
+          queue.sync(flags: .barrier, execute: track.alone("b2"))
+        }
       }
-      Model.run()
-      check(queue, track, ["a1"], ["b1", "b2"])
     }
 
     @Test func reopeningAgainstReader() {
@@ -130,15 +127,14 @@ extension ModelSuite {
     @Test func twoReadersOpen() {
       expectComplete(
         Model.explore("two readers open the indicators", bound: 2) {
-          let (queue, track) = (Self.makeQueue(isApart: false), Track())
-          for name in ["a1", "b1"] {
-            Model.thread(name) {
-              queue.readersCollided()
-              queue.sync(execute: track.together(name))
+          Self.run(isApart: false, ["a1"], ["b1"]) { queue, track in
+            for name in ["a1", "b1"] {
+              Model.thread(name) {
+                queue.readersCollided()
+                queue.sync(execute: track.together(name))
+              }
             }
           }
-          Model.run()
-          Self.check(queue, track, ["a1"], ["b1"])
         })
     }
 
@@ -147,28 +143,26 @@ extension ModelSuite {
     @Test(arguments: [1, -1]) func aLimitAgainstReadersApart(width: Int) {
       expectComplete(
         Model.explore("a limit against readers apart", bound: 1) {
-          let (queue, track) = (Self.makeQueue(), Track())
-          for name in ["a1", "b1"] {
-            Model.thread(name) { queue.sync(execute: track.together(name)) }
+          Self.run(["a1"], ["b1"]) { queue, track in
+            for name in ["a1", "b1"] {
+              Model.thread(name) { queue.sync(execute: track.together(name)) }
+            }
+            Model.thread("setter") { queue.setWidth(width) }
           }
-          Model.thread("setter") { queue.setWidth(width) }
-          Model.run()
-          Self.check(queue, track, ["a1"], ["b1"])
         })
     }
 
     @Test func suspensionOfReadersApart() {
       expectComplete(
         Model.explore("a suspension of readers apart", bound: 1, maxExecutions: 200_000) {
-          let (queue, track) = (Self.makeQueue(), Track())
-          Model.thread("reader") { queue.sync(execute: track.together("a1")) }
-          Model.thread("holder") {
-            queue.suspend()
-            queue.resume()
+          Self.run(["a1"], ["b1"]) { queue, track in
+            Model.thread("reader") { queue.sync(execute: track.together("a1")) }
+            Model.thread("holder") {
+              queue.suspend()
+              queue.resume()
+            }
+            Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
           }
-          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
-          Model.run()
-          Self.check(queue, track, ["a1"], ["b1"])
         })
     }
 
@@ -176,11 +170,10 @@ extension ModelSuite {
     @Test func aReaderReadsAgain() {
       expectComplete(
         Model.explore("a reader apart reads again", bound: 2) {
-          let (queue, track) = (Self.makeQueue(), Track())
-          Model.thread("reader") { queue.sync { queue.sync(execute: track.together("a1")) } }
-          Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
-          Model.run()
-          Self.check(queue, track, ["a1"], ["b1"])
+          Self.run(["a1"], ["b1"]) { queue, track in
+            Model.thread("reader") { queue.sync { queue.sync(execute: track.together("a1")) } }
+            Model.thread("writer") { queue.sync(flags: .barrier, execute: track.alone("b1")) }
+          }
         })
     }
 
