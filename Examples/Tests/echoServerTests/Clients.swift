@@ -5,6 +5,9 @@ import Testing
 @testable import echo_server
 
 /// A blocking client. Each call fails after 20 seconds, so that a server that does not answer fails the test.
+///
+/// Its end closes the connection, and Swift may end it after its last use: a test that counts open connections
+/// keeps its clients with `withExtendedLifetime`.
 final class EchoClient {
   let descriptor: Int32
 

@@ -35,6 +35,7 @@ import Testing
         line
           == "echo-server: 1 open, 1 accepted, 0 broken, 0 cut off, \(100 * round) bytes echoed, 0 pauses")
     }
+    withExtendedLifetime(client) {}
     server.send(SIGTERM)
     #expect(server.end() == 0)
   }
@@ -55,6 +56,7 @@ import Testing
     #expect(server.errorLine() == "echo-server: stopping, 1 connections to close")
     server.send(SIGINT)
     #expect(server.errorLine().hasPrefix("echo-server: 0 open, 1 accepted, 0 broken, 1 cut off, "))
+    withExtendedLifetime(client) {}
     #expect(server.end() == 1)
   }
 
@@ -110,6 +112,7 @@ import Testing
     try waiting.send(message(10))
     clients.removeLast()
     #expect(try waiting.receive(10) == message(10))
+    withExtendedLifetime(clients) {}
     server.send(SIGTERM)
     #expect(server.end() == 0)
   }
@@ -121,6 +124,7 @@ import Testing
     for client in clients { try client.expectEcho(of: message(10)) }
     server.send(SIGTERM)
     #expect(server.errorLine() == "echo-server: stopping, 60 connections to close")
+    withExtendedLifetime(clients) {}
     #expect(server.end() == 0)
   }
 

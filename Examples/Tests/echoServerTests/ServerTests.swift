@@ -79,6 +79,7 @@ import Testing
     first = nil
     #expect(try third.receive(10) == message(10, seed: 3))
     #expect(running.server.statistics.accepted == 3)
+    withExtendedLifetime(second) {}
     await running.stop()
   }
 
