@@ -3,9 +3,10 @@ internal import CConcourse
 /// Waits for descriptors and timers in the kernel, and delivers their events.
 ///
 /// An idle worker waits here instead of on its own event (`pollAsWorker`), so what an event makes runnable runs on the
-/// thread that the kernel woke. The loop's own thread always waits here too, for the times when no worker does. The
-/// kernel wakes the thread that came last, so the loop's thread sleeps on while a worker waits. While workers are
-/// active it naps before it waits again: under load, events wait for a worker that will be here in microseconds.
+/// thread that the kernel woke. The loop's own thread waits here too, for the times when no worker does. The kernel wakes
+/// the thread that came last, so the loop's thread comes only while no worker waits, and sleeps on when one comes. While
+/// workers are active it naps before it waits again: under load, events wait for a worker that will be here in
+/// microseconds.
 final class EventLoop: EventDriver {
   private let lock = Lock(.eventLoop)
   /// The kernel's event queue, once made; never released. Written under `lock`.
@@ -15,8 +16,16 @@ final class EventLoop: EventDriver {
   /// Whether the loop's thread has been made.
   private let made = Atomic<Bool>(false)
   private let refusalReported = Atomic<Bool>(false)
-  /// 1 while a worker waits here, or is on its way in or out.
-  private let seat = Atomic<UInt32>(0)
+  /// Whether a worker waits here, or is on its way in or out.
+  let seat = Atomic<UInt32>(Seat.free)
+
+  enum Seat {
+    static let free: UInt32 = 0
+    static let taken: UInt32 = 1
+    /// Taken, and the loop's thread sleeps until the worker leaves.
+    static let takenAndAwaited: UInt32 = 2
+  }
+
   /// Incremented to make the loop's thread look again while it sleeps outside the kernel's event queue.
   private let nudges = Atomic<UInt32>(0)
 
@@ -104,7 +113,7 @@ final class EventLoop: EventDriver {
     // that has left the seat and asked it.
     _ = started.exchange(false, ordering: .acquiring)
     // ORDERING: relaxed; as above. A worker that leaves the seat later asks again.
-    let isTaken = seat.load(ordering: .relaxed) == 1
+    let isTaken = seat.load(ordering: .relaxed) != Seat.free
     // A worker that sleeps on its own event must wait here instead.
     if !isTaken { Runtime.shared.wakeOneForEvents() }
     // ORDERING: relaxed, both; they only decide which caller prints.
@@ -134,6 +143,7 @@ final class EventLoop: EventDriver {
         continue
       }
       Self.timers.reportDue(poller)
+      if awaitsSeat(unlessNudgedSince: seen) { continue }
       switch poll(poller, milliseconds: -1, asWorker: false, afterWait: { _ in }) {
       case .timersAreLeft: break
       case .interruptionIsPassedOn: takeNap()
@@ -141,6 +151,22 @@ final class EventLoop: EventDriver {
       case .nothing: if Runtime.shared.hasActiveWorkers { takeNap() }
       }
     }
+  }
+
+  /// Sleeps while a worker has the seat: a thread that came after it would be woken for its events, and would have to wake
+  /// the worker.
+  /// - Returns: false if the seat is free.
+  private func awaitsSeat(unlessNudgedSince seen: UInt32) -> Bool {
+    // ORDERING: relaxed; a worker that finds this value when it leaves nudges, and the futex compares `nudges`.
+    let found = seat.compareExchange(
+      expected: Seat.taken, desired: Seat.takenAndAwaited, ordering: .relaxed
+    ).original
+    guard found != Seat.free else { return false }
+    _ = Futex.wait(nudges, expected: seen)
+    // A worker that is back already would otherwise wake this thread at each event.
+    // ORDERING: relaxed; it decides only when this thread looks again.
+    if seat.load(ordering: .relaxed) != Seat.free { takeNap() }
+    return true
   }
 
   private func takeNap() {
@@ -162,13 +188,14 @@ final class EventLoop: EventDriver {
   func takeSeat() -> Bool {
     guard pollerIfAny != nil else { return false }
     // ORDERING: acquiring; pairs with the releasing store in `leaveSeat`; the seat guards nothing but itself.
-    return seat.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged
+    return seat.compareExchange(expected: Seat.free, desired: Seat.taken, ordering: .acquiring).exchanged
   }
 
-  /// Gives up the seat. Without the loop's thread, another worker must take it, even if all are busy for long.
+  /// Gives up the seat. The loop's thread waits in the kernel instead if it does not yet. Without that thread, another
+  /// worker must take the seat, even if all are busy for long.
   func leaveSeat() {
     // ORDERING: releasing; pairs with `takeSeat`.
-    seat.store(0, ordering: .releasing)
+    if seat.exchange(Seat.free, ordering: .releasing) == Seat.takenAndAwaited { nudge() }
     if !hasThread { Runtime.shared.monitor.startEventLoop() }
   }
 
@@ -225,7 +252,7 @@ final class EventLoop: EventDriver {
   /// - Returns: false if no worker has the seat.
   private func passOnInterruption(_ poller: Poller) -> Bool {
     // ORDERING: acquiring; as in `takeSeat`.
-    guard seat.load(ordering: .acquiring) == 1 else { return false }
+    guard seat.load(ordering: .acquiring) != Seat.free else { return false }
     poller.interrupt()
     return true
   }

@@ -122,6 +122,39 @@ extension ModelSuite {
       }
     }
 
+    /// A worker sleeps in the delivery of an event until another event is delivered. The loop's thread, which may have
+    /// waited for the worker's seat, collects that one.
+    private static func deliveryThatAwaitsAnother() {
+      Model.setProcessors(1)
+      EventLoop.use()
+      let (begun, other, ended) = (
+        DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+      )
+      let pipes = (0..<2).map { _ in ModelKernel.make(.pipe) }
+      let first = WatchOwner {
+        begun.signal()
+        other.wait()
+        ended.signal()
+      }
+      FileWatch(descriptor: pipes[0], interest: .read, owner: first).install()
+      FileWatch(descriptor: pipes[1], interest: .read, owner: WatchOwner { other.signal() }).install()
+      Model.thread("client") {
+        // A worker then waits for events.
+        DispatchQueue.global().async { ModelKernel.write(pipes[0]) }
+        begun.wait()
+        ModelKernel.write(pipes[1])
+        ended.wait()
+      }
+      Model.run()
+    }
+
+    @Test func deliveriesThatAwaitOthers() {
+      expectComplete(
+        Model.explore("a delivery awaits another", bound: 1, stale: 0) { Self.deliveryThatAwaitsAnother() })
+      expectFound(PlantedFault(.noWrite, "EventLoop", "leaveSeat()")) { Self.deliveryThatAwaitsAnother() }
+      expectFound(PlantedFault(.noWake, "EventLoop", "nudge()")) { Self.deliveryThatAwaitsAnother() }
+    }
+
     /// As `delivery`, but the item is posted before: the loop's thread may collect the interruption and the event together.
     private static func deliveryOfAnInterruption() {
       Model.setProcessors(1)
