@@ -127,9 +127,9 @@ package final class Band {
   @inline(__always)
   func noteItem() {
     if let worker = WorkerThread.current,
-      worker.pointee.band.toOpaque() == Unmanaged.passUnretained(self).toOpaque(),
-      monitor._withUnsafeGuaranteedRef({ $0.hasThread })
+      worker.pointee.band.toOpaque() == Unmanaged.passUnretained(self).toOpaque()
     {
+      guard monitor._withUnsafeGuaranteedRef({ $0.hasThread }) else { return noteFirstItem(worker) }
       // ORDERING: relaxed; the worker's own.
       let progress = worker.pointee.progress.load(ordering: .relaxed)
       let isNew = !worker.pointee.deferral.isRecent(progress: progress)
@@ -139,6 +139,16 @@ package final class Band {
       }
     }
     noteWork()
+  }
+
+  /// As `noteItem`, while there is no monitor. The pool's only worker defers its first item, however long it may run: a
+  /// program that begins with a chain of items then needs no second worker, whose start takes longer than such a chain.
+  @inline(never)
+  private func noteFirstItem(_ worker: WorkerPointer) {
+    guard PoolSize.threadCount == 1, worker.pointee.deferral.defersFirst() else { return noteWork() }
+    monitor._withUnsafeGuaranteedRef { $0.watch() }
+    // The system may refuse the monitor's thread.
+    if monitor._withUnsafeGuaranteedRef({ $0.isAbsent }) { noteWork() }
   }
 
   /// Wakes or makes a worker.

@@ -86,6 +86,12 @@ struct Deferral: ~Copyable {
     return true
   }
 
+  /// As `defers`, while the cost of entries is not known.
+  func defersFirst() -> Bool {
+    // ORDERING: relaxed; see above.
+    !hasDeferred.exchange(true, ordering: .relaxed)
+  }
+
   @inline(never)
   private func measure(_ progress: UInt32, _ now: UInt64) {
     cost.end(progress: progress, now: now)

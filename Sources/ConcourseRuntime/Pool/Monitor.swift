@@ -39,7 +39,8 @@ package final class Monitor {
   /// Whether its thread has not been made. A hint.
   var isAbsent: Bool {
     // ORDERING: relaxed; a hint.
-    state.load(ordering: .relaxed) == State.absent
+    let seen = state.load(ordering: .relaxed)
+    return seen == State.absent || seen == State.wanted
   }
 
   /// Whether its thread runs; it never ends. While the system refuses the thread, what is left to the monitor is not

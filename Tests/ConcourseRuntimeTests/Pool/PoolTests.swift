@@ -87,6 +87,39 @@ extension Engine {
       }
     }
 
+    @Test("S144 a chain of items at a program's beginning needs one worker")
+    func firstChain() async {
+      await #expect(processExitsWith: .success) {
+        let done = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async { DispatchQueue.global().async { done.signal() } }
+        #expect(comes(done))
+        #expect(PoolSize.threadCount == 1)
+        #expect(!PoolSize.widthIsSettled)
+      }
+    }
+
+    /// Of two items the first worker defers one, which the monitor brings to another worker. One item is deferred alone.
+    @Test(
+      "S144 what a program's first item has submitted runs while that item goes on", arguments: [1, 2],
+      [false, true])
+    func firstItemGoesOn(items: Int, blocks: Bool) async {
+      await #expect(processExitsWith: .success) { [items, blocks] in
+        let (done, ran, gate) = (DispatchSemaphore(value: 0), Tally(), DispatchSemaphore(value: 0))
+        DispatchQueue.global().async {
+          for _ in 0..<items {
+            DispatchQueue.global().async {
+              ran.add()
+              gate.signal()
+            }
+          }
+          if blocks { for _ in 0..<items { gate.wait() } } else { while ran.value < items {} }
+          done.signal()
+        }
+        #expect(comes(done))
+        #expect(PoolSize.threadCount > 1)
+      }
+    }
+
     @Test("S77, S144 items that compute run one for each processor")
     func computing() async {
       await #expect(processExitsWith: .success) {
