@@ -141,6 +141,27 @@ static void pipe_event(void) {
   dispatch_main();
 }
 
+// One item at a time, on a pool with so many workers, all others of which are idle.
+static int workers;
+static dispatch_semaphore_t met, go_on;
+static void meet(void *context) {
+  dispatch_semaphore_signal(met);
+  dispatch_semaphore_wait(go_on, DISPATCH_TIME_FOREVER);
+}
+static void signal_done(void *context) { dispatch_semaphore_signal(done); }
+
+static void one_of_many(void) {
+  met = dispatch_semaphore_create(0);
+  go_on = dispatch_semaphore_create(0);
+  for (int i = 0; i < workers; i++) dispatch_async_f(global, NULL, meet);
+  for (int i = 0; i < workers; i++) dispatch_semaphore_wait(met, DISPATCH_TIME_FOREVER);
+  for (int i = 0; i < workers; i++) dispatch_semaphore_signal(go_on);
+  for (long i = 0; i < count; i++) {
+    dispatch_async_f(global, NULL, signal_done);
+    dispatch_semaphore_wait(done, DISPATCH_TIME_FOREVER);
+  }
+}
+
 int main(int arguments, char **argument) {
   static const struct {
     const char *name;
@@ -151,7 +172,7 @@ int main(int arguments, char **argument) {
       {"sync", sync_serial}, {"sync-nested", sync_nested}, {"sync-read", sync_read}, {"sync-barrier", sync_barrier},
       {"readers-and-writer", readers_and_writer}, {"create-release", create}, {"semaphore", semaphore}, {"group", group},
       {"once", once}, {"specific", specific}, {"after-cancelled", after}, {"main-round-trip", main_round_trip},
-      {"pipe-event", pipe_event},
+      {"pipe-event", pipe_event}, {"one-of", one_of_many},
   };
   if (arguments != 3) return 2;
   count = atol(argument[2]);
@@ -161,6 +182,13 @@ int main(int arguments, char **argument) {
   nested = dispatch_queue_create_with_target("nested", NULL, serial);
   global = dispatch_get_global_queue(0, 0);
   done = dispatch_semaphore_create(0);
+  // Behind the name, the pretended machine.
+  char *topology = strchr(argument[1], '@');
+  if (topology) {
+    int shards = atoi(topology + 1), processors = atoi(strchr(topology, 'x') + 1);
+    workers = shards * processors;
+    *topology = 0;
+  }
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (strcmp(argument[1], rows[i].name) != 0) continue;
     rows[i].run();
