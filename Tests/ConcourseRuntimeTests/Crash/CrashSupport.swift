@@ -24,9 +24,9 @@ extension Optional where Wrapped == ExitTest.Result {
 }
 
 /// Blocks the calling thread while another one should end the process. Returns if it does not, and then the test
-/// fails.
+/// fails. Under a sanitizer, beside other processes, some tests need half a minute.
 func awaitDeath() {
-  _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 30)
+  _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 120)
 }
 
 /// The sanitizer that the tests run under, as Scripts/sanitize names it.

@@ -126,6 +126,32 @@ extension ModelSuite {
       #expect(failure.kind == .check && failure.message.contains("before the item"), "\(failure)")
     }
 
+    // MARK: Retiring
+
+    /// The only worker of both shards is idle for so long that it ends, before an entry of the other shard needs its help,
+    /// or just then.
+    private static func retirement(before: UInt64) {
+      begin(parts: [1, 0])
+      let done = DispatchSemaphore(value: 0)
+      Model.thread("client") {
+        for shard in [0, 1, 0] {
+          if shard == 1 { Model.sleep(nanoseconds: PoolSize.idleLifetime + before) }
+          enter(shard)
+          DispatchQueue.global().async { done.signal() }
+          done.wait()
+        }
+      }
+      Model.run()
+      Monitoring.checkCounters()
+    }
+
+    @Test(arguments: [0, 1]) func aWorkerRetiresWhileAnotherShardNeedsIt(before: UInt64) {
+      expectComplete(
+        Model.explore("a worker retires beside a full shard", bound: 1, stale: 0, allowTime: true) {
+          Self.retirement(before: before)
+        })
+    }
+
     // MARK: Processors that come and go
 
     /// The processors of one shard go to the other while entries wait there, as after a change of the quota or of the
