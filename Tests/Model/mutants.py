@@ -20,7 +20,8 @@ EventLoop/TimerTables.swift:hasPassed,submit,set,lockTable,cancel,insert,arm,not
 EventLoop/EventLoop.swift:takeSeat,leaveSeat,pollAsWorker,poll,passOnInterruption,awaitsSeat
 IO/DescriptorSchedule.swift Node/WorkList.swift Park/Lock.swift Park/ThreadEvent.swift Pool/BandCounters.swift
 Pool/Band+Worker.swift:rejoin,park,resume,waitToBeWoken,waitForEvents,leaveIdle
-Pool/Monitor+Replacement.swift:giveUp Queue/Hierarchy/DispatchQueue+Suspension.swift:keep,makeTickets,exchange
+Pool/Monitor+Replacement.swift:giveUp Queue/DispatchQueue+Drain.swift:giveUpPlace Queue/DispatchQueue+Enqueue.swift:keep
+Queue/Hierarchy/DispatchQueue+Suspension.swift:keep,makeTickets,exchange
 Queue/Hierarchy/DispatchQueue+Target.swift:changeTarget,lostItsWay Queue/QueueState.swift
 Source/SourceCore.swift:callEventHandler Source/SourceState.swift Submit/WorkItemState.swift
 """.split()

@@ -60,6 +60,8 @@ package struct WorkTraits: OptionSet, Sendable {
   static let retarget = WorkTraits(rawValue: 16)
   /// Was submitted to an overcommitting global queue (Queue/Hierarchy/Overcommit.swift).
   static let promised = WorkTraits(rawValue: 32)
+  /// Has a reference of its own to the queue that has admitted it (QueueState.ItemPlace).
+  static let counted = WorkTraits(rawValue: 64)
 }
 
 extension UnsafeMutablePointer where Pointee == WorkNode {

@@ -150,6 +150,9 @@ extension DispatchQueue {
     kept.release()
   }
 
-  /// Whether no further ordinary item may run now.
-  final var isFull: Bool { state.snapshot.isNarrow && state.snapshot.readers >= UInt64(width.value) }
+  /// Whether no further ordinary item may run now. One value decides, as in `readersAreGone`.
+  final var isFull: Bool {
+    let seen = state.snapshot
+    return seen.isNarrow && (seen.readers >= UInt64(width.value) || seen.isHeld)
+  }
 }

@@ -168,8 +168,7 @@ extension DispatchQueue {
         NodeMagazine.recycle(node)
       } else {
         first = list.advance(past: node)
-        state.addReaderPlace()
-        admit(node)
+        admit(node, to: state.addItemPlace())
       }
       left -= 1
       if left == 0 {
@@ -279,9 +278,29 @@ extension DispatchQueue {
     }
   }
 
-  /// Gives back one reader's place of a concurrent queue.
+  /// Gives back one reader's place of a concurrent queue. The caller keeps the queue.
   final func giveUpPlace() {
-    if case .own = state.releaseReaderPlace(CurrentThread.id) { handOn() }
+    let given = state.releaseReaderPlace(CurrentThread.id)
+    if given.owns { handOn() }
+    if given.endsReference { Unmanaged.passUnretained(self).release() }
+  }
+
+  /// Gives back the place of an asynchronous item, which has kept the queue until then.
+  /// - Parameter isCounted: whether the item has a reference of its own.
+  @inline(__always)
+  static func giveUpPlace(ofItemOn queue: Unmanaged<DispatchQueue>, isCounted: Bool) {
+    let id = CurrentThread.id
+    var isCounted = isCounted
+    let given = queue._withUnsafeGuaranteedRef {
+      $0.state.releaseReaderPlace(id) {
+        if !isCounted { _ = queue.retain() }
+        isCounted = true
+      }
+    }
+    // Without a reference that this thread must release, the queue may be gone.
+    if given.owns { queue._withUnsafeGuaranteedRef { $0.handOn() } }
+    if isCounted { queue.release() }
+    if given.endsReference { queue.release() }
   }
 }
 

@@ -73,10 +73,10 @@ extension DispatchQueue {
       appendByClass(node)
     case .concurrent:
       // An ordinary item with nothing ahead of it bypasses this queue's list.
-      if !node.traits.contains(.barrier) && list.isEmpty
-        && state.takeReaderPlace(limit: UInt64(width.value), apart: true)
+      if !node.traits.contains(.barrier) && list.isEmpty,
+        let place = state.takeItemPlace(limit: UInt64(width.value))
       {
-        admit(node)
+        admit(node, to: place)
       } else {
         append(node)
       }
@@ -134,16 +134,31 @@ extension DispatchQueue {
   @inline(__always)
   final func entryLevel(_ node: NodePointer) -> QoSLevel { max(node.pointee.level, level) }
 
-  /// Forwards an item for which a reader's place has been taken.
-  final func admit(_ node: NodePointer) {
-    node.admittedBy = .passRetained(self)
-    forward(node)
+  /// Forwards an item for which a place has been taken.
+  final func admit(_ node: NodePointer, to place: QueueState.ItemPlace) {
+    keep(for: node, by: place.reference)
+    forward(node, isNested: place.isNested)
+  }
+
+  /// Lets an entry keep this queue until it gives its place back.
+  @inline(__always)
+  final func keep(for node: NodePointer, by reference: QueueState.ItemPlace.Reference) {
+    let queue = Unmanaged.passUnretained(self)
+    node.admittedBy = queue
+    switch reference {
+    case .shared: break
+    // Nobody releases it meanwhile: this entry has a place.
+    case .first: _ = queue.retain()
+    case .own:
+      _ = queue.retain()
+      node.pointee.traits.insert(.counted)
+    }
   }
 
   /// Enqueues an admitted item on the target.
-  final func forward(_ node: NodePointer) {
+  final func forward(_ node: NodePointer, isNested: Bool) {
     let level = entryLevel(node)
-    if state.snapshot.isNested {
+    if isNested {
       submitToTarget(NodeMagazine.make(.redirected(node), level: level))
     } else {
       Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.submitItem(node) }

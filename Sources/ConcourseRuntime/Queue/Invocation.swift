@@ -70,25 +70,21 @@ enum Invocation {
     Trap.runtimeBug("an entry for the owner of a queue was run as an item")
   }
 
-  /// Runs an item that a concurrent queue has admitted, then gives up its reader place.
+  /// Runs an item that a concurrent queue has admitted, then gives up the place of the entry that has arrived.
   static func runAdmitted(_ arrival: NodePointer) {
     let queue = arrival.admittedBy!
     // Read before the exchange: an item that is exchanged for an older one belongs to the next arrival.
-    let isTicket = arrival.traits.contains(.ticket)
-    guard let node = queue._withUnsafeGuaranteedRef({ $0.itemToRun(for: arrival) }) else {
-      // Held back until the queue resumes, without a reference.
-      return queue.release()
+    let traits = arrival.traits
+    // Without an item, the queue holds it back until the resume.
+    if let node = queue._withUnsafeGuaranteedRef({ $0.itemToRun(for: arrival) }) {
+      if traits.contains(.ticket) {
+        _ = arrival.takeWork()
+        NodeMagazine.recycle(arrival)
+      }
+      let frame = Frame(queue: queue, parent: Frame.current, exclusive: false, level: node.pointee.level)
+      Frame.run(frame) { perform(node) }
     }
-    if isTicket {
-      _ = arrival.takeWork()
-      NodeMagazine.recycle(arrival)
-      // The ticket's reference; the item has its own.
-      queue.release()
-    }
-    let frame = Frame(queue: queue, parent: Frame.current, exclusive: false, level: node.pointee.level)
-    Frame.run(frame) { perform(node) }
-    queue._withUnsafeGuaranteedRef { $0.giveUpPlace() }
-    queue.release()
+    DispatchQueue.giveUpPlace(ofItemOn: queue, isCounted: traits.contains(.counted))
   }
 
   /// Runs an item of a global queue.

@@ -2,7 +2,8 @@
 ///
 /// | bits  | field      | meaning |
 /// |-------|------------|---------|
-/// | 0–23  | owner      | id of the thread that may take from the list; if serial, or in a barrier, it runs alone |
+/// | 0–22  | owner      | id of the thread that may take from the list; if serial, or in a barrier, it runs alone |
+/// | 23    | kept       | asynchronous items are among the readers, and share one reference to the queue |
 /// | 24–51 | readers    | ordinary items (async or sync) of a concurrent queue that run or are on their way, and `standing` more while others are counted apart |
 /// | 52    | pending    | the list may have new entries: the thread that gives the queue up must look |
 /// | 53    | enqueued   | an entry for this queue is in its target: a drain will come |
@@ -57,10 +58,12 @@ struct QueueState: ~Copyable {
     Snapshot(bits: word.bitwiseOr(0, ordering: .acquiringAndReleasing).oldValue)
   }
 
-  /// Whether no ordinary item of a concurrent queue runs, also none that is counted apart.
+  /// Whether a barrier may run: no ordinary item of a concurrent queue runs or is on its way, also none that is counted
+  /// apart. One value decides: a suspended queue has items without places, which take them again before it is resumed.
   var readersAreGone: Bool {
     // ORDERING: acquiring; pairs with the readers' releases: a barrier sees what they wrote.
-    !Snapshot(bits: word.load(ordering: .acquiring)).hasReaders
+    let seen = Snapshot(bits: word.load(ordering: .acquiring))
+    return !seen.hasReaders && !seen.isHeld
   }
 
   /// Changes the word by `change`, and tries again if another thread changed it meanwhile.
@@ -132,16 +135,13 @@ extension QueueState {
   /// Takes one reader's place on a free concurrent queue.
   /// - Parameters:
   ///   - limit: how many there are on a narrow queue.
-  ///   - apart: whether to do so also while readers are counted apart.
   ///   - collided: called whenever another thread has changed the word meanwhile.
   @inline(__always)
   func takeReaderPlace(
-    limit: @autoclosure () -> UInt64 = .max, apart: Bool = false, collided: () -> Void = {}
+    limit: @autoclosure () -> UInt64 = .max, collided: () -> Void = {}
   ) -> Bool {
     var seen = snapshot
-    while (apart ? seen.clearing(Snapshot.apart) : seen).isFree && seen.mayAddReader
-      && !(seen.isNarrow && seen.readers >= limit())
-    {
+    while seen.isFree && seen.mayAddReader && !(seen.isNarrow && seen.readers >= limit()) {
       // ORDERING: acquiring; a reader sees what the barriers before it wrote.
       let (done, original) = word.weakCompareExchange(
         expected: seen.bits, desired: seen.bits &+ Snapshot.reader, ordering: .acquiring)
@@ -153,14 +153,59 @@ extension QueueState {
     return false
   }
 
-  /// Takes one more reader's place, for an item that the owner admits or for a thread that already reads.
+  /// Takes one more reader's place, for a thread that the owner lets read or that already reads.
   /// Allowed in every state.
   func addReaderPlace() {
+    requireRoom()
+    // ORDERING: acquiring; as in `takeReaderPlace`.
+    word.wrappingAdd(Snapshot.reader, ordering: .acquiring)
+  }
+
+  private func requireRoom() {
     guard snapshot.mayAddReader else {
       Trap.clientBug(109, "more than \(Snapshot.mostReaders) items are in flight on one concurrent queue")
     }
-    // ORDERING: acquiring; as in `takeReaderPlace`.
-    word.wrappingAdd(Snapshot.reader, ordering: .acquiring)
+  }
+
+  /// The place of an asynchronous item.
+  struct ItemPlace {
+    /// What keeps the queue until the place is given back.
+    enum Reference {
+      /// The reference that all items share.
+      case shared
+      /// The same, and the caller must retain the queue for it.
+      case first
+      /// One of its own, for which the caller must retain the queue.
+      case own
+    }
+
+    let reference: Reference
+    /// Whether the target is not a global queue. It does not change before the place is given back.
+    let isNested: Bool
+  }
+
+  /// Takes the place of an asynchronous item on a free concurrent queue, also while readers are counted apart.
+  /// - Parameter limit: how many places there are on a narrow queue.
+  /// - Returns: nil if the queue is not free.
+  @inline(__always)
+  func takeItemPlace(limit: @autoclosure () -> UInt64 = .max) -> ItemPlace? {
+    var seen = snapshot
+    while seen.clearing(Snapshot.apart).isFree && seen.mayAddReader
+      && !(seen.isNarrow && seen.readers >= limit())
+    {
+      // ORDERING: acquiring; as in `takeReaderPlace`.
+      let (done, original) = word.weakCompareExchange(
+        expected: seen.bits, desired: seen.addingItem().bits, ordering: .acquiring)
+      if done { return seen.placeOfNextItem }
+      seen = Snapshot(bits: original)
+    }
+    return nil
+  }
+
+  /// Takes a place for an item that the owner admits, or that was held back. Allowed in every state.
+  func addItemPlace() -> ItemPlace {
+    requireRoom()
+    return update { seen in (seen.addingItem(), seen.placeOfNextItem) }
   }
 
   enum DrainStart {
@@ -309,18 +354,24 @@ extension QueueState {
     }
   }
 
-  enum ReaderRelease {
-    case done
-    /// The reader now owns the queue and must hand it to the first in the list.
-    case own
+  struct ReaderRelease {
+    /// The caller now owns the queue and must hand it to the first in the list.
+    let owns: Bool
+    /// The last place is gone: the caller must then release the reference that the asynchronous items shared.
+    let endsReference: Bool
   }
 
   /// An ordinary item of a concurrent queue has ended.
-  func releaseReaderPlace(_ thread: UInt32) -> ReaderRelease { release(Snapshot.reader, thread) }
+  /// - Parameter keep: called before the caller becomes the owner while others still read. They may release the shared
+  ///   reference, so an item that has none of its own must retain the queue now. May be called more than once.
+  @inline(__always)
+  func releaseReaderPlace(_ thread: UInt32, keep: () -> Void = {}) -> ReaderRelease {
+    release(Snapshot.reader, thread, keep: keep)
+  }
 
   /// The indicators have been closed: gives back the places that stood for their readers, but for `readers`.
   func releaseStanding(_ thread: UInt32, readers: Int) -> ReaderRelease {
-    release(Snapshot.places(standingFor: readers), thread)
+    release(Snapshot.places(standingFor: readers), thread, keep: {})
   }
 
   /// The same, for a submitter, which does not hand the queue on.
@@ -333,10 +384,20 @@ extension QueueState {
   }
 
   @inline(__always)
-  private func release(_ places: UInt64, _ thread: UInt32) -> ReaderRelease {
+  private func release(_ places: UInt64, _ thread: UInt32, keep: () -> Void) -> ReaderRelease {
     update { seen in
-      let fewer = Snapshot(bits: seen.bits &- places)
-      return fewer.isReleased ? (fewer.clearingWork().owned(by: thread), .own) : (fewer, .done)
+      var fewer = Snapshot(bits: seen.bits &- places)
+      // Most often there is nothing to look at.
+      guard seen.isPending || seen.isKept else {
+        return (fewer, ReaderRelease(owns: false, endsReference: false))
+      }
+      let endsReference = fewer.isKept && !fewer.hasReaders
+      if endsReference { fewer = fewer.clearing(Snapshot.kept) }
+      guard fewer.isReleased else { return (fewer, ReaderRelease(owns: false, endsReference: endsReference)) }
+      if fewer.hasReaders { keep() }
+      return (
+        fewer.clearingWork().owned(by: thread), ReaderRelease(owns: true, endsReference: endsReference)
+      )
     }
   }
 }
@@ -422,7 +483,9 @@ extension QueueState {
   struct Snapshot: CustomStringConvertible {
     let bits: UInt64
 
-    fileprivate static let ownerMask: UInt64 = 0xFF_FFFF
+    /// The system's ids are below 2²².
+    fileprivate static let ownerMask: UInt64 = 0x7F_FFFF
+    fileprivate static let kept: UInt64 = 1 << 23
     fileprivate static let reader: UInt64 = 1 << 24
     fileprivate static let readerMask: UInt64 = 0xFFF_FFFF << 24
     fileprivate static let pending: UInt64 = 1 << 52
@@ -452,13 +515,16 @@ extension QueueState {
     var isInactive: Bool { bits & Self.inactive != 0 }
     /// Suspended or inactive: nothing may start.
     var isHeld: Bool { bits & (Self.suspended | Self.inactive) != 0 }
+    /// Whether asynchronous items share a reference.
+    var isKept: Bool { bits & Self.kept != 0 }
     var isNarrow: Bool { bits & Self.narrow != 0 }
     var isNested: Bool { bits & Self.nested != 0 }
     var isApart: Bool { bits & Self.apart != 0 }
     /// Whether readers are counted apart, and nothing keeps the next one from reading.
     var isFreeApart: Bool { bits & ~(Self.special | Self.nested | Self.readerMask) == Self.apart }
-    /// Whether readers may be counted apart from now on.
-    var mayCountApart: Bool { isFree && !isNarrow && readers < Self.excess }
+    /// Whether readers may be counted apart from now on. With standing places nobody would find that the last
+    /// asynchronous item has ended, and release the shared reference.
+    var mayCountApart: Bool { isFree && !isNarrow && !isKept && readers < Self.excess }
     /// Whether so many places are taken in the word that it may overflow: readers that take theirs in the word, as those
     /// that read again, and give them back apart let the number there grow.
     var hasExcess: Bool { readers >= Self.standing + Self.excess }
@@ -476,7 +542,7 @@ extension QueueState {
 
     /// The queue has no owner, no entry is noted, and it is not held. Readers may run.
     fileprivate var isFree: Bool {
-      bits & ~(Self.special | Self.nested | Self.narrow | Self.readerMask) == 0
+      bits & ~(Self.special | Self.nested | Self.narrow | Self.readerMask | Self.kept) == 0
     }
     fileprivate var mayAddReader: Bool { readers < Self.mostReaders }
     /// The standing places, but for as many as there are readers.
@@ -487,6 +553,14 @@ extension QueueState {
     fileprivate var isReleased: Bool {
       let isLate = hasReaders && !isNarrow
       return !isLate && isPending && !isOwned && !isEnqueued && !isHeld
+    }
+
+    /// With standing places, an item has a reference of its own.
+    fileprivate func addingItem() -> Snapshot {
+      Snapshot(bits: bits &+ Self.reader | (hasStanding ? 0 : Self.kept))
+    }
+    fileprivate var placeOfNextItem: ItemPlace {
+      ItemPlace(reference: hasStanding ? .own : isKept ? .shared : .first, isNested: isNested)
     }
 
     fileprivate func owned(by thread: UInt32) -> Snapshot { Snapshot(bits: bits | UInt64(thread)) }

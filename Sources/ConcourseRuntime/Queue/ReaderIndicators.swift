@@ -8,7 +8,8 @@
 // indicator does not change, and a reader that finds its indicator closed uses the word. So each place is counted once,
 // wherever it is taken and given back; a single indicator may be below zero.
 //
-// Asynchronous items are counted in the word as before: each writes the count of the queue's references beside it.
+// Asynchronous items are counted in the word as before. While readers are counted apart, each has a reference to the queue
+// of its own, and while items share one, readers are not counted apart.
 //
 // One thread opens the indicators: the one that has added the standing places. It sets `apart` when all are open, unless
 // something waits by then. One thread closes them: the one that clears `apart`, or the one that could not set it. If it
@@ -234,7 +235,6 @@ extension DispatchQueue {
   @inline(never)
   final func closeIndicators() -> Bool {
     let readers = uncountedQueueExtras._withUnsafeGuaranteedRef { $0.readers.close() }
-    if case .own = state.releaseStanding(CurrentThread.id, readers: readers) { return true }
-    return false
+    return state.releaseStanding(CurrentThread.id, readers: readers).owns
   }
 }

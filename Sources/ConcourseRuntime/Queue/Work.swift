@@ -78,8 +78,8 @@ extension UnsafeMutablePointer where Pointee == WorkNode {
     @inline(__always) get { pointee.group.map { .fromOpaque($0) } }
   }
 
-  /// The concurrent queue that admitted this node past its list; holds a reference and one of its
-  /// reader places until the item has run. In a notification that is not due yet: its queue, retained.
+  /// The concurrent queue that admitted this node past its list. Until the item has run, the node has one of its reader
+  /// places, which keeps the queue; if `counted`, also a reference. In a notification that is not due yet: its queue, retained.
   var admittedBy: Unmanaged<DispatchQueue>? {
     // SAFETY: only `make` and this setter store it, from the same type.
     @inline(__always) get { pointee.admittedBy.map { .fromOpaque($0) } }

@@ -5,7 +5,7 @@ struct QueueWord {
   /// The readers that are counted apart.
   var apart = 0
 
-  var owner: UInt32 { UInt32(truncatingIfNeeded: bits & 0xFF_FFFF) }
+  var owner: UInt32 { UInt32(truncatingIfNeeded: bits & 0x7F_FFFF) }
   var readers: Int {
     let counted = Int(bits >> 24 & 0xFFF_FFFF)
     return counted < Self.standing / 2 ? counted : max(counted - Self.standing + apart, 0)

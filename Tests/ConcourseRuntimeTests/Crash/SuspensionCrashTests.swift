@@ -63,6 +63,22 @@ extension Crash {
       end.says("the last reference to queue \"held\" was released while it was suspended; resume it first")
     }
 
+    @Test("S33 dropping a suspended queue that holds an item back")
+    func dropHoldingBack() async {
+      let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        let target = DispatchQueue(label: "target")
+        target.suspend()
+        let queue = DispatchQueue(label: "held", attributes: .concurrent, target: target)
+        queue.async {}
+        queue.suspend()
+        target.resume()
+        // The item is held back before this: the target is serial.
+        target.sync {}
+        #expect(queue.extras.heldBack.isEmpty == false && queue.state.snapshot.readers == 0)
+      }
+      end.says("the last reference to queue \"held\" was released while it was suspended; resume it first")
+    }
+
     @Test("S33 dropping an inactive queue, idle and with an item waiting")
     func dropInactive() async {
       let idle = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {

@@ -378,9 +378,13 @@ struct QueueStateTests {
     holds(state.snapshot.isFreeApart && state.snapshot.hasStanding && !state.snapshot.hasExcess)
     holds(!state.takeExclusively(me) && !state.takeReaderPlace())
     holds(!state.releaseReaderPlace(me).owns)
-    // Items are counted in the word all the same.
-    holds(state.takeReaderPlace(apart: true) && state.snapshot.readers == standing + 1)
-    holds(!state.releaseReaderPlace(me).owns)
+    // Items are counted in the word all the same, and each has a reference of its own.
+    holds(state.takeItemPlace()?.reference == .own && state.addItemPlace().reference == .own)
+    holds(state.snapshot.readers == standing + 2 && !state.snapshot.isKept)
+    for _ in 0..<2 {
+      let given = state.releaseReaderPlace(me)
+      holds(!given.owns && !given.endsReference)
+    }
     // A barrier that is noted now waits; the thread that closes the indicators owns the queue if they are empty.
     holds(state.noteWork(.default, exclusive: true).level == nil)
     holds(!state.snapshot.isFreeApart)
@@ -389,6 +393,75 @@ struct QueueStateTests {
     holds(state.snapshot.readers == 1)
     holds(state.releaseReaderPlace(other).owns)
     holds(state.snapshot.owner == other)
+  }
+
+  @Test("asynchronous items share a reference, from the first place of one to the last place of all")
+  func itemsShareReference() {
+    let state = concurrent()
+    holds(state.takeReaderPlace() && !state.snapshot.isKept)
+    holds(state.takeItemPlace()?.reference == .first)
+    holds(state.takeItemPlace()?.reference == .shared && state.addItemPlace().reference == .shared)
+    holds(state.takeReaderPlace())
+    holds(state.snapshot.readers == 5 && state.snapshot.isKept && state.snapshot.owner == 0)
+    holds(!state.beginApart())
+    for _ in 0..<4 { holds(!state.releaseReaderPlace(me).endsReference) }
+    let last = state.releaseReaderPlace(me)
+    holds(last.endsReference && !last.owns)
+    holds(!state.snapshot.isKept && state.takeIdle(me, QueueState.idleConcurrent))
+    holds(!state.takesItem())
+    // An owner admits items, and becomes free while they run.
+    holds(state.addItemPlace().reference == .first && state.snapshot.owner == me)
+    holds(state.releaseEmpty().isReleased && state.takeReaderPlace())
+    holds(!state.takeExclusively(other) && !state.releaseReaderPlace(me).endsReference)
+    holds(state.releaseReaderPlace(me).endsReference && state.beginApart())
+
+    holds(!concurrent(inactive: true).takesItem() && concurrent().takesItem(limit: 0))
+    let full = concurrent()
+    _ = full.setNarrow(true)
+    holds(full.takesItem(limit: 1) && !full.takesItem(limit: 1))
+    full.setNested(true)
+    holds(full.takeItemPlace(limit: 2)!.isNested && !state.addItemPlace().isNested)
+  }
+
+  @Test("an item that becomes the owner while others read must retain the queue before that")
+  func itemKeepsQueueAsOwner() {
+    let state = concurrent()
+    _ = state.setNarrow(true)
+    for _ in 0..<3 { _ = state.takeItemPlace() }
+    var isKept = false
+    // Nothing waits.
+    _ = state.releaseReaderPlace(me) { isKept = true }
+    holds(!isKept)
+    _ = state.noteWork(.default, exclusive: false)
+    _ = state.beginDrain(other)
+    holds(state.releaseToReaders(most: 1, .default).isReleased)
+    let given = state.releaseReaderPlace(me) {
+      isKept = true
+      holds(!state.snapshot.isOwned)
+    }
+    holds(isKept && given.owns && !given.endsReference && state.snapshot.owner == me)
+    // The last one leaves the queue to its owner, and releases what all shared.
+    isKept = false
+    let last = state.releaseReaderPlace(other) { isKept = true }
+    holds(!isKept && !last.owns && last.endsReference && state.snapshot.owner == me)
+    // As the last of all, an item has the shared reference itself.
+    let alone = concurrent()
+    _ = alone.takeItemPlace()
+    _ = alone.noteWork(.default, exclusive: true)
+    let only = alone.releaseReaderPlace(me) { isKept = true }
+    holds(!isKept && only.owns && only.endsReference)
+  }
+
+  @Test("no barrier runs on a suspended queue: items that are held back have no places")
+  func barrierWhileHeld() {
+    let state = concurrent()
+    holds(state.readersAreGone)
+    state.suspend()
+    holds(!state.readersAreGone)
+    holds(state.addItemPlace().reference == .first)
+    _ = state.resume()
+    holds(!state.readersAreGone)
+    holds(state.releaseReaderPlace(me).endsReference && state.readersAreGone)
   }
 
   @Test("with so many places in the word that it may overflow, no reader is counted apart")
@@ -477,6 +550,10 @@ private func holds(_ condition: Bool, sourceLocation: SourceLocation = #_sourceL
   #expect(condition, sourceLocation: sourceLocation)
 }
 
+extension QueueState {
+  fileprivate func takesItem(limit: UInt64 = .max) -> Bool { takeItemPlace(limit: limit) != nil }
+}
+
 extension QueueState.Wake {
   /// The level for the entry that must be made; nil if none must be.
   fileprivate var level: QoSLevel? { if case .enqueue(let level) = self { level } else { nil } }
@@ -492,9 +569,5 @@ extension QueueState.Release {
 }
 
 extension QueueState.WaiterNote {
-  fileprivate var owns: Bool { if case .own = self { true } else { false } }
-}
-
-extension QueueState.ReaderRelease {
   fileprivate var owns: Bool { if case .own = self { true } else { false } }
 }

@@ -70,10 +70,26 @@ extension ModelSuite {
     @Test func readersHaveALimit() {
       expectComplete(
         Model.explore("as many readers as there may be", bound: 0) {
-          let state = QueueState(plain: false, nested: false, inactive: false)
+          let readers = QueueState(plain: false, nested: false, inactive: false)
+          let items = QueueState(plain: false, nested: false, inactive: false)
           for place in 0...QueueState.Snapshot.mostReaders {
             let isLast = place == QueueState.Snapshot.mostReaders
-            Model.check(state.takeReaderPlace() != isLast, "place \(place)")
+            Model.check(readers.takeReaderPlace() != isLast, "place \(place)")
+            let isTaken = items.takeItemPlace() != nil
+            Model.check(isTaken != isLast, "item's place \(place)")
+          }
+        })
+    }
+
+    @Test(arguments: [false, true]) func moreReadersThanThereMayBe(areItems: Bool) {
+      expectComplete(
+        Model.explore(
+          "more \(areItems ? "items" : "readers") than there may be", bound: 0,
+          expectedTrap: "items are in flight on one concurrent queue"
+        ) {
+          let state = QueueState(plain: false, nested: false, inactive: false)
+          for _ in 0...QueueState.Snapshot.mostReaders {
+            if areItems { _ = state.addItemPlace() } else { state.addReaderPlace() }
           }
         })
     }

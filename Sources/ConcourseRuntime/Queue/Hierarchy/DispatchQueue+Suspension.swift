@@ -21,10 +21,11 @@ extension DispatchQueue {
       }
       extras.suspensions -= 1
       guard extras.suspensions == 0 else { return .nothing }
-      tickets = extras.heldBack.makeTickets()
+      tickets = extras.heldBack.makeTickets { keep(for: $0, by: state.addItemPlace().reference) }
       return state.resume()
     }
-    while let ticket = tickets.takeFirst() { forward(ticket) }
+    // The tickets' places keep the target.
+    while let ticket = tickets.takeFirst() { forward(ticket, isNested: state.snapshot.isNested) }
     leave(wake)
   }
 
@@ -70,8 +71,9 @@ extension DispatchQueue {
 /// ticket or of a later item, runs the item that has been overdue longest, and a later item becomes overdue itself.
 /// There are as many arrivals as items.
 ///
-/// A kept item holds no reference to the queue, so that releasing a suspended queue's last reference is noticed.
-/// Items and tickets on their way to the target hold one each, as every admitted node does.
+/// A kept item has neither a place nor a reference, so that releasing a suspended queue's last reference is noticed. A
+/// ticket, as every node on its way to the target, has a place, which is taken before the queue is resumed: a barrier then
+/// waits for it, and for the item.
 ///
 /// GUARDED BY the lock of `QueueExtras`.
 struct HeldBackItems {
@@ -83,21 +85,20 @@ struct HeldBackItems {
   /// A suspended queue's item or ticket has arrived.
   mutating func keep(_ node: NodePointer) { kept.append(node) }
 
-  /// The queue has been resumed.
+  /// The queue is about to be resumed.
+  /// - Parameter takePlace: called with each ticket.
   /// - Returns: tickets to send to the target, as many as nodes were kept.
-  mutating func makeTickets() -> NodeChain {
+  mutating func makeTickets(_ takePlace: (NodePointer) -> Void) -> NodeChain {
     var tickets = NodeChain()
     while let node = kept.takeFirst() {
-      _ = node.admittedBy!.retain()
-      if node.traits.contains(.ticket) {
-        tickets.append(node)
-      } else {
-        tickets.append(
-          NodeMagazine.make(
-            .closure({}), level: node.pointee.level, traits: .ticket,
-            admittedBy: node.admittedBy!.retain()))
+      var ticket = node
+      if !node.traits.contains(.ticket) {
+        ticket = NodeMagazine.make(.closure({}), level: node.pointee.level)
         overdue.append(node)
       }
+      ticket.pointee.traits = .ticket
+      takePlace(ticket)
+      tickets.append(ticket)
     }
     return tickets
   }

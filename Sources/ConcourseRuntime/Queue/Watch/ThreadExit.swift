@@ -10,8 +10,8 @@ enum ThreadExit {
   fileprivate static func run() {
     let thread = CurrentThread.state
     if thread.pointee.frame != nil {
-      // SAFETY: the thread that runs an item has a reference to its queue, and releasing the last one traps while the
-      // item has not returned.
+      // SAFETY: the thread that runs an item has a reference to its queue, or a place that keeps it, and releasing the
+      // last reference traps while the item has not returned.
       let queue = Unmanaged<DispatchQueue>.fromOpaque(thread.pointee.queue!).takeUnretainedValue()
       Trap.clientBug(
         404,
