@@ -168,7 +168,7 @@ extension DispatchQueue {
         NodeMagazine.recycle(node)
       } else {
         first = list.advance(past: node)
-        admit(node, to: state.addItemPlace())
+        admit(node, to: state.addItemPlace(shares: !PoolSize.hasSeveralShards))
       }
       left -= 1
       if left == 0 {

@@ -74,7 +74,7 @@ extension DispatchQueue {
     case .concurrent:
       // An ordinary item with nothing ahead of it bypasses this queue's list.
       if !node.traits.contains(.barrier) && list.isEmpty,
-        let place = state.takeItemPlace(limit: UInt64(width.value))
+        let place = state.takeItemPlace(limit: UInt64(width.value), shares: !PoolSize.hasSeveralShards)
       {
         admit(node, to: place)
       } else {

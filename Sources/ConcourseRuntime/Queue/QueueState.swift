@@ -185,27 +185,30 @@ extension QueueState {
   }
 
   /// Takes the place of an asynchronous item on a free concurrent queue, also while readers are counted apart.
-  /// - Parameter limit: how many places there are on a narrow queue.
+  /// - Parameters:
+  ///   - limit: how many places there are on a narrow queue.
+  ///   - shares: whether items share a reference. If they do, no readers are counted apart: with standing places nobody
+  ///     would find that the last item has ended.
   /// - Returns: nil if the queue is not free.
   @inline(__always)
-  func takeItemPlace(limit: @autoclosure () -> UInt64 = .max) -> ItemPlace? {
+  func takeItemPlace(limit: @autoclosure () -> UInt64 = .max, shares: Bool) -> ItemPlace? {
     var seen = snapshot
     while seen.clearing(Snapshot.apart).isFree && seen.mayAddReader
       && !(seen.isNarrow && seen.readers >= limit())
     {
       // ORDERING: acquiring; as in `takeReaderPlace`.
       let (done, original) = word.weakCompareExchange(
-        expected: seen.bits, desired: seen.addingItem().bits, ordering: .acquiring)
-      if done { return seen.placeOfNextItem }
+        expected: seen.bits, desired: seen.addingItem(shares: shares).bits, ordering: .acquiring)
+      if done { return seen.placeOfNextItem(shares: shares) }
       seen = Snapshot(bits: original)
     }
     return nil
   }
 
   /// Takes a place for an item that the owner admits, or that was held back. Allowed in every state.
-  func addItemPlace() -> ItemPlace {
+  func addItemPlace(shares: Bool) -> ItemPlace {
     requireRoom()
-    return update { seen in (seen.addingItem(), seen.placeOfNextItem) }
+    return update { seen in (seen.addingItem(shares: shares), seen.placeOfNextItem(shares: shares)) }
   }
 
   enum DrainStart {
@@ -522,9 +525,8 @@ extension QueueState {
     var isApart: Bool { bits & Self.apart != 0 }
     /// Whether readers are counted apart, and nothing keeps the next one from reading.
     var isFreeApart: Bool { bits & ~(Self.special | Self.nested | Self.readerMask) == Self.apart }
-    /// Whether readers may be counted apart from now on. With standing places nobody would find that the last
-    /// asynchronous item has ended, and release the shared reference.
-    var mayCountApart: Bool { isFree && !isNarrow && !isKept && readers < Self.excess }
+    /// Whether readers may be counted apart from now on.
+    var mayCountApart: Bool { isFree && !isNarrow && readers < Self.excess }
     /// Whether so many places are taken in the word that it may overflow: readers that take theirs in the word, as those
     /// that read again, and give them back apart let the number there grow.
     var hasExcess: Bool { readers >= Self.standing + Self.excess }
@@ -555,12 +557,11 @@ extension QueueState {
       return !isLate && isPending && !isOwned && !isEnqueued && !isHeld
     }
 
-    /// With standing places, an item has a reference of its own.
-    fileprivate func addingItem() -> Snapshot {
-      Snapshot(bits: bits &+ Self.reader | (hasStanding ? 0 : Self.kept))
+    fileprivate func addingItem(shares: Bool) -> Snapshot {
+      Snapshot(bits: bits &+ Self.reader | (shares ? Self.kept : 0))
     }
-    fileprivate var placeOfNextItem: ItemPlace {
-      ItemPlace(reference: hasStanding ? .own : isKept ? .shared : .first, isNested: isNested)
+    fileprivate func placeOfNextItem(shares: Bool) -> ItemPlace {
+      ItemPlace(reference: !shares ? .own : isKept ? .shared : .first, isNested: isNested)
     }
 
     fileprivate func owned(by thread: UInt32) -> Snapshot { Snapshot(bits: bits | UInt64(thread)) }

@@ -8,8 +8,7 @@
 // indicator does not change, and a reader that finds its indicator closed uses the word. So each place is counted once,
 // wherever it is taken and given back; a single indicator may be below zero.
 //
-// Asynchronous items are counted in the word as before. While readers are counted apart, each has a reference to the queue
-// of its own, and while items share one, readers are not counted apart.
+// Asynchronous items are counted in the word as before. Each has a reference to the queue of its own.
 //
 // One thread opens the indicators: the one that has added the standing places. It sets `apart` when all are open, unless
 // something waits by then. One thread closes them: the one that clears `apart`, or the one that could not set it. If it

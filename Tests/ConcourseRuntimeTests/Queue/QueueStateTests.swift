@@ -379,7 +379,8 @@ struct QueueStateTests {
     holds(!state.takeExclusively(me) && !state.takeReaderPlace())
     holds(!state.releaseReaderPlace(me).owns)
     // Items are counted in the word all the same, and each has a reference of its own.
-    holds(state.takeItemPlace()?.reference == .own && state.addItemPlace().reference == .own)
+    holds(state.takeItemPlace(shares: false)?.reference == .own)
+    holds(state.addItemPlace(shares: false).reference == .own)
     holds(state.snapshot.readers == standing + 2 && !state.snapshot.isKept)
     for _ in 0..<2 {
       let given = state.releaseReaderPlace(me)
@@ -399,35 +400,36 @@ struct QueueStateTests {
   func itemsShareReference() {
     let state = concurrent()
     holds(state.takeReaderPlace() && !state.snapshot.isKept)
-    holds(state.takeItemPlace()?.reference == .first)
-    holds(state.takeItemPlace()?.reference == .shared && state.addItemPlace().reference == .shared)
+    holds(state.takeItemPlace(shares: true)?.reference == .first)
+    holds(
+      state.takeItemPlace(shares: true)?.reference == .shared
+        && state.addItemPlace(shares: true).reference == .shared)
     holds(state.takeReaderPlace())
     holds(state.snapshot.readers == 5 && state.snapshot.isKept && state.snapshot.owner == 0)
-    holds(!state.beginApart())
     for _ in 0..<4 { holds(!state.releaseReaderPlace(me).endsReference) }
     let last = state.releaseReaderPlace(me)
     holds(last.endsReference && !last.owns)
     holds(!state.snapshot.isKept && state.takeIdle(me, QueueState.idleConcurrent))
     holds(!state.takesItem())
     // An owner admits items, and becomes free while they run.
-    holds(state.addItemPlace().reference == .first && state.snapshot.owner == me)
+    holds(state.addItemPlace(shares: true).reference == .first && state.snapshot.owner == me)
     holds(state.releaseEmpty().isReleased && state.takeReaderPlace())
     holds(!state.takeExclusively(other) && !state.releaseReaderPlace(me).endsReference)
-    holds(state.releaseReaderPlace(me).endsReference && state.beginApart())
+    holds(state.releaseReaderPlace(me).endsReference)
 
     holds(!concurrent(inactive: true).takesItem() && concurrent().takesItem(limit: 0))
     let full = concurrent()
     _ = full.setNarrow(true)
     holds(full.takesItem(limit: 1) && !full.takesItem(limit: 1))
     full.setNested(true)
-    holds(full.takeItemPlace(limit: 2)!.isNested && !state.addItemPlace().isNested)
+    holds(full.takeItemPlace(limit: 2, shares: true)!.isNested && !state.addItemPlace(shares: true).isNested)
   }
 
   @Test("an item that becomes the owner while others read must retain the queue before that")
   func itemKeepsQueueAsOwner() {
     let state = concurrent()
     _ = state.setNarrow(true)
-    for _ in 0..<3 { _ = state.takeItemPlace() }
+    for _ in 0..<3 { _ = state.takeItemPlace(shares: true) }
     var isKept = false
     // Nothing waits.
     _ = state.releaseReaderPlace(me) { isKept = true }
@@ -446,7 +448,7 @@ struct QueueStateTests {
     holds(!isKept && !last.owns && last.endsReference && state.snapshot.owner == me)
     // As the last of all, an item has the shared reference itself.
     let alone = concurrent()
-    _ = alone.takeItemPlace()
+    _ = alone.takeItemPlace(shares: true)
     _ = alone.noteWork(.default, exclusive: true)
     let only = alone.releaseReaderPlace(me) { isKept = true }
     holds(!isKept && only.owns && only.endsReference)
@@ -458,7 +460,7 @@ struct QueueStateTests {
     holds(state.readersAreGone)
     state.suspend()
     holds(!state.readersAreGone)
-    holds(state.addItemPlace().reference == .first)
+    holds(state.addItemPlace(shares: true).reference == .first)
     _ = state.resume()
     holds(!state.readersAreGone)
     holds(state.releaseReaderPlace(me).endsReference && state.readersAreGone)
@@ -551,7 +553,9 @@ private func holds(_ condition: Bool, sourceLocation: SourceLocation = #_sourceL
 }
 
 extension QueueState {
-  fileprivate func takesItem(limit: UInt64 = .max) -> Bool { takeItemPlace(limit: limit) != nil }
+  fileprivate func takesItem(limit: UInt64 = .max) -> Bool {
+    takeItemPlace(limit: limit, shares: true) != nil
+  }
 }
 
 extension QueueState.Wake {

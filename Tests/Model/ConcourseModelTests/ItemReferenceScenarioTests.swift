@@ -54,7 +54,9 @@ extension ModelSuite {
     @Test func itemsOfTwoThreads() {
       expectComplete(
         Model.explore("items of two threads share a reference", bound: 1) { Self.twoSubmitters() })
-      expectFound(PlantedFault(.noWrite, "QueueState", "takeItemPlace(limit:)")) { Self.twoSubmitters() }
+      expectFound(PlantedFault(.noWrite, "QueueState", "takeItemPlace(limit:shares:)")) {
+        Self.twoSubmitters()
+      }
     }
 
     private static func readerAndItem() {
@@ -92,7 +94,7 @@ extension ModelSuite {
         for name in ["a", "b"] {
           // The place of an item that ends now.
           let node = NodeMagazine.make(.closure({}), level: .default)
-          let place = queue._withUnsafeGuaranteedRef { $0.state.takeItemPlace(limit: 2)! }
+          let place = queue._withUnsafeGuaranteedRef { $0.state.takeItemPlace(limit: 2, shares: true)! }
           queue._withUnsafeGuaranteedRef { $0.keep(for: node, by: place.reference) }
           Model.thread(name) {
             _ = node.takeWork()

@@ -75,7 +75,7 @@ extension ModelSuite {
           for place in 0...QueueState.Snapshot.mostReaders {
             let isLast = place == QueueState.Snapshot.mostReaders
             Model.check(readers.takeReaderPlace() != isLast, "place \(place)")
-            let isTaken = items.takeItemPlace() != nil
+            let isTaken = items.takeItemPlace(shares: true) != nil
             Model.check(isTaken != isLast, "item's place \(place)")
           }
         })
@@ -89,7 +89,7 @@ extension ModelSuite {
         ) {
           let state = QueueState(plain: false, nested: false, inactive: false)
           for _ in 0...QueueState.Snapshot.mostReaders {
-            if areItems { _ = state.addItemPlace() } else { state.addReaderPlace() }
+            if areItems { _ = state.addItemPlace(shares: true) } else { state.addReaderPlace() }
           }
         })
     }

@@ -21,7 +21,9 @@ extension DispatchQueue {
       }
       extras.suspensions -= 1
       guard extras.suspensions == 0 else { return .nothing }
-      tickets = extras.heldBack.makeTickets { keep(for: $0, by: state.addItemPlace().reference) }
+      tickets = extras.heldBack.makeTickets {
+        keep(for: $0, by: state.addItemPlace(shares: !PoolSize.hasSeveralShards).reference)
+      }
       return state.resume()
     }
     // The tickets' places keep the target.
