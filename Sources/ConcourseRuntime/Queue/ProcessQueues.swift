@@ -8,7 +8,9 @@ final class ProcessQueues {
   /// The server of the main queue.
   let mainThread = MainThread()
   /// The threads that sleep in waits without a time-out (DEADLOCKS.md).
-  let blockedThreads = BlockedThreads()
+  var blockedThreads: BlockedThreads { uncountedBlockedThreads.takeUnretainedValue() }
+  /// The same without a reference, as `globals`: each thread that sleeps uses it.
+  let uncountedBlockedThreads = Unmanaged.passRetained(BlockedThreads())
   /// Orders changes of queues' targets (DispatchQueue+Target.swift).
   let targetLock = Lock(.target)
 
@@ -26,6 +28,8 @@ final class ProcessQueues {
     }
     globals.initialize(to: globals[Int(QoSLevel.default.rawValue)])
   }
+
+  deinit { uncountedBlockedThreads.release() }
 }
 
 // SAFETY: everything is constant after `init`.

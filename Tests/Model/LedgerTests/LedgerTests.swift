@@ -109,6 +109,16 @@ struct LedgerTests {
     #expect(ledger.transfers == 0)
   }
 
+  /// All threads that wait are in one registry.
+  @Test func threadsThatWaitForTheirTurnDoNotCountReferencesToTheirRegistry() {
+    let path = LedgerPath.all.first { $0.name == "sync, one queue" }!
+    let (result, ledger) = path.run(threads: 64)
+    #expect(result.failure == nil, "\(result)")
+    let details = Self.details("sync", ledger)
+    #expect(details.contains("references of DispatchQueue"), "\(details)")
+    #expect(!details.contains("references of BlockedThreads"), "\(details)")
+  }
+
   /// An event loop takes 64 events at a time. (20 s, so not with the limits.)
   @Test(.enabled(if: ProcessInfo.processInfo.environment["CONCOURSE_MODEL_LEDGER"] == "ledger"))
   func aPathMayHaveMoreEventsThanOneCallReports() {

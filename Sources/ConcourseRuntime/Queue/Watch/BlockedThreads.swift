@@ -155,20 +155,27 @@ package final class BlockedThreads {
   static func during(
     _ wait: BlockedThread.Wait, ending: BlockedThread.Ending = .byQueue, _ sleep: (Deadline) -> Bool
   ) {
+    ProcessQueues.shared.uncountedBlockedThreads._withUnsafeGuaranteedRef { $0.during(wait, ending, sleep) }
+  }
+
+  private func during(
+    _ wait: BlockedThread.Wait, _ ending: BlockedThread.Ending, _ sleep: (Deadline) -> Bool
+  ) {
     // The threads that a fork left behind do not exist in the child.
-    let all = ProcessQueues.shared.blockedThreads
-    if Process.isForkedChild || all.reaction == .off {
+    if Process.isForkedChild || reaction == .off {
       _ = sleep(.never)
       return
     }
     let since = Clock.uptime()
     // Threads that begin to wait together do not all wake up together.
-    let patience = all.patience + all.patience / 64 * UInt64(CurrentThread.id % 32)
-    if patience > 0 && sleep(.uptime(since &+ patience)) { return }
-    var pause = max(1, all.patience)
+    let firstPatience = patience + patience / 64 * UInt64(CurrentThread.id % 32)
+    if firstPatience > 0 && sleep(.uptime(since &+ firstPatience)) { return }
+    var pause = max(1, patience)
     // A deadlock that has been reported is not reported again after a pause.
     var isReported = false
-    while !all.sleep(wait, ending, since, pause, &isReported, sleep) { pause = min(pause * 2, 5_000_000_000) }
+    while !self.sleep(wait, ending, since, pause, &isReported, sleep) {
+      pause = min(pause * 2, 5_000_000_000)
+    }
   }
 
   /// - Parameter pause: how long to sleep if the search has not come to its end.
@@ -354,16 +361,18 @@ package final class BlockedThreads {
 
   /// The queue was left to its target. The caller keeps it alive.
   static func queueWasLeftToTarget(_ queue: DispatchQueue) {
-    let all = ProcessQueues.shared.blockedThreads
-    guard all.mayMatter(all.holders) else { return }
-    for node in all.nodesAhead(of: queue) { all.searchBriefly(from: node) }
+    ProcessQueues.shared.uncountedBlockedThreads._withUnsafeGuaranteedRef { all in
+      guard all.mayMatter(all.holders) else { return }
+      for node in all.nodesAhead(of: queue) { all.searchBriefly(from: node) }
+    }
   }
 
   /// The queue at this address was left to its readers, the last of which may have released it meanwhile. At an address
   /// that is in use again, the search is futile.
   static func queueWasLeftToReaders(_ queue: UnsafeRawPointer) {
-    let all = ProcessQueues.shared.blockedThreads
-    if all.mayMatter(all.readers) { all.searchBriefly(from: .readers(queue)) }
+    ProcessQueues.shared.uncountedBlockedThreads._withUnsafeGuaranteedRef { all in
+      if all.mayMatter(all.readers) { all.searchBriefly(from: .readers(queue)) }
+    }
   }
 
   /// For a thread that goes on.
