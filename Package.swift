@@ -72,6 +72,8 @@ let package = Package(
 
     .systemLibrary(name: "CExtendedAttributes"),
     .systemLibrary(name: "CTracing"),
+    // What the command and the exploring library agree on. Scripts/library compiles the library's own files beside it.
+    .systemLibrary(name: "CExploring", path: "Sources/CExploring/include"),
 
     // The `concourse` command.
     .executableTarget(
