@@ -1,0 +1,406 @@
+// Calls that wait for descriptors. Each tries without waiting; what would block waits in the schedule, which polls the
+// descriptors of all waiting threads at each decision.
+
+#include "exploring.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+void explore_forget_timer(int descriptor);
+void explore_count_expirations(int descriptor, uint64_t *count);
+
+static int poll_now(struct pollfd *descriptors, nfds_t count, int milliseconds) {
+  struct timespec limit = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L};
+  return (int)explore_system(SYS_ppoll, (long)descriptors, (long)count, (long)&limit, 0, 0, 0);
+}
+
+bool explore_poll(int milliseconds) {
+  enum { MOST = 4096 };
+  static struct pollfd all[MOST];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    const struct explored *thread = explored_live[i];
+    if (thread->state != CONCOURSE_EXPLORING_WAITING || !(thread->wakes & WAKES_DESCRIPTORS)) continue;
+    if (count + thread->descriptor_count > MOST) break;
+    memcpy(&all[count], thread->descriptors, thread->descriptor_count * sizeof *all);
+    count += thread->descriptor_count;
+  }
+  // Without descriptors, a sleep.
+  if ((count == 0 && milliseconds == 0) || poll_now(all, count, milliseconds) <= 0) return false;
+  const struct pollfd *answer = all;
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    struct explored *thread = explored_live[i];
+    if (thread->state != CONCOURSE_EXPLORING_WAITING || !(thread->wakes & WAKES_DESCRIPTORS)) continue;
+    if (answer + thread->descriptor_count > all + count) break;
+    bool is_ready = false;
+    for (uint32_t k = 0; k < thread->descriptor_count; k++) is_ready |= answer[k].revents != 0;
+    answer += thread->descriptor_count;
+    if (!is_ready) continue;
+    thread->state = CONCOURSE_EXPLORING_RUNNABLE;
+    thread->deadline = NEVER;
+    thread->wakes = WAKES_NONE;
+  }
+  return true;
+}
+
+static uint64_t in_milliseconds(int timeout) {
+  return timeout < 0 ? NEVER : explore_now() + (uint64_t)timeout * 1000000;
+}
+
+// MARK: poll, select, epoll
+
+static int wait_for(struct explored *self, struct pollfd *descriptors, nfds_t count, bool waits, uint64_t deadline,
+                    const void *place) {
+  if (!waits) {
+    explore_yield(self, OP_POLL, NULL, place);
+    return (int)explore_result(poll_now(descriptors, count, 0));
+  }
+  explore_point(self, OP_POLL, NULL, place);
+  for (;;) {
+    int ready = poll_now(descriptors, count, 0);
+    if (ready != 0) return (int)explore_result(ready);
+    int result = explore_wait_descriptors(self, OP_POLL, descriptors, (uint32_t)count, deadline, place);
+    if (result == ETIMEDOUT) return 0;
+    if (result == EINTR) return (int)explore_result(-EINTR);
+  }
+}
+
+INTERPOSED(int, poll, struct pollfd *descriptors, nfds_t count, int timeout) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(poll)(descriptors, count, timeout);
+  return wait_for(self, descriptors, count, timeout != 0, in_milliseconds(timeout), HERE);
+}
+
+INTERPOSED(int, ppoll, struct pollfd *descriptors, nfds_t count, const struct timespec *time, const sigset_t *mask) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(ppoll)(descriptors, count, time, mask);
+  bool waits = !time || time->tv_sec != 0 || time->tv_nsec != 0;
+  return wait_for(self, descriptors, count, waits, explore_deadline(CLOCK_MONOTONIC, time, false), HERE);
+}
+
+static int select_in(struct explored *self, int limit, fd_set *sets[3], bool waits, uint64_t deadline, const void *place) {
+  static const short events[3] = {POLLIN, POLLOUT, POLLPRI};
+  static const short answers[3] = {POLLIN | POLLHUP | POLLERR, POLLOUT | POLLERR, POLLPRI};
+  struct pollfd descriptors[FD_SETSIZE];
+  nfds_t count = 0;
+  for (int i = 0; i < limit && i < FD_SETSIZE; i++) {
+    short wanted = 0;
+    for (int k = 0; k < 3; k++)
+      if (sets[k] && FD_ISSET(i, sets[k])) wanted |= events[k];
+    if (wanted) descriptors[count++] = (struct pollfd){.fd = i, .events = wanted};
+  }
+  int result = wait_for(self, descriptors, count, waits, deadline, place);
+  if (result < 0) return result;
+  int found = 0;
+  for (nfds_t i = 0; i < count; i++) {
+    if (descriptors[i].revents & POLLNVAL) return (int)explore_result(-EBADF);
+    for (int k = 0; k < 3; k++) {
+      if (!(descriptors[i].events & events[k])) continue;
+      if (descriptors[i].revents & answers[k]) found++;
+      else FD_CLR(descriptors[i].fd, sets[k]);
+    }
+  }
+  return found;
+}
+
+INTERPOSED(int, select, int limit, fd_set *reads, fd_set *writes, fd_set *others, struct timeval *timeout) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(select)(limit, reads, writes, others, timeout);
+  fd_set *sets[3] = {reads, writes, others};
+  uint64_t deadline = NEVER;
+  if (timeout) deadline = explore_now() + (uint64_t)timeout->tv_sec * NANOSECONDS + (uint64_t)timeout->tv_usec * 1000;
+  return select_in(self, limit, sets, !timeout || timeout->tv_sec || timeout->tv_usec, deadline, HERE);
+}
+
+INTERPOSED(int, pselect, int limit, fd_set *reads, fd_set *writes, fd_set *others, const struct timespec *time,
+           const sigset_t *mask) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pselect)(limit, reads, writes, others, time, mask);
+  fd_set *sets[3] = {reads, writes, others};
+  return select_in(self, limit, sets, !time || time->tv_sec || time->tv_nsec,
+                   explore_deadline(CLOCK_MONOTONIC, time, false), HERE);
+}
+
+static int wait_events(struct explored *self, int epoll, struct epoll_event *events, int capacity, bool waits,
+                       uint64_t deadline, const void *place) {
+  if (!waits) explore_yield(self, OP_EPOLL, (void *)(uintptr_t)epoll, place);
+  else explore_point(self, OP_EPOLL, (void *)(uintptr_t)epoll, place);
+  struct pollfd descriptor = {.fd = epoll, .events = POLLIN};
+  for (;;) {
+    long found = explore_system(SYS_epoll_pwait, epoll, (long)events, capacity, 0, 0, 0);
+    if (found != 0 || !waits) return (int)explore_result(found);
+    int result = explore_wait_descriptors(self, OP_EPOLL, &descriptor, 1, deadline, place);
+    if (result == ETIMEDOUT) return 0;
+    if (result == EINTR) return (int)explore_result(-EINTR);
+  }
+}
+
+INTERPOSED(int, epoll_wait, int epoll, struct epoll_event *events, int capacity, int timeout) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(epoll_wait)(epoll, events, capacity, timeout);
+  return wait_events(self, epoll, events, capacity, timeout != 0, in_milliseconds(timeout), HERE);
+}
+
+INTERPOSED(int, epoll_pwait, int epoll, struct epoll_event *events, int capacity, int timeout, const sigset_t *mask) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(epoll_pwait)(epoll, events, capacity, timeout, mask);
+  return wait_events(self, epoll, events, capacity, timeout != 0, in_milliseconds(timeout), HERE);
+}
+
+INTERPOSED(int, epoll_pwait2, int epoll, struct epoll_event *events, int capacity, const struct timespec *time,
+           const sigset_t *mask) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(epoll_pwait2)(epoll, events, capacity, time, mask);
+  return wait_events(self, epoll, events, capacity, !time || time->tv_sec || time->tv_nsec,
+                     explore_deadline(CLOCK_MONOTONIC, time, false), HERE);
+}
+
+// MARK: Reading and writing
+
+/// Whether the descriptor may block: not a file or a directory.
+static bool may_block(int descriptor) {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return false;
+  return !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode) && !S_ISBLK(status.st_mode);
+}
+
+/// Comes back when the call can be made: it does not block then, or the descriptor never does. Returns 0 or the errno.
+static int ready_for(struct explored *self, int descriptor, short events, uint16_t operation, bool blocks,
+                     const void *place) {
+  if (!may_block(descriptor)) return 0;
+  explore_point(self, operation, (void *)(uintptr_t)descriptor, place);
+  if (!blocks || fcntl(descriptor, F_GETFL) & O_NONBLOCK) return 0;
+  struct pollfd question = {.fd = descriptor, .events = events};
+  while (poll_now(&question, 1, 0) == 0)
+    if (explore_wait_descriptors(self, operation, &question, 1, NEVER, place) == EINTR) return EINTR;
+  return 0;
+}
+
+static bool blocks_in(int flags) { return !(flags & MSG_DONTWAIT); }
+
+/// A blocking write of more than this may block though the pipe has room for some.
+enum { SURE_WRITE = 4096 };
+
+static size_t sure_part(struct explored *self, int descriptor, size_t size) {
+  struct stat status;
+  (void)self;
+  if (size <= SURE_WRITE || fstat(descriptor, &status) != 0 || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
+    return size;
+  return fcntl(descriptor, F_GETFL) & O_NONBLOCK ? size : SURE_WRITE;
+}
+
+#define WAITS(type, name, events, operation, blocks, parameters, arguments)                 \
+  INTERPOSED(type, name, parameters) {                                                      \
+    struct explored *self = explore_current();                                              \
+    if (!self) return REAL(name)(arguments);                                                \
+    int failure = ready_for(self, descriptor, events, operation, blocks, HERE);             \
+    if (failure == 0) return REAL(name)(arguments);                                         \
+    errno = failure;                                                                        \
+    return -1;                                                                              \
+  }
+#define LIST(...) __VA_ARGS__
+
+INTERPOSED(ssize_t, read, int descriptor, void *bytes, size_t size) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(read)(descriptor, bytes, size);
+  if (explore_is_random(descriptor)) {
+    explore_fill_random(bytes, size);
+    return (ssize_t)size;
+  }
+  int failure = ready_for(self, descriptor, POLLIN, OP_READ, true, HERE);
+  if (failure != 0) return explore_result(-failure);
+  ssize_t result = REAL(read)(descriptor, bytes, size);
+  if (result == 8) explore_count_expirations(descriptor, bytes);
+  return result;
+}
+
+INTERPOSED(ssize_t, write, int descriptor, const void *bytes, size_t size) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(write)(descriptor, bytes, size);
+  size_t done = 0;
+  for (;;) {
+    int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, true, HERE);
+    if (failure != 0) return done ? (ssize_t)done : explore_result(-failure);
+    ssize_t result = REAL(write)(descriptor, (const char *)bytes + done, sure_part(self, descriptor, size - done));
+    if (result < 0) return done ? (ssize_t)done : result;
+    done += (size_t)result;
+    if (done >= size || result == 0 || sure_part(self, descriptor, size) == size) return (ssize_t)done;
+  }
+}
+
+WAITS(ssize_t, readv, POLLIN, OP_READ, true, LIST(int descriptor, const struct iovec *parts, int count),
+      LIST(descriptor, parts, count))
+WAITS(ssize_t, writev, POLLOUT, OP_WRITE, true, LIST(int descriptor, const struct iovec *parts, int count),
+      LIST(descriptor, parts, count))
+WAITS(ssize_t, recv, POLLIN, OP_READ, blocks_in(flags), LIST(int descriptor, void *bytes, size_t size, int flags),
+      LIST(descriptor, bytes, size, flags))
+WAITS(ssize_t, recvfrom, POLLIN, OP_READ, blocks_in(flags),
+      LIST(int descriptor, void *bytes, size_t size, int flags, struct sockaddr *from, socklen_t *length),
+      LIST(descriptor, bytes, size, flags, from, length))
+WAITS(ssize_t, recvmsg, POLLIN, OP_READ, blocks_in(flags), LIST(int descriptor, struct msghdr *message, int flags),
+      LIST(descriptor, message, flags))
+WAITS(ssize_t, sendto, POLLOUT, OP_WRITE, blocks_in(flags),
+      LIST(int descriptor, const void *bytes, size_t size, int flags, const struct sockaddr *to, socklen_t length),
+      LIST(descriptor, bytes, size, flags, to, length))
+WAITS(ssize_t, sendmsg, POLLOUT, OP_WRITE, blocks_in(flags),
+      LIST(int descriptor, const struct msghdr *message, int flags), LIST(descriptor, message, flags))
+WAITS(int, accept, POLLIN, OP_ACCEPT, true, LIST(int descriptor, struct sockaddr *from, socklen_t *length),
+      LIST(descriptor, from, length))
+WAITS(int, accept4, POLLIN, OP_ACCEPT, true, LIST(int descriptor, struct sockaddr *from, socklen_t *length, int flags),
+      LIST(descriptor, from, length, flags))
+
+INTERPOSED(ssize_t, send, int descriptor, const void *bytes, size_t size, int flags) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(send)(descriptor, bytes, size, flags);
+  size_t done = 0;
+  bool blocks = blocks_in(flags);
+  for (;;) {
+    int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks, HERE);
+    if (failure != 0) return done ? (ssize_t)done : explore_result(-failure);
+    size_t part = blocks ? sure_part(self, descriptor, size - done) : size;
+    ssize_t result = REAL(send)(descriptor, (const char *)bytes + done, part, flags);
+    if (result < 0) return done ? (ssize_t)done : result;
+    done += (size_t)result;
+    if (done >= size || result == 0 || part == size) return (ssize_t)done;
+  }
+}
+
+INTERPOSED(int, close, int descriptor) {
+  struct explored *self = explore_current();
+  if (self && may_block(descriptor)) explore_point(self, OP_CLOSE, (void *)(uintptr_t)descriptor, HERE);
+  explore_forget_timer(descriptor);
+  explore_forget_random(descriptor);
+  return REAL(close)(descriptor);
+}
+
+// eventfd_read and eventfd_write of the C library would call its own read and write.
+EXPORTED int eventfd_read(int descriptor, uint64_t *value) {
+  return read(descriptor, value, sizeof *value) == sizeof *value ? 0 : -1;
+}
+
+EXPORTED int eventfd_write(int descriptor, uint64_t value) {
+  return write(descriptor, &value, sizeof value) == sizeof value ? 0 : -1;
+}
+
+// MARK: Children and signals
+
+static pid_t await_child(struct explored *self, pid_t child, int *status, int options, void *usage, const void *place) {
+  explore_point(self, OP_WAITPID, NULL, place);
+  for (;;) {
+    long found = explore_system(SYS_wait4, child, (long)status, options | WNOHANG, (long)usage, 0, 0);
+    if (found != 0 || options & WNOHANG) return (pid_t)explore_result(found);
+    int result = explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, place);
+    if (result == EINTR) return (pid_t)explore_result(-EINTR);
+  }
+}
+
+INTERPOSED(pid_t, waitpid, pid_t child, int *status, int options) {
+  struct explored *self = explore_current();
+  return self ? await_child(self, child, status, options, NULL, HERE) : REAL(waitpid)(child, status, options);
+}
+
+INTERPOSED(pid_t, wait4, pid_t child, int *status, int options, struct rusage *usage) {
+  struct explored *self = explore_current();
+  return self ? await_child(self, child, status, options, usage, HERE) : REAL(wait4)(child, status, options, usage);
+}
+
+INTERPOSED(pid_t, wait, int *status) {
+  struct explored *self = explore_current();
+  return self ? await_child(self, -1, status, 0, NULL, HERE) : REAL(wait)(status);
+}
+
+INTERPOSED(int, waitid, idtype_t type, id_t child, siginfo_t *information, int options) {
+  struct explored *self = explore_current();
+  if (!self || options & WNOHANG) return REAL(waitid)(type, child, information, options);
+  explore_point(self, OP_WAITPID, NULL, HERE);
+  siginfo_t unused;
+  if (!information) information = &unused;
+  for (;;) {
+    memset(information, 0, sizeof *information);
+    if (REAL(waitid)(type, child, information, options | WNOHANG) != 0) return -1;
+    if (information->si_pid != 0) return 0;
+    if (explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, HERE) == EINTR) return (int)explore_result(-EINTR);
+  }
+}
+
+// The call itself runs handlers of the calling thread; another thread may have to take the signal.
+#define SENDS(name, parameters, arguments)                         \
+  INTERPOSED(int, name, parameters) {                              \
+    struct explored *self = explore_current();                     \
+    if (self) explore_point(self, OP_KILL, NULL, HERE);            \
+    int result = REAL(name)(arguments);                            \
+    if (!self) return result;                                      \
+    explored_signals_sent = true;                                  \
+    explore_point(self, OP_KILL, NULL, HERE);                      \
+    return result;                                                 \
+  }
+SENDS(kill, LIST(pid_t process, int signal), LIST(process, signal))
+SENDS(sigqueue, LIST(pid_t process, int signal, const union sigval value), LIST(process, signal, value))
+
+INTERPOSED(int, pthread_kill, pthread_t handle, int signal) {
+  struct explored *self = explore_current();
+  if (self) explore_point(self, OP_KILL, NULL, HERE);
+  int result = REAL(pthread_kill)(handle, signal);
+  if (!self || result != 0) return result;
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    struct explored *thread = explored_live[i];
+    if (!pthread_equal(thread->handle, handle) || thread->state != CONCOURSE_EXPLORING_WAITING) continue;
+    thread->state = CONCOURSE_EXPLORING_RUNNABLE;
+    thread->deadline = NEVER;
+    thread->interrupted = true;
+    thread->wakes = WAKES_NONE;
+  }
+  explore_point(self, OP_KILL, NULL, HERE);
+  return 0;
+}
+
+static int await_signal(struct explored *self, const sigset_t *set, siginfo_t *information, uint64_t deadline,
+                        const void *place) {
+  explore_point(self, OP_SIGWAIT, NULL, place);
+  for (;;) {
+    struct timespec none = {0};
+    long signal = SYSTEM4(SYS_rt_sigtimedwait, set, information, &none, 8);
+    if (signal != -EAGAIN) return (int)signal;
+    uint64_t wanted;
+    memcpy(&wanted, set, sizeof wanted);
+    explored_signals_sent = true;
+    if (explore_wait_outside(self, OP_SIGWAIT, WAKES_SIGNALS, wanted, deadline, place) == ETIMEDOUT) return -EAGAIN;
+  }
+}
+
+INTERPOSED(int, sigwait, const sigset_t *set, int *signal) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sigwait)(set, signal);
+  int found = await_signal(self, set, NULL, NEVER, HERE);
+  if (found < 0) return -found;
+  *signal = found;
+  return 0;
+}
+
+INTERPOSED(int, sigwaitinfo, const sigset_t *set, siginfo_t *information) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sigwaitinfo)(set, information);
+  return (int)explore_result(await_signal(self, set, information, NEVER, HERE));
+}
+
+INTERPOSED(int, sigtimedwait, const sigset_t *set, siginfo_t *information, const struct timespec *time) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sigtimedwait)(set, information, time);
+  return (int)explore_result(
+      await_signal(self, set, information, explore_deadline(CLOCK_MONOTONIC, time, false), HERE));
+}
+
+INTERPOSED(int, pause, void) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pause)();
+  explore_point(self, OP_SIGWAIT, NULL, HERE);
+  while (explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, HERE) != EINTR) continue;
+  return (int)explore_result(-EINTR);
+}

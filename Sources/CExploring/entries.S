@@ -1,0 +1,10 @@
+// The functions of the C interface and of Swift Concurrency that are points of a schedule. Scripts/library has renamed the
+// real ones of the interface to explored_NAME.
+#include "entries.h"
+
+#define OPERATION(number, name)
+#define FUNCTION(number, name) around name, explored_##name, number
+#define RUNTIME(number, name) before name, number
+#include "include/concourse_exploring_operations.h"
+
+.section .note.GNU-stack, "", @progbits

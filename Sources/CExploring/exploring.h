@@ -1,0 +1,215 @@
+// What the files of the exploring library share. One thread runs at a time: it has the token. So none of the state here
+// has a lock, and each thread reads what the one before it has written (the gate's futex orders them).
+
+#ifndef EXPLORING_H
+#define EXPLORING_H
+
+#define _GNU_SOURCE
+#include "include/concourse_exploring.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/// A function that takes the place of the C library's.
+#define EXPORTED __attribute__((visibility("default")))
+/// Declares `real_name`, a pointer to the C library's function, and `name` itself.
+#define INTERPOSED(result, name, ...)                    \
+  static result (*real_##name)(__VA_ARGS__);             \
+  EXPORTED result name(__VA_ARGS__)
+/// Finds the C library's function, whichever thread needs it first.
+#define REAL(name) \
+  (__builtin_expect(real_##name != NULL, 1) ? real_##name : (real_##name = (__typeof__(real_##name))explore_real(#name)))
+void *explore_real(const char *name);
+
+enum { NANOSECONDS = 1000000000 };
+#define NEVER UINT64_MAX
+
+/// What the thread that waits in a call can be woken by, besides `explore_wake` and its deadline.
+enum wakes { WAKES_NONE = 0, WAKES_DESCRIPTORS = 1, WAKES_CHILD = 2, WAKES_SIGNALS = 4 };
+
+struct explored {
+  uint16_t number;
+  uint16_t creator;
+  uint32_t id;
+  /// A futex: 1 when the thread has been given the token.
+  uint32_t gate;
+  /// CONCOURSE_EXPLORING_RUNNABLE and so on.
+  uint8_t state;
+  bool is_engine;
+  /// Inside the library: calls pass through.
+  bool inside;
+  bool timed_out, interrupted;
+  uint8_t wakes;
+  /// Rounds of destructors of thread-specific data so far.
+  uint8_t rounds;
+  /// Items and operations of Dispatch that the thread is in.
+  uint32_t depth;
+  /// The operation that it waits in or is about to begin, and the object of it.
+  uint16_t operation;
+  uintptr_t object;
+  uint64_t deadline;
+  /// Orders the waiters of an object.
+  uint64_t arrival;
+  const struct pollfd *descriptors;
+  uint32_t descriptor_count;
+  /// The signals that the thread would take while it sleeps, and those that it waits for.
+  uint64_t signals, awaited;
+  uint32_t points;
+  /// For PCT and POS.
+  uint64_t priority;
+  uintptr_t stack_end;
+  const void *place;
+  pthread_t handle;
+  void *(*entry)(void *);
+  void *argument;
+};
+
+extern struct explored explored_threads[CONCOURSE_EXPLORING_THREADS];
+/// Those that have not ended, in the order of their numbers.
+extern struct explored *explored_live[CONCOURSE_EXPLORING_THREADS];
+extern uint32_t explored_live_count, explored_thread_count;
+extern __thread struct explored *explored_self __attribute__((tls_model("initial-exec")));
+extern struct concourse_exploring_header *explored_file;
+
+/// The calling thread, if the schedule controls it and it is not inside the library.
+static inline struct explored *explore_current(void) {
+  struct explored *self = explored_self;
+  return self && !self->inside ? self : NULL;
+}
+
+/// The frame of an exported function, from which return addresses are found.
+#define HERE __builtin_frame_address(0)
+
+// token.c
+
+/// Decides whether the calling thread runs on. `place`: its frame.
+void explore_point(struct explored *self, uint16_t operation, const void *object, const void *place);
+/// As `explore_point`, for a thread that polls: another one goes on if any can.
+void explore_yield(struct explored *self, uint16_t operation, const void *object, const void *place);
+/// Sleeps until `explore_wake` of the object, or until the deadline. Returns 0, ETIMEDOUT, or EINTR after a signal handler.
+int explore_wait(struct explored *self, uint16_t operation, const void *object, uint64_t deadline, const void *place);
+/// As `explore_wait`, until a descriptor is ready.
+int explore_wait_descriptors(struct explored *self, uint16_t operation, const struct pollfd *descriptors, uint32_t count,
+                             uint64_t deadline, const void *place);
+/// As `explore_wait`, until a child ends, or a signal of the set is pending.
+int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wakes, uint64_t signals, uint64_t deadline,
+                         const void *place);
+/// Lets up to `count` threads that wait for the object go on, the longest waiting first. Returns how many.
+int explore_wake(const void *object, int count);
+/// The calling thread ends: gives the token away for good.
+void explore_end(struct explored *self);
+/// Sleeps until the thread has the token.
+void explore_sleep(struct explored *self);
+/// Ends the run; does not return.
+_Noreturn void explore_finish(uint32_t outcome, uint32_t culprit, uint64_t detail);
+/// Signals may be pending that a sleeping thread has to take.
+extern bool explored_signals_sent, explored_waits;
+
+// strategy.c
+
+void explore_seed(uint64_t seed);
+uint64_t explore_random(void);
+/// Random numbers for the program, from a sequence of their own.
+void explore_fill_random(void *into, size_t size);
+void explore_prepare_strategy(void);
+/// Chooses among `count` candidates, whose numbers ascend; CONCOURSE_EXPLORING_TIME may be the last. `fallback` is the
+/// default. `exhausted`: the thread has had many points in a row.
+uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t count, uint16_t fallback, bool exhausted);
+void explore_arrives(struct explored *thread);
+
+// trace.c
+
+bool explore_open_file(void);
+void explore_note(struct explored *self, uint16_t next, uint32_t choices, bool switched);
+void explore_show(struct explored *thread);
+uint16_t explore_frames(const struct explored *self, const void *place, uint64_t *frames);
+
+// time.c
+
+/// Nanoseconds of virtual time since the program began.
+uint64_t explore_now(void);
+void explore_begin_time(void);
+/// The deadline for a time of a clock.
+uint64_t explore_deadline(clockid_t clock, const struct timespec *time, bool is_absolute);
+/// Advances to a time; with real time, sleeps until then or until a descriptor is ready.
+void explore_advance(uint64_t time);
+/// The earliest time of a timer descriptor.
+uint64_t explore_timer_deadline(void);
+/// Makes the timer descriptors readable whose time has come.
+void explore_fire_timers(void);
+
+// descriptors.c
+
+/// Lets those go on whose descriptors are ready; false if there are none.
+bool explore_poll(int milliseconds);
+
+// machine.c
+
+/// Whether the descriptor is one of /dev/urandom.
+bool explore_is_random(int descriptor);
+void explore_forget_random(int descriptor);
+
+// token.c, for watchdog.c and threads.c
+
+void explore_start(void);
+extern bool explored_is_on;
+void explore_watch(void);
+bool explore_is_own_code(const void *address);
+bool explore_is_quiet(const void *address);
+struct explored *explore_new_thread(struct explored *creator);
+
+// MARK: System calls, past the definitions here
+
+static inline long explore_system(long number, long a, long b, long c, long d, long e, long f) {
+#if defined(__x86_64__)
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+#endif
+}
+#define SYSTEM1(n, a) explore_system(n, (long)(a), 0, 0, 0, 0, 0)
+#define SYSTEM3(n, a, b, c) explore_system(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define SYSTEM4(n, a, b, c, d) explore_system(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+/// Converts the result of a system call as the C library does.
+static inline long explore_result(long result) {
+  if (result >= 0 || result < -4095) return result;
+  errno = (int)-result;
+  return -1;
+}
+
+// The numbers in concourse_exploring_operations.h, by name.
+enum {
+  OP_THREAD_BEGINS = 1, OP_THREAD_ENDS, OP_ITEM_BEGINS, OP_ITEM_ENDS, OP_TIME, OP_HANDLER,
+  OP_CREATE = 16, OP_JOIN, OP_LOCK, OP_TRYLOCK, OP_UNLOCK, OP_COND_WAIT, OP_COND_SIGNAL, OP_COND_BROADCAST, OP_READ_LOCK,
+  OP_WRITE_LOCK, OP_RW_UNLOCK, OP_ONCE, OP_SPIN_LOCK, OP_SPIN_UNLOCK, OP_BARRIER, OP_SEM_WAIT, OP_SEM_POST, OP_FUTEX_WAIT,
+  OP_FUTEX_WAKE, OP_FUTEX_LOCK, OP_FUTEX_UNLOCK, OP_YIELD, OP_SLEEP, OP_POLL, OP_EPOLL, OP_READ, OP_WRITE, OP_ACCEPT,
+  OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT,
+};
+
+#endif

@@ -1,0 +1,316 @@
+// The C library's locks. Each keeps the real lock's state: a call tries the real one, and waits in the schedule where it
+// would block. A release lets all who wait try again; the schedule decides who is first.
+
+#include "exploring.h"
+
+#include <semaphore.h>
+
+// MARK: Mutexes
+
+static int (*real_trylock)(pthread_mutex_t *);
+static int (*real_unlock)(pthread_mutex_t *);
+static int try_lock(pthread_mutex_t *mutex) {
+  if (!real_trylock) real_trylock = explore_real("pthread_mutex_trylock");
+  return real_trylock(mutex);
+}
+static int unlock(pthread_mutex_t *mutex) {
+  if (!real_unlock) real_unlock = explore_real("pthread_mutex_unlock");
+  int failure = real_unlock(mutex);
+  explore_wake(mutex, INT32_MAX);
+  return failure;
+}
+
+static int lock(struct explored *self, pthread_mutex_t *mutex, uint64_t deadline, const void *place) {
+  int failure;
+  while ((failure = try_lock(mutex)) == EBUSY) {
+    bool checks = (mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK;
+    if (checks && (uint32_t)mutex->__data.__owner == self->id) return EDEADLK;
+    if (explore_wait(self, OP_LOCK, mutex, deadline, place) == ETIMEDOUT) return ETIMEDOUT;
+  }
+  return failure;
+}
+
+INTERPOSED(int, pthread_mutex_lock, pthread_mutex_t *mutex) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_mutex_lock)(mutex);
+  explore_point(self, OP_LOCK, mutex, HERE);
+  return lock(self, mutex, NEVER, HERE);
+}
+
+EXPORTED int pthread_mutex_trylock(pthread_mutex_t *mutex) {
+  struct explored *self = explore_current();
+  if (!self) return try_lock(mutex);
+  explore_point(self, OP_TRYLOCK, mutex, HERE);
+  int failure = try_lock(mutex);
+  if (failure == EBUSY) explore_yield(self, OP_TRYLOCK, mutex, HERE);
+  return failure;
+}
+
+EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+  struct explored *self = explore_current();
+  if (!self) {
+    if (!real_unlock) real_unlock = explore_real("pthread_mutex_unlock");
+    return real_unlock(mutex);
+  }
+  int failure = unlock(mutex);
+  explore_point(self, OP_UNLOCK, mutex, HERE);
+  return failure;
+}
+
+INTERPOSED(int, pthread_mutex_clocklock, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *time) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_mutex_clocklock)(mutex, clock, time);
+  explore_point(self, OP_LOCK, mutex, HERE);
+  return lock(self, mutex, explore_deadline(clock, time, true), HERE);
+}
+
+INTERPOSED(int, pthread_mutex_timedlock, pthread_mutex_t *mutex, const struct timespec *time) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_mutex_timedlock)(mutex, time);
+  explore_point(self, OP_LOCK, mutex, HERE);
+  return lock(self, mutex, explore_deadline(CLOCK_REALTIME, time, true), HERE);
+}
+
+// MARK: Conditions
+
+// Nobody waits for the real one, so its state stays as it was made.
+static int await(struct explored *self, pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline,
+                 const void *place) {
+  explore_point(self, OP_COND_WAIT, condition, place);
+  int failure = unlock(mutex);
+  if (failure != 0) return failure;
+  int result = explore_wait(self, OP_COND_WAIT, condition, deadline, place);
+  failure = lock(self, mutex, NEVER, place);
+  return failure != 0 ? failure : result == ETIMEDOUT ? ETIMEDOUT : 0;
+}
+
+INTERPOSED(int, pthread_cond_wait, pthread_cond_t *condition, pthread_mutex_t *mutex) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_cond_wait)(condition, mutex);
+  return await(self, condition, mutex, NEVER, HERE);
+}
+
+INTERPOSED(int, pthread_cond_timedwait, pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *time) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_cond_timedwait)(condition, mutex, time);
+  // glibc notes the clock in the second bit.
+  clockid_t clock = condition->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+  return await(self, condition, mutex, explore_deadline(clock, time, true), HERE);
+}
+
+INTERPOSED(int, pthread_cond_clockwait, pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
+           const struct timespec *time) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_cond_clockwait)(condition, mutex, clock, time);
+  return await(self, condition, mutex, explore_deadline(clock, time, true), HERE);
+}
+
+INTERPOSED(int, pthread_cond_signal, pthread_cond_t *condition) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_cond_signal)(condition);
+  explore_wake(condition, 1);
+  explore_point(self, OP_COND_SIGNAL, condition, HERE);
+  return 0;
+}
+
+INTERPOSED(int, pthread_cond_broadcast, pthread_cond_t *condition) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_cond_broadcast)(condition);
+  explore_wake(condition, INT32_MAX);
+  explore_point(self, OP_COND_BROADCAST, condition, HERE);
+  return 0;
+}
+
+// MARK: Readers and writers
+
+typedef int lock_function(pthread_rwlock_t *);
+
+static int hold(struct explored *self, lock_function *try, uint16_t operation, pthread_rwlock_t *object, uint64_t deadline,
+                const void *place) {
+  int failure;
+  explore_point(self, operation, object, place);
+  while ((failure = try(object)) == EBUSY)
+    if (explore_wait(self, operation, object, deadline, place) == ETIMEDOUT) return ETIMEDOUT;
+  return failure;
+}
+
+#define READERS_OR_WRITERS(kind, operation)                                                                    \
+  static lock_function *real_try_##kind;                                                                       \
+  static int try_##kind(pthread_rwlock_t *object) {                                                            \
+    if (!real_try_##kind) real_try_##kind = (lock_function *)explore_real("pthread_rwlock_try" #kind);         \
+    return real_try_##kind(object);                                                                            \
+  }                                                                                                            \
+  INTERPOSED(int, pthread_rwlock_##kind, pthread_rwlock_t *object) {                                           \
+    struct explored *self = explore_current();                                                                 \
+    if (!self) return REAL(pthread_rwlock_##kind)(object);                                                     \
+    return hold(self, try_##kind, operation, object, NEVER, HERE);                                             \
+  }                                                                                                            \
+  EXPORTED int pthread_rwlock_try##kind(pthread_rwlock_t *object) {                                            \
+    struct explored *self = explore_current();                                                                 \
+    if (self) explore_point(self, operation, object, HERE);                                                    \
+    int failure = try_##kind(object);                                                                          \
+    if (self && failure == EBUSY) explore_yield(self, operation, object, HERE);                                \
+    return failure;                                                                                            \
+  }                                                                                                            \
+  INTERPOSED(int, pthread_rwlock_timed##kind, pthread_rwlock_t *object, const struct timespec *time) {         \
+    struct explored *self = explore_current();                                                                 \
+    if (!self) return REAL(pthread_rwlock_timed##kind)(object, time);                                          \
+    return hold(self, try_##kind, operation, object, explore_deadline(CLOCK_REALTIME, time, true), HERE);      \
+  }
+
+READERS_OR_WRITERS(rdlock, OP_READ_LOCK)
+READERS_OR_WRITERS(wrlock, OP_WRITE_LOCK)
+
+INTERPOSED(int, pthread_rwlock_unlock, pthread_rwlock_t *object) {
+  struct explored *self = explore_current();
+  int failure = REAL(pthread_rwlock_unlock)(object);
+  if (!self) return failure;
+  explore_wake(object, INT32_MAX);
+  explore_point(self, OP_RW_UNLOCK, object, HERE);
+  return failure;
+}
+
+// MARK: Once
+
+// glibc's states: 0, in progress, and done.
+enum { ONCE_IN_PROGRESS = 1, ONCE_DONE = 2 };
+
+static void abandon(pthread_once_t **once) {
+  if (!*once) return;
+  **once = 0;
+  explore_wake(*once, INT32_MAX);
+}
+
+INTERPOSED(int, pthread_once, pthread_once_t *once, void (*body)(void)) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_once)(once, body);
+  if (*once == ONCE_DONE) return 0;
+  explore_point(self, OP_ONCE, once, HERE);
+  while (*once & ONCE_IN_PROGRESS) explore_wait(self, OP_ONCE, once, NEVER, HERE);
+  if (*once == ONCE_DONE) return 0;
+  *once = ONCE_IN_PROGRESS;
+  // The body may throw.
+  __attribute__((cleanup(abandon))) pthread_once_t *running = once;
+  body();
+  running = NULL;
+  *once = ONCE_DONE;
+  explore_wake(once, INT32_MAX);
+  explore_point(self, OP_ONCE, once, HERE);
+  return 0;
+}
+
+// MARK: Spin locks
+
+static int (*real_spin_try)(pthread_spinlock_t *);
+static int try_spin(pthread_spinlock_t *spin) {
+  if (!real_spin_try) real_spin_try = (int (*)(pthread_spinlock_t *))explore_real("pthread_spin_trylock");
+  return real_spin_try(spin);
+}
+
+INTERPOSED(int, pthread_spin_lock, pthread_spinlock_t *spin) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_spin_lock)(spin);
+  explore_point(self, OP_SPIN_LOCK, (void *)spin, HERE);
+  while (try_spin(spin) == EBUSY) explore_wait(self, OP_SPIN_LOCK, (void *)spin, NEVER, HERE);
+  return 0;
+}
+
+EXPORTED int pthread_spin_trylock(pthread_spinlock_t *spin) {
+  struct explored *self = explore_current();
+  if (self) explore_point(self, OP_SPIN_LOCK, (void *)spin, HERE);
+  int failure = try_spin(spin);
+  if (self && failure == EBUSY) explore_yield(self, OP_SPIN_LOCK, (void *)spin, HERE);
+  return failure;
+}
+
+INTERPOSED(int, pthread_spin_unlock, pthread_spinlock_t *spin) {
+  struct explored *self = explore_current();
+  int failure = REAL(pthread_spin_unlock)(spin);
+  if (!self) return failure;
+  explore_wake((void *)spin, INT32_MAX);
+  explore_point(self, OP_SPIN_UNLOCK, (void *)spin, HERE);
+  return failure;
+}
+
+// MARK: Barriers
+
+// In the real barrier's memory: how many threads it needs, as glibc has written it, and then how many have come, and the
+// round. glibc's own waits would block in the kernel, so they are not used.
+struct barrier {
+  uint32_t come, round, needed;
+};
+
+INTERPOSED(int, pthread_barrier_wait, pthread_barrier_t *object) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_barrier_wait)(object);
+  struct barrier *barrier = (struct barrier *)object;
+  explore_point(self, OP_BARRIER, barrier, HERE);
+  if (++barrier->come == barrier->needed) {
+    barrier->come = 0;
+    barrier->round++;
+    explore_wake(barrier, INT32_MAX);
+    return PTHREAD_BARRIER_SERIAL_THREAD;
+  }
+  uint32_t round = barrier->round;
+  while (barrier->round == round) explore_wait(self, OP_BARRIER, barrier, NEVER, HERE);
+  return 0;
+}
+
+INTERPOSED(int, pthread_barrier_destroy, pthread_barrier_t *object) {
+  // The real one would wait for threads that have never come to it.
+  if (explored_is_on && explored_self) return 0;
+  return REAL(pthread_barrier_destroy)(object);
+}
+
+// MARK: Semaphores
+
+static int (*real_sem_try)(sem_t *);
+static int try_wait(sem_t *semaphore) {
+  if (!real_sem_try) real_sem_try = (int (*)(sem_t *))explore_real("sem_trywait");
+  return real_sem_try(semaphore);
+}
+
+static int take(struct explored *self, sem_t *semaphore, uint64_t deadline, const void *place) {
+  explore_point(self, OP_SEM_WAIT, semaphore, place);
+  for (;;) {
+    if (try_wait(semaphore) == 0) return 0;
+    if (errno != EAGAIN) return -1;
+    if (explore_wait(self, OP_SEM_WAIT, semaphore, deadline, place) != ETIMEDOUT) continue;
+    errno = ETIMEDOUT;
+    return -1;
+  }
+}
+
+INTERPOSED(int, sem_wait, sem_t *semaphore) {
+  struct explored *self = explore_current();
+  return self ? take(self, semaphore, NEVER, HERE) : REAL(sem_wait)(semaphore);
+}
+
+INTERPOSED(int, sem_timedwait, sem_t *semaphore, const struct timespec *time) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sem_timedwait)(semaphore, time);
+  return take(self, semaphore, explore_deadline(CLOCK_REALTIME, time, true), HERE);
+}
+
+INTERPOSED(int, sem_clockwait, sem_t *semaphore, clockid_t clock, const struct timespec *time) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sem_clockwait)(semaphore, clock, time);
+  return take(self, semaphore, explore_deadline(clock, time, true), HERE);
+}
+
+EXPORTED int sem_trywait(sem_t *semaphore) {
+  struct explored *self = explore_current();
+  if (self) explore_point(self, OP_SEM_WAIT, semaphore, HERE);
+  int result = try_wait(semaphore);
+  if (self && result != 0) explore_yield(self, OP_SEM_WAIT, semaphore, HERE);
+  return result;
+}
+
+INTERPOSED(int, sem_post, sem_t *semaphore) {
+  struct explored *self = explore_current();
+  int result = REAL(sem_post)(semaphore);
+  if (!self) return result;
+  explore_wake(semaphore, 1);
+  explore_point(self, OP_SEM_POST, semaphore, HERE);
+  return result;
+}

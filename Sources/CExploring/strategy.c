@@ -1,0 +1,149 @@
+// Who goes on. Switches of the list to follow come first; then the strategy.
+//
+// - Random: each candidate with equal probability.
+// - PCT (Burckhardt et al., ASPLOS 2010): each thread has a random priority, the highest goes on; at `depth - 1` random
+//   decisions the running thread's falls below all others. With n threads and k decisions a bug of depth d is found with a
+//   probability of at least 1/(n k^(d-1)).
+// - POS (Yuan et al., CAV 2018): each operation that a thread is about to begin has a random priority; the highest goes
+//   on, and those that race with it, on the same object, get new ones.
+//
+// Time is a candidate like a thread, as long as the token's owner allows it (token.c).
+
+#include "exploring.h"
+
+#include <string.h>
+
+struct sequence {
+  uint64_t state;
+};
+static struct sequence schedule, program;
+
+static uint64_t next_of(struct sequence *sequence) {
+  uint64_t word = (sequence->state += 0x9E3779B97F4A7C15ull);
+  word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9ull;
+  word = (word ^ word >> 27) * 0x94D049BB133111EBull;
+  return word ^ word >> 31;
+}
+
+void explore_seed(uint64_t seed) {
+  schedule.state = seed;
+  // The program's numbers do not depend on the schedule: a shrunk schedule, which has another seed, sees the same.
+  program.state = 0x636f6e636f757273ull;
+}
+uint64_t explore_random(void) { return next_of(&schedule); }
+
+void explore_fill_random(void *into, size_t size) {
+  for (size_t done = 0; done < size; done += 8) {
+    uint64_t word = next_of(&program);
+    memcpy((char *)into + done, &word, size - done < 8 ? size - done : 8);
+  }
+}
+
+// MARK: The list to follow
+
+static uint8_t used[1 << 16];
+static uint64_t first_unused;
+
+/// The switch of the list at this decision; NULL if there is none.
+static const struct concourse_exploring_switch *listed(struct explored *self) {
+  const struct concourse_exploring_switch *list =
+      (const void *)((const char *)explored_file + explored_file->follow_offset);
+  uint64_t count = explored_file->follow_count < sizeof used ? explored_file->follow_count : sizeof used;
+  while (first_unused < count && used[first_unused]) first_unused++;
+  for (uint64_t i = first_unused; i < count; i++) {
+    if (used[i] || list[i].thread != self->number || list[i].point != self->points) continue;
+    used[i] = 1;
+    return &list[i];
+  }
+  return NULL;
+}
+
+// MARK: Priorities
+
+enum { MOST_CHANGES = 64 };
+static uint64_t changes[MOST_CHANGES];
+static uint32_t change_count, change_next;
+static uint64_t time_priority;
+/// Below all priorities of the beginning, which have the highest bit.
+static uint64_t lowest;
+
+void explore_prepare_strategy(void) {
+  lowest = 1ull << 62;
+  if (explored_file->strategy != CONCOURSE_EXPLORING_PCT) return;
+  uint64_t steps = explored_file->expected_steps ? explored_file->expected_steps : 1000;
+  change_count = explored_file->depth > 1 ? explored_file->depth - 1 : 0;
+  if (change_count > MOST_CHANGES) change_count = MOST_CHANGES;
+  for (uint32_t i = 0; i < change_count; i++) {
+    uint64_t step = 1 + explore_random() % steps;
+    uint32_t place = i;
+    for (; place > 0 && changes[place - 1] > step; place--) changes[place] = changes[place - 1];
+    changes[place] = step;
+  }
+  time_priority = explore_random() | 1ull << 63;
+}
+
+void explore_arrives(struct explored *thread) {
+  bool begins = thread->operation == OP_THREAD_BEGINS;
+  if (explored_file->strategy == CONCOURSE_EXPLORING_POS || (explored_file->strategy == CONCOURSE_EXPLORING_PCT && begins))
+    thread->priority = explore_random() | 1ull << 63;
+}
+
+static uint64_t priority(uint16_t candidate) {
+  return candidate == CONCOURSE_EXPLORING_TIME ? time_priority : explored_threads[candidate].priority;
+}
+
+static uint16_t highest(const uint16_t *candidates, uint32_t count) {
+  uint16_t best = candidates[0];
+  for (uint32_t i = 1; i < count; i++)
+    if (priority(candidates[i]) > priority(best)) best = candidates[i];
+  return best;
+}
+
+static bool has(const uint16_t *candidates, uint32_t count, uint16_t candidate) {
+  for (uint32_t i = 0; i < count; i++)
+    if (candidates[i] == candidate) return true;
+  return false;
+}
+
+uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t count, uint16_t fallback, bool exhausted) {
+  const struct concourse_exploring_switch *asked = explored_file->follow_count ? listed(self) : NULL;
+  if (asked) {
+    if (has(candidates, count, asked->next)) {
+      explored_file->followed_count++;
+      return asked->next;
+    }
+    explored_file->skipped_count++;
+    return fallback;
+  }
+  bool may_wait = count > 1 && candidates[count - 1] == CONCOURSE_EXPLORING_TIME;
+  switch (explored_file->strategy) {
+    case CONCOURSE_EXPLORING_RANDOM: {
+      // Time goes on at one decision of sixteen.
+      if (may_wait && explore_random() % 16 != 0) count--;
+      return candidates[explore_random() % count];
+    }
+    case CONCOURSE_EXPLORING_PCT: {
+      bool changed = exhausted;
+      for (; change_next < change_count && explored_file->steps >= changes[change_next]; change_next++) changed = true;
+      if (changed) self->priority = lowest--;
+      if (may_wait && highest(candidates, count) == CONCOURSE_EXPLORING_TIME) {
+        time_priority = lowest--;
+        return CONCOURSE_EXPLORING_TIME;
+      }
+      return highest(candidates, may_wait ? count - 1 : count);
+    }
+    case CONCOURSE_EXPLORING_POS: {
+      if (may_wait && explore_random() % 16 == 0) return CONCOURSE_EXPLORING_TIME;
+      if (may_wait) count--;
+      uint16_t best = highest(candidates, count);
+      const struct explored *chosen = &explored_threads[best];
+      for (uint32_t i = 0; i < count; i++) {
+        struct explored *other = &explored_threads[candidates[i]];
+        if (other != chosen && other->object == chosen->object && chosen->object)
+          other->priority = explore_random() | 1ull << 63;
+      }
+      return best;
+    }
+    default: return fallback;
+  }
+}

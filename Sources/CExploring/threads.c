@@ -1,0 +1,207 @@
+// Threads: their numbers, their beginning and their end; and how the library begins.
+
+#include "exploring.h"
+
+#include <link.h>
+#include <string.h>
+
+extern void *__libc_stack_end;
+static pthread_key_t end_key;
+bool explored_is_on;
+
+/// Code whose own locks are no points: this library's, and that of the runtimes beside it. The first is this library.
+enum { MOST_QUIET = 8 };
+static struct range {
+  uintptr_t start, end;
+} quiet[MOST_QUIET];
+static uint32_t quiet_count = 1;
+
+void *explore_real(const char *name) {
+  // `dlsym` may allocate, and so come here again.
+  struct explored *self = explored_self;
+  bool was_inside = self && self->inside;
+  if (self) self->inside = true;
+  void *found = dlsym(RTLD_NEXT, name);
+  if (self) self->inside = was_inside;
+  return found;
+}
+
+static bool is_in(const struct range *range, const void *address) {
+  return (uintptr_t)address - range->start < range->end - range->start;
+}
+
+bool explore_is_own_code(const void *address) { return is_in(&quiet[0], address); }
+
+bool explore_is_quiet(const void *address) {
+  for (uint32_t i = 0; i < quiet_count; i++)
+    if (is_in(&quiet[i], address)) return true;
+  return false;
+}
+
+static bool is_runtime(const char *path) {
+  static const char *const names[] = {"/libswiftCore.so", "/libswift_Concurrency.so", "/libstdc++.so.", "/libBlocksRuntime.so"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strstr(path, names[i])) return true;
+  return false;
+}
+
+static int find_code(struct dl_phdr_info *object, size_t size, void *unused) {
+  (void)size, (void)unused;
+  struct range range = {UINTPTR_MAX, 0};
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+    if (segment->p_type != PT_LOAD) continue;
+    uintptr_t start = object->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
+    if (start < range.start) range.start = start;
+    if (end > range.end) range.end = end;
+  }
+  if (is_in(&range, (const void *)find_code)) {
+    quiet[0] = range;
+  } else if (is_runtime(object->dlpi_name) && quiet_count < MOST_QUIET) {
+    quiet[quiet_count++] = range;
+  }
+  return 0;
+}
+
+struct explored *explore_new_thread(struct explored *creator) {
+  if (explored_thread_count == CONCOURSE_EXPLORING_THREADS)
+    explore_finish(CONCOURSE_EXPLORING_TOO_MANY_THREADS, creator ? creator->number : 0, 0);
+  struct explored *thread = &explored_threads[explored_thread_count];
+  thread->number = (uint16_t)explored_thread_count++;
+  thread->creator = creator ? creator->number : 0;
+  thread->deadline = NEVER;
+  thread->operation = OP_THREAD_BEGINS;
+  thread->state = CONCOURSE_EXPLORING_RUNNABLE;
+  explored_live[explored_live_count++] = thread;
+  explored_file->thread_count = explored_thread_count;
+  explore_arrives(thread);
+  return thread;
+}
+
+// The C library runs the destructors of thread-specific data four times, as long as there are any. In the last round
+// those of the program have run.
+static void end_of_round(void *argument) {
+  struct explored *thread = argument;
+  if (explored_self != thread) return;
+  if (++thread->rounds < 4) {
+    pthread_setspecific(end_key, thread);
+  } else {
+    explore_end(thread);
+  }
+}
+
+static void note_child(void) {
+  explored_self = NULL;
+  explored_is_on = false;
+}
+
+extern char concourse_recording_word[] __attribute__((weak, visibility("hidden")));
+
+// Before the constructors of the engine and of the program.
+__attribute__((constructor(101))) void explore_start(void) {
+  static bool has_begun;
+  if (has_begun) return;
+  has_begun = true;
+  if (!explore_open_file()) return;
+  dl_iterate_phdr(find_code, NULL);
+  explore_seed(explored_file->seed);
+  explore_begin_time();
+  explore_prepare_strategy();
+  if (pthread_key_create(&end_key, end_of_round) != 0 || pthread_atfork(NULL, NULL, note_child) != 0) return;
+  struct explored *first = explore_new_thread(NULL);
+  first->id = (uint32_t)SYSTEM1(SYS_gettid, 0);
+  first->handle = pthread_self();
+  first->stack_end = (uintptr_t)__libc_stack_end + 4096;
+  pthread_setspecific(end_key, first);
+  // The lowest 16 bits count the tracers. With one, the engine calls the functions that record an item (entries.S).
+  if (concourse_recording_word) *(uint16_t *)concourse_recording_word = 1;
+  explored_file->outcome = CONCOURSE_EXPLORING_RUNNING;
+  explore_watch();
+  explored_is_on = true;
+  explored_self = first;
+}
+
+static void *begin(void *argument) {
+  struct explored *self = argument;
+  self->id = (uint32_t)SYSTEM1(SYS_gettid, 0);
+  self->stack_end = (uintptr_t)__builtin_frame_address(0) + 16;
+  self->place = __builtin_frame_address(0);
+  self->inside = true;
+  explored_self = self;
+  explore_sleep(self);
+  pthread_setspecific(end_key, self);
+  self->inside = false;
+  return self->entry(self->argument);
+}
+
+INTERPOSED(int, pthread_create, pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *),
+           void *argument) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pthread_create)(handle, attributes, entry, argument);
+  explore_point(self, OP_CREATE, NULL, HERE);
+  struct explored *thread = explore_new_thread(self);
+  thread->is_engine = explore_is_own_code(__builtin_return_address(0));
+  thread->entry = entry;
+  thread->argument = argument;
+  self->inside = true;
+  int failure = REAL(pthread_create)(&thread->handle, attributes, begin, thread);
+  self->inside = false;
+  if (failure != 0) {
+    // The next thread gets the number.
+    explored_live_count--;
+    explored_file->thread_count = --explored_thread_count;
+    memset(thread, 0, sizeof *thread);
+    return failure;
+  }
+  *handle = thread->handle;
+  explore_point(self, OP_CREATE, thread, HERE);
+  return 0;
+}
+
+/// The thread with this handle, the youngest: those of threads that have ended come again.
+static struct explored *find(pthread_t handle) {
+  for (uint32_t i = explored_thread_count; i-- > 0;)
+    if (pthread_equal(explored_threads[i].handle, handle)) return &explored_threads[i];
+  return NULL;
+}
+
+static int await_end(struct explored *self, pthread_t handle, uint64_t deadline, const void *place) {
+  struct explored *thread = find(handle);
+  explore_point(self, OP_JOIN, thread, place);
+  // Itself: the C library refuses it.
+  if (!thread || thread == self) return 0;
+  while (thread->state != CONCOURSE_EXPLORING_ENDED)
+    if (explore_wait(self, OP_JOIN, thread, deadline, place) == ETIMEDOUT) return ETIMEDOUT;
+  return 0;
+}
+
+INTERPOSED(int, pthread_join, pthread_t handle, void **result) {
+  struct explored *self = explore_current();
+  if (self) await_end(self, handle, NEVER, HERE);
+  return REAL(pthread_join)(handle, result);
+}
+
+INTERPOSED(int, pthread_tryjoin_np, pthread_t handle, void **result) {
+  struct explored *self = explore_current();
+  if (self) explore_yield(self, OP_JOIN, find(handle), HERE);
+  return REAL(pthread_tryjoin_np)(handle, result);
+}
+
+static int (*real_timed)(pthread_t, void **, clockid_t, const struct timespec *);
+static int join_until(pthread_t handle, void **result, clockid_t clock, const struct timespec *time, const void *place) {
+  struct explored *self = explore_current();
+  if (self) {
+    if (await_end(self, handle, explore_deadline(clock, time, true), place) == ETIMEDOUT) return ETIMEDOUT;
+    return REAL(pthread_join)(handle, result);
+  }
+  if (!real_timed) real_timed = explore_real("pthread_clockjoin_np");
+  return real_timed(handle, result, clock, time);
+}
+
+EXPORTED int pthread_timedjoin_np(pthread_t handle, void **result, const struct timespec *time) {
+  return join_until(handle, result, CLOCK_REALTIME, time, HERE);
+}
+
+EXPORTED int pthread_clockjoin_np(pthread_t handle, void **result, clockid_t clock, const struct timespec *time) {
+  return join_until(handle, result, clock, time, HERE);
+}
