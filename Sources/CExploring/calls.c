@@ -14,11 +14,20 @@ static long refused(int failure) {
   return -1;
 }
 
+// Before a blocked thread searches for deadlocks, the engine lets it sleep for 40 ms and a part more that follows from the
+// kernel's id of the thread (BlockedThreads.swift), which differs in each run.
+static uint64_t without_spread(uint64_t deadline, const void *place) {
+  const uint64_t least = 40000000, most = 60000000;
+  uint64_t now = explore_now();
+  if (deadline == NEVER || deadline < now + least - 1000000 || deadline > now + most) return deadline;
+  return explore_is_own_code(((void *const *)place)[1]) ? now + least : deadline;
+}
+
 static long wait_on(struct explored *self, const uint32_t *word, uint32_t expected, uint64_t deadline, const void *place) {
   explore_point(self, OP_FUTEX_WAIT, word, place);
   // ORDERING: sequentially consistent, as the kernel's look.
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != expected) return refused(EAGAIN);
-  int result = explore_wait(self, OP_FUTEX_WAIT, word, deadline, place);
+  int result = explore_wait(self, OP_FUTEX_WAIT, word, without_spread(deadline, place), place);
   return result == 0 ? 0 : refused(result);
 }
 

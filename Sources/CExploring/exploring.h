@@ -45,6 +45,8 @@ struct explored {
   /// CONCOURSE_EXPLORING_RUNNABLE and so on.
   uint8_t state;
   bool is_engine;
+  /// Detached or joined: nothing refers to the thread once it has ended.
+  bool is_detached;
   /// Inside the library: calls pass through.
   bool inside;
   bool timed_out, interrupted;
@@ -107,6 +109,8 @@ int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wake
 int explore_wake(const void *object, int count);
 /// The calling thread ends: gives the token away for good.
 void explore_end(struct explored *self);
+/// Removes a thread from those that have not ended.
+void explore_forget(const struct explored *thread);
 /// Sleeps until the thread has the token.
 void explore_sleep(struct explored *self);
 /// Ends the run; does not return.

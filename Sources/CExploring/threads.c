@@ -63,16 +63,36 @@ static int find_code(struct dl_phdr_info *object, size_t size, void *unused) {
   return 0;
 }
 
+/// A number for another thread: a new one, or at the limit the lowest of those whose threads have gone. Their points go on
+/// where the former ones ended.
+static struct explored *take_number(struct explored *creator) {
+  if (explored_thread_count < CONCOURSE_EXPLORING_THREADS) {
+    explored_threads[explored_thread_count].number = (uint16_t)explored_thread_count;
+    return &explored_threads[explored_thread_count++];
+  }
+  for (uint32_t i = 1; i < CONCOURSE_EXPLORING_THREADS; i++) {
+    struct explored *former = &explored_threads[i];
+    if (former->state != CONCOURSE_EXPLORING_ENDED || !former->is_detached) continue;
+    uint16_t number = former->number;
+    uint32_t points = former->points;
+    memset(former, 0, sizeof *former);
+    former->number = number;
+    former->points = points;
+    return former;
+  }
+  explore_finish(CONCOURSE_EXPLORING_TOO_MANY_THREADS, creator ? creator->number : 0, 0);
+}
+
 struct explored *explore_new_thread(struct explored *creator) {
-  if (explored_thread_count == CONCOURSE_EXPLORING_THREADS)
-    explore_finish(CONCOURSE_EXPLORING_TOO_MANY_THREADS, creator ? creator->number : 0, 0);
-  struct explored *thread = &explored_threads[explored_thread_count];
-  thread->number = (uint16_t)explored_thread_count++;
+  struct explored *thread = take_number(creator);
   thread->creator = creator ? creator->number : 0;
   thread->deadline = NEVER;
   thread->operation = OP_THREAD_BEGINS;
   thread->state = CONCOURSE_EXPLORING_RUNNABLE;
-  explored_live[explored_live_count++] = thread;
+  uint32_t place = explored_live_count++;
+  for (; place > 0 && explored_live[place - 1]->number > thread->number; place--)
+    explored_live[place] = explored_live[place - 1];
+  explored_live[place] = thread;
   explored_file->thread_count = explored_thread_count;
   explore_arrives(thread);
   return thread;
@@ -141,16 +161,18 @@ INTERPOSED(int, pthread_create, pthread_t *handle, const pthread_attr_t *attribu
   explore_point(self, OP_CREATE, NULL, HERE);
   struct explored *thread = explore_new_thread(self);
   thread->is_engine = explore_is_own_code(__builtin_return_address(0));
+  int detached = PTHREAD_CREATE_JOINABLE;
+  if (attributes) pthread_attr_getdetachstate(attributes, &detached);
+  thread->is_detached = detached == PTHREAD_CREATE_DETACHED;
   thread->entry = entry;
   thread->argument = argument;
   self->inside = true;
   int failure = REAL(pthread_create)(&thread->handle, attributes, begin, thread);
   self->inside = false;
   if (failure != 0) {
-    // The next thread gets the number.
-    explored_live_count--;
-    explored_file->thread_count = --explored_thread_count;
-    memset(thread, 0, sizeof *thread);
+    thread->state = CONCOURSE_EXPLORING_ENDED;
+    thread->is_detached = true;
+    explore_forget(thread);
     return failure;
   }
   *handle = thread->handle;
@@ -158,15 +180,20 @@ INTERPOSED(int, pthread_create, pthread_t *handle, const pthread_attr_t *attribu
   return 0;
 }
 
-/// The thread with this handle, the youngest: those of threads that have ended come again.
+/// The joinable thread with this handle.
 static struct explored *find(pthread_t handle) {
   for (uint32_t i = explored_thread_count; i-- > 0;)
-    if (pthread_equal(explored_threads[i].handle, handle)) return &explored_threads[i];
+    if (pthread_equal(explored_threads[i].handle, handle) && !explored_threads[i].is_detached) return &explored_threads[i];
   return NULL;
 }
 
-static int await_end(struct explored *self, pthread_t handle, uint64_t deadline, const void *place) {
-  struct explored *thread = find(handle);
+INTERPOSED(int, pthread_detach, pthread_t handle) {
+  struct explored *thread = explored_is_on ? find(handle) : NULL;
+  if (thread) thread->is_detached = true;
+  return REAL(pthread_detach)(handle);
+}
+
+static int await_end(struct explored *self, struct explored *thread, uint64_t deadline, const void *place) {
   explore_point(self, OP_JOIN, thread, place);
   // Itself: the C library refuses it.
   if (!thread || thread == self) return 0;
@@ -177,22 +204,28 @@ static int await_end(struct explored *self, pthread_t handle, uint64_t deadline,
 
 INTERPOSED(int, pthread_join, pthread_t handle, void **result) {
   struct explored *self = explore_current();
-  if (self) await_end(self, handle, NEVER, HERE);
-  return REAL(pthread_join)(handle, result);
+  struct explored *thread = self ? find(handle) : NULL;
+  if (self) await_end(self, thread, NEVER, HERE);
+  int failure = REAL(pthread_join)(handle, result);
+  if (thread && failure == 0) thread->is_detached = true;
+  return failure;
 }
 
 INTERPOSED(int, pthread_tryjoin_np, pthread_t handle, void **result) {
   struct explored *self = explore_current();
-  if (self) explore_yield(self, OP_JOIN, find(handle), HERE);
-  return REAL(pthread_tryjoin_np)(handle, result);
+  struct explored *thread = self ? find(handle) : NULL;
+  if (self) explore_yield(self, OP_JOIN, thread, HERE);
+  int failure = REAL(pthread_tryjoin_np)(handle, result);
+  if (thread && failure == 0) thread->is_detached = true;
+  return failure;
 }
 
 static int (*real_timed)(pthread_t, void **, clockid_t, const struct timespec *);
 static int join_until(pthread_t handle, void **result, clockid_t clock, const struct timespec *time, const void *place) {
   struct explored *self = explore_current();
   if (self) {
-    if (await_end(self, handle, explore_deadline(clock, time, true), place) == ETIMEDOUT) return ETIMEDOUT;
-    return REAL(pthread_join)(handle, result);
+    if (await_end(self, find(handle), explore_deadline(clock, time, true), place) == ETIMEDOUT) return ETIMEDOUT;
+    return pthread_join(handle, result);
   }
   if (!real_timed) real_timed = explore_real("pthread_clockjoin_np");
   return real_timed(handle, result, clock, time);

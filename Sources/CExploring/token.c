@@ -401,13 +401,17 @@ int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wake
   return wait_in(self, operation, NULL, deadline, place);
 }
 
+void explore_forget(const struct explored *thread) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < explored_live_count; i++)
+    if (explored_live[i] != thread) explored_live[kept++] = explored_live[i];
+  explored_live_count = kept;
+}
+
 void explore_end(struct explored *self) {
   arrive(self, OP_THREAD_ENDS, self, NULL);
   self->state = CONCOURSE_EXPLORING_ENDED;
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < explored_live_count; i++)
-    if (explored_live[i] != self) explored_live[kept++] = explored_live[i];
-  explored_live_count = kept;
+  explore_forget(self);
   explore_wake(self, INT32_MAX);
   decide(self, false);
   // What remains of the thread passes through.
