@@ -104,6 +104,12 @@ EXPORTED long syscall(long number, ...) {
       case SYS_getrandom: explore_fill_random((void *)a[0], (size_t)a[1]); return a[1];
       case SYS_clock_gettime: return clock_gettime((clockid_t)a[0], (struct timespec *)a[1]);
       case SYS_sched_yield: explore_yield(self, OP_YIELD, NULL, HERE); return 0;
+      case SYS_clone: {
+        // A child that the C library does not know of.
+        long result = explore_result(explore_system(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+        if (result == 0) explore_leave_child();
+        return result;
+      }
       case SYS_tgkill: {
         long result = explore_result(explore_system(number, a[0], a[1], a[2], 0, 0, 0));
         explored_signals_sent = true;
@@ -112,6 +118,12 @@ EXPORTED long syscall(long number, ...) {
       default: break;
     }
   return explore_result(explore_system(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+}
+
+INTERPOSED(pid_t, _Fork, void) {
+  pid_t child = REAL(_Fork)();
+  if (child == 0) explore_leave_child();
+  return child;
 }
 
 INTERPOSED(int, sched_yield, void) {

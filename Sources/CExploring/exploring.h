@@ -168,6 +168,8 @@ void explore_start(void);
 extern bool explored_is_on;
 void explore_watch(void);
 bool explore_is_own_code(const void *address);
+/// In a child that was forked: it runs as it likes.
+void explore_leave_child(void);
 bool explore_is_quiet(const void *address);
 struct explored *explore_new_thread(struct explored *creator);
 

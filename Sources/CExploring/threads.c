@@ -110,7 +110,7 @@ static void end_of_round(void *argument) {
   }
 }
 
-static void note_child(void) {
+void explore_leave_child(void) {
   explored_self = NULL;
   explored_is_on = false;
 }
@@ -127,7 +127,7 @@ __attribute__((constructor(101))) void explore_start(void) {
   explore_seed(explored_file->seed);
   explore_begin_time();
   explore_prepare_strategy();
-  if (pthread_key_create(&end_key, end_of_round) != 0 || pthread_atfork(NULL, NULL, note_child) != 0) return;
+  if (pthread_key_create(&end_key, end_of_round) != 0 || pthread_atfork(NULL, NULL, explore_leave_child) != 0) return;
   struct explored *first = explore_new_thread(NULL);
   first->id = (uint32_t)SYSTEM1(SYS_gettid, 0);
   first->handle = pthread_self();

@@ -31,6 +31,8 @@ static uint32_t idle_jumps;
 /// Points of one thread in a row after which it counts as polling.
 enum { EXHAUSTION = 400 };
 static uint32_t in_a_row;
+/// Polls in a row while no other thread could go on.
+static uint32_t lonely;
 static uint64_t arrivals;
 /// The kernel's id of the thread that has ended last; 0 once the kernel has forgotten it.
 static uint32_t dying;
@@ -280,6 +282,16 @@ static uint16_t following(const struct explored *self, const uint16_t *candidate
   return candidates[0];
 }
 
+/// Time passes for a thread that polls alone: 10 us, more the longer it does, until the next deadline.
+static void pass_time(void) {
+  enum { SHORTEST = 10000, ROUNDS = 16, DOUBLINGS = 7 };
+  if (explored_file->real_time) return;
+  uint64_t step = (uint64_t)SHORTEST << (lonely / ROUNDS < DOUBLINGS ? lonely / ROUNDS : DOUBLINGS);
+  uint64_t deadline = earliest_deadline(false), then = explore_now() + step;
+  lonely++;
+  explore_advance(deadline < then ? deadline : then);
+}
+
 /// Decides who runs on, and returns when that is the calling thread; at once if it has ended.
 static void decide(struct explored *self, bool yields) {
   static uint16_t candidates[CONCOURSE_EXPLORING_THREADS + 1];
@@ -298,14 +310,7 @@ static void decide(struct explored *self, bool yields) {
     uint32_t count = gather(candidates, leaves ? self : NULL);
     while (count == 0) {
       if (leaves && self->state == CONCOURSE_EXPLORING_RUNNABLE) {
-        // A thread that polls alone polls for time to pass.
-        if (yields && !file->real_time && may_advance()) {
-          uint64_t deadline = earliest_deadline(false), now = explore_now();
-          if (deadline > now) early += deadline - now;
-          explore_advance(deadline);
-          count = gather(candidates, NULL);
-          break;
-        }
+        if (yields) pass_time();
         candidates[count++] = self->number;
         break;
       }
@@ -318,6 +323,7 @@ static void decide(struct explored *self, bool yields) {
     uint32_t choices = count;
     if (may_advance()) candidates[choices++] = CONCOURSE_EXPLORING_TIME;
     uint16_t next = fallback;
+    if (next != self->number || !yields) lonely = 0;
     if (choices > 1) {
       file->choices++;
       next = explore_choose(self, candidates, choices, fallback, exhausted);
