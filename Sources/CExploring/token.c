@@ -226,6 +226,7 @@ static bool await_children(void) {
 
 static bool await_outside(void) {
   // What the outside sends may be on its way.
+  // ORDERING: relaxed, both; the watchdog looks again and again.
   __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
   bool found = explore_poll(200);
   __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
@@ -300,6 +301,7 @@ static void decide(struct explored *self, bool yields) {
   int failure = errno;
   if (is_programs(self)) idle_jumps = 0;
   for (;;) {
+    // ORDERING: relaxed; the thread that sees it only rests.
     if (__atomic_load_n(&is_finished, __ATOMIC_RELAXED)) rest();
     self->points++;
     file->steps++;

@@ -64,6 +64,7 @@ static void end(struct explored *thread, uint32_t outcome, uint64_t detail) {
   // One of the signals that the engine's threads do not block.
   sigaction(SIGPROF, &action, NULL);
   SYSTEM3(SYS_tgkill, SYSTEM1(SYS_getpid, 0), thread->id, SIGPROF);
+  // ORDERING: acquiring; pairs with the store in `show_place`.
   for (int i = 0; i < 200 && !__atomic_load_n(&is_placed, __ATOMIC_ACQUIRE); i++) {
     struct timespec moment = {.tv_nsec = 1000000};
     SYSTEM3(SYS_nanosleep, &moment, NULL, 0);

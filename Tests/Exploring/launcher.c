@@ -1,10 +1,11 @@
 // Runs a program once under the exploring library, without the command, and prints what became of it in one line.
 //
 //   launcher [--random|--pct|--pos SEED] [--depth N] [--expect STEPS] [--limit STEPS] [--real] [--follow LIST]
-//            [--events] [--times N] LIBRARY PROGRAM ARGUMENT...
+//            [--events] [--times N | --seeds N] LIBRARY PROGRAM ARGUMENT...
 //
-// A list is THREAD:POINT:NEXT,...; the line ends with the switches made, if there are at most 40. --times N runs the program N times, and
-// prints the lines that differ, each with how often it came.
+// A list is THREAD:POINT:NEXT,...; the line ends with the switches made, if there are at most 40. --times N runs the
+// program N times, and prints the lines that differ, each with how often it came. --seeds N tries N seeds until a run
+// does not end with status 0.
 
 #define _GNU_SOURCE
 #include "concourse_exploring.h"
@@ -77,13 +78,13 @@ static char *run(const char *library, char **arguments) {
   }
   int status = 0;
   time_t start = time(NULL);
-  while (waitpid(child, &status, WNOHANG) == 0) {
+  for (int i = 0; waitpid(child, &status, WNOHANG) == 0; i++) {
     bool is_late = time(NULL) - start > LIMIT_SECONDS;
     if (__atomic_load_n(&file->outcome, __ATOMIC_ACQUIRE) > CONCOURSE_EXPLORING_RUNNING || is_late) {
       if (is_late) fprintf(stderr, "launcher: killed after %d s\n", LIMIT_SECONDS);
       kill(child, SIGKILL);
     }
-    usleep(500);
+    usleep(i < 100 ? 100 : 1000);
   }
   unlink(path);
   close(descriptor);
@@ -115,6 +116,7 @@ static char *run(const char *library, char **arguments) {
 
 int main(int count, char **arguments) {
   enum { MOST_LINES = 64 };
+  uint64_t seeds = 0;
   int times = 1, place = 1, line_count = 0, counts[MOST_LINES] = {0};
   char *lines[MOST_LINES];
   for (; place < count && strncmp(arguments[place], "--", 2) == 0; place++) {
@@ -130,11 +132,23 @@ int main(int count, char **arguments) {
     else if (strcmp(option, "--depth") == 0) asked.depth = (uint32_t)number;
     else if (strcmp(option, "--expect") == 0) asked.expected_steps = number;
     else if (strcmp(option, "--limit") == 0) asked.step_limit = number;
+    else if (strcmp(option, "--seeds") == 0) seeds = number;
     else if (strcmp(option, "--times") == 0) times = (int)number;
     else if (strcmp(option, "--follow") == 0) follow(value);
     else return 2;
   }
   if (place + 2 > count) return 2;
+  for (uint64_t i = 1; i <= seeds; i++, asked.seed++) {
+    char *line = run(arguments[place], arguments + place + 1);
+    bool is_fine = strncmp(line, "ended with status 0,", 20) == 0;
+    if (!is_fine) printf("run %lu: %s\n", (unsigned long)i, line);
+    free(line);
+    if (!is_fine) return 1;
+  }
+  if (seeds) {
+    printf("%lu runs ended with status 0\n", (unsigned long)seeds);
+    return 0;
+  }
   for (int i = 0; i < times; i++) {
     char *line = run(arguments[place], arguments + place + 1);
     int known = 0;
