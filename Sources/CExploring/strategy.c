@@ -1,6 +1,7 @@
 // Who goes on. Switches of the list to follow come first; then the strategy.
 //
-// - Random: each candidate with equal probability.
+// - Random: each candidate with equal probability in half of the runs. In a quarter the running thread goes on seven times of
+//   eight, and in a quarter each thread has a weight of its own: some bugs need a thread to stand still for long.
 // - PCT (Burckhardt et al., ASPLOS 2010): each thread has a random priority, the highest goes on; at `depth - 1` random
 //   decisions the running thread's falls below all others. With n threads and k decisions a bug of depth d is found with a
 //   probability of at least 1/(n k^(d-1)).
@@ -67,8 +68,35 @@ static uint64_t time_priority;
 /// Below all priorities of the beginning, which have the highest bit.
 static uint64_t lowest;
 
+static bool has(const uint16_t *candidates, uint32_t count, uint16_t candidate) {
+  for (uint32_t i = 0; i < count; i++)
+    if (candidates[i] == candidate) return true;
+  return false;
+}
+
+/// How a random run chooses.
+static enum { EQUALLY, SELDOM, BY_WEIGHT } manner;
+
+static uint16_t any(const struct explored *self, const uint16_t *candidates, uint32_t count) {
+  if (manner == SELDOM && has(candidates, count, self->number) && explore_random() % 8 != 0) return self->number;
+  if (manner != BY_WEIGHT) return candidates[explore_random() % count];
+  // The priority's lowest bits, as an exponent.
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < count; i++) sum += 1ull << 2 * (explored_threads[candidates[i]].priority % 4);
+  uint64_t place = explore_random() % sum;
+  for (uint32_t i = 0;; i++) {
+    uint64_t weight = 1ull << 2 * (explored_threads[candidates[i]].priority % 4);
+    if (place < weight) return candidates[i];
+    place -= weight;
+  }
+}
+
 void explore_prepare_strategy(void) {
   lowest = 1ull << 62;
+  if (explored_file->strategy == CONCOURSE_EXPLORING_RANDOM) {
+    uint64_t drawn = explore_random() % 4;
+    manner = drawn == 0 ? SELDOM : drawn == 1 ? BY_WEIGHT : EQUALLY;
+  }
   if (explored_file->strategy != CONCOURSE_EXPLORING_PCT) return;
   uint64_t steps = explored_file->expected_steps ? explored_file->expected_steps : 1000;
   change_count = explored_file->depth > 1 ? explored_file->depth - 1 : 0;
@@ -84,7 +112,7 @@ void explore_prepare_strategy(void) {
 
 void explore_arrives(struct explored *thread) {
   bool begins = thread->operation == OP_THREAD_BEGINS;
-  if (explored_file->strategy == CONCOURSE_EXPLORING_POS || (explored_file->strategy == CONCOURSE_EXPLORING_PCT && begins))
+  if (explored_file->strategy == CONCOURSE_EXPLORING_POS || (explored_file->strategy != CONCOURSE_EXPLORING_FOLLOW && begins))
     thread->priority = explore_random() | 1ull << 63;
 }
 
@@ -97,12 +125,6 @@ static uint16_t highest(const uint16_t *candidates, uint32_t count) {
   for (uint32_t i = 1; i < count; i++)
     if (priority(candidates[i]) > priority(best)) best = candidates[i];
   return best;
-}
-
-static bool has(const uint16_t *candidates, uint32_t count, uint16_t candidate) {
-  for (uint32_t i = 0; i < count; i++)
-    if (candidates[i] == candidate) return true;
-  return false;
 }
 
 uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t count, uint16_t fallback, bool exhausted) {
@@ -120,7 +142,7 @@ uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t co
     case CONCOURSE_EXPLORING_RANDOM: {
       // Time goes on at one decision of sixteen.
       if (may_wait && explore_random() % 16 != 0) count--;
-      return candidates[explore_random() % count];
+      return any(self, candidates, count);
     }
     case CONCOURSE_EXPLORING_PCT: {
       bool changed = exhausted;

@@ -70,6 +70,7 @@ static char *run(const char *library, char **arguments) {
     personality(ADDR_NO_RANDOMIZE);
     setenv("LD_PRELOAD", library, 1);
     setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1);
+    setenv("SWIFT_BACKTRACE", "enable=no", 1);
     setenv("CONCOURSE_RUN_PRELOAD", "", 1);
     setenv(CONCOURSE_EXPLORING_VARIABLE, path, 1);
     execvp(arguments[0], arguments);

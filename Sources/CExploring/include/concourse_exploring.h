@@ -13,6 +13,9 @@
 #include <stdint.h>
 
 /// The environment variable with the path of the file.
+/// Besides, the command switches off what makes runs differ: address randomization (ADDR_NO_RANDOMIZE), Swift's hash seeds
+/// (SWIFT_DETERMINISTIC_HASHING=1), and the backtraces of crashes (SWIFT_BACKTRACE=enable=no), whose handler would stop the
+/// other threads.
 #define CONCOURSE_EXPLORING_VARIABLE "CONCOURSE_EXPLORING"
 
 enum {
