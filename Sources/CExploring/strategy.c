@@ -1,12 +1,14 @@
 // Who goes on. Switches of the list to follow come first; then the strategy.
 //
-// - Random: each candidate with equal probability in half of the runs. In a quarter the running thread goes on seven times of
-//   eight, and in a quarter each thread has a weight of its own: some bugs need a thread to stand still for long.
+// - Random: in each run one of four manners. Some bugs need a thread to stand still for long, and no fair choice finds them.
 // - PCT (Burckhardt et al., ASPLOS 2010): each thread has a random priority, the highest goes on; at `depth - 1` random
 //   decisions the running thread's falls below all others. With n threads and k decisions a bug of depth d is found with a
 //   probability of at least 1/(n k^(d-1)).
 // - POS (Yuan et al., CAV 2018): each operation that a thread is about to begin has a random priority; the highest goes
 //   on, and those that race with it, on the same object, get new ones.
+//
+// A thread whose priority has fallen stands still also while only time can pass, for as long as that is a choice: the
+// engine's monitor then takes what the thread has kept for itself.
 //
 // Time is a candidate like a thread, as long as the token's owner allows it (token.c).
 
@@ -64,8 +66,8 @@ static const struct concourse_exploring_switch *listed(struct explored *self) {
 enum { MOST_CHANGES = 64 };
 static uint64_t changes[MOST_CHANGES];
 static uint32_t change_count, change_next;
-static uint64_t time_priority;
-/// Below all priorities of the beginning, which have the highest bit.
+/// Set in all priorities but those that have fallen, which count down from below it.
+static const uint64_t usual = 1ull << 63;
 static uint64_t lowest;
 
 static bool has(const uint16_t *candidates, uint32_t count, uint16_t candidate) {
@@ -74,29 +76,49 @@ static bool has(const uint16_t *candidates, uint32_t count, uint16_t candidate) 
   return false;
 }
 
-/// How a random run chooses.
-static enum { EQUALLY, SELDOM, BY_WEIGHT } manner;
+static uint64_t priority(uint16_t candidate) {
+  return candidate == CONCOURSE_EXPLORING_TIME ? 0 : explored_threads[candidate].priority;
+}
 
-static uint16_t any(const struct explored *self, const uint16_t *candidates, uint32_t count) {
-  if (manner == SELDOM && has(candidates, count, self->number) && explore_random() % 8 != 0) return self->number;
-  if (manner != BY_WEIGHT) return candidates[explore_random() % count];
-  // The priority's lowest bits, as an exponent.
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < count; i++) sum += 1ull << 2 * (explored_threads[candidates[i]].priority % 4);
-  uint64_t place = explore_random() % sum;
-  for (uint32_t i = 0;; i++) {
-    uint64_t weight = 1ull << 2 * (explored_threads[candidates[i]].priority % 4);
-    if (place < weight) return candidates[i];
-    place -= weight;
+/// How a random run chooses: each candidate with equal probability; the running thread seven times of eight; by weights of
+/// the threads; or equally, but now and then a thread stands still as long as others can go on.
+static enum { EQUALLY, SELDOM, BY_WEIGHT, WITH_STALLS } manner;
+
+static uint64_t weight(uint16_t candidate) { return 1ull << 2 * (priority(candidate) % 4); }
+
+static bool stands_still(uint16_t candidate) {
+  return candidate != CONCOURSE_EXPLORING_TIME && !(priority(candidate) & usual);
+}
+
+static uint16_t any_moving(struct explored *self, const uint16_t *candidates, uint32_t count) {
+  if (explore_random() % 16 == 0) self->priority &= ~usual;
+  uint32_t moving = 0;
+  for (uint32_t i = 0; i < count; i++) moving += !stands_still(candidates[i]);
+  uint64_t place = explore_random() % (moving ? moving : count);
+  for (uint32_t i = 0; i < count; i++) {
+    if (moving && stands_still(candidates[i])) continue;
+    if (place-- > 0) continue;
+    if (!moving) explored_threads[candidates[i]].priority |= usual;
+    return candidates[i];
   }
+  return candidates[0];
+}
+
+static uint16_t any(struct explored *self, const uint16_t *candidates, uint32_t count) {
+  if (manner == SELDOM && has(candidates, count, self->number) && explore_random() % 8 != 0) return self->number;
+  if (manner == WITH_STALLS) return any_moving(self, candidates, count);
+  if (manner != BY_WEIGHT) return candidates[explore_random() % count];
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < count; i++) sum += weight(candidates[i]);
+  uint64_t place = explore_random() % sum;
+  uint32_t i = 0;
+  for (; place >= weight(candidates[i]); i++) place -= weight(candidates[i]);
+  return candidates[i];
 }
 
 void explore_prepare_strategy(void) {
   lowest = 1ull << 62;
-  if (explored_file->strategy == CONCOURSE_EXPLORING_RANDOM) {
-    uint64_t drawn = explore_random() % 4;
-    manner = drawn == 0 ? SELDOM : drawn == 1 ? BY_WEIGHT : EQUALLY;
-  }
+  if (explored_file->strategy == CONCOURSE_EXPLORING_RANDOM) manner = explore_random() % 4;
   if (explored_file->strategy != CONCOURSE_EXPLORING_PCT) return;
   uint64_t steps = explored_file->expected_steps ? explored_file->expected_steps : 1000;
   change_count = explored_file->depth > 1 ? explored_file->depth - 1 : 0;
@@ -107,17 +129,12 @@ void explore_prepare_strategy(void) {
     for (; place > 0 && changes[place - 1] > step; place--) changes[place] = changes[place - 1];
     changes[place] = step;
   }
-  time_priority = explore_random() | 1ull << 63;
 }
 
 void explore_arrives(struct explored *thread) {
   bool begins = thread->operation == OP_THREAD_BEGINS;
   if (explored_file->strategy == CONCOURSE_EXPLORING_POS || (explored_file->strategy != CONCOURSE_EXPLORING_FOLLOW && begins))
-    thread->priority = explore_random() | 1ull << 63;
-}
-
-static uint64_t priority(uint16_t candidate) {
-  return candidate == CONCOURSE_EXPLORING_TIME ? time_priority : explored_threads[candidate].priority;
+    thread->priority = explore_random() | usual;
 }
 
 static uint16_t highest(const uint16_t *candidates, uint32_t count) {
@@ -140,19 +157,19 @@ uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t co
   bool may_wait = count > 1 && candidates[count - 1] == CONCOURSE_EXPLORING_TIME;
   switch (explored_file->strategy) {
     case CONCOURSE_EXPLORING_RANDOM: {
-      // Time goes on at one decision of sixteen.
-      if (may_wait && explore_random() % 16 != 0) count--;
+      // With stalls, time passes when no other thread moves.
+      bool all_stand = manner == WITH_STALLS;
+      for (uint32_t i = 0; i + may_wait < count; i++) all_stand &= stands_still(candidates[i]);
+      if (may_wait && !all_stand && explore_random() % 16 != 0) count--;
       return any(self, candidates, count);
     }
     case CONCOURSE_EXPLORING_PCT: {
       bool changed = exhausted;
       for (; change_next < change_count && explored_file->steps >= changes[change_next]; change_next++) changed = true;
       if (changed) self->priority = lowest--;
-      if (may_wait && highest(candidates, count) == CONCOURSE_EXPLORING_TIME) {
-        time_priority = lowest--;
-        return CONCOURSE_EXPLORING_TIME;
-      }
-      return highest(candidates, may_wait ? count - 1 : count);
+      uint16_t best = highest(candidates, may_wait ? count - 1 : count);
+      bool passes = may_wait && (stands_still(best) || explore_random() % 32 == 0);
+      return passes ? CONCOURSE_EXPLORING_TIME : best;
     }
     case CONCOURSE_EXPLORING_POS: {
       if (may_wait && explore_random() % 16 == 0) return CONCOURSE_EXPLORING_TIME;
@@ -162,7 +179,7 @@ uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t co
       for (uint32_t i = 0; i < count; i++) {
         struct explored *other = &explored_threads[candidates[i]];
         if (other != chosen && other->object == chosen->object && chosen->object)
-          other->priority = explore_random() | 1ull << 63;
+          other->priority = explore_random() | usual;
       }
       return best;
     }
