@@ -331,15 +331,16 @@ INTERPOSED(int, waitid, idtype_t type, id_t child, siginfo_t *information, int o
 }
 
 // The call itself runs handlers of the calling thread; another thread may have to take the signal.
-#define SENDS(name, parameters, arguments)                         \
-  INTERPOSED(int, name, parameters) {                              \
-    struct explored *self = explore_current();                     \
-    if (self) explore_point(self, OP_KILL, NULL, HERE);            \
-    int result = REAL(name)(arguments);                            \
-    if (!self) return result;                                      \
-    explored_signals_sent = true;                                  \
-    explore_point(self, OP_KILL, NULL, HERE);                      \
-    return result;                                                 \
+#define SENDS(name, parameters, arguments)                                       \
+  INTERPOSED(int, name, parameters) {                                            \
+    struct explored *self = explore_current();                                   \
+    if (self) explore_point(self, OP_KILL, NULL, HERE);                          \
+    bool is_discarded = self && process == getpid() && explore_discards(signal); \
+    int result = is_discarded ? 0 : REAL(name)(arguments);                       \
+    if (!self) return result;                                                    \
+    explored_signals_sent = true;                                                \
+    explore_point(self, OP_KILL, NULL, HERE);                                    \
+    return result;                                                               \
   }
 SENDS(kill, LIST(pid_t process, int signal), LIST(process, signal))
 SENDS(sigqueue, LIST(pid_t process, int signal, const union sigval value), LIST(process, signal, value))

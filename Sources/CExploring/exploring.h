@@ -115,6 +115,8 @@ void explore_forget(const struct explored *thread);
 void explore_sleep(struct explored *self);
 /// Ends the run; does not return.
 _Noreturn void explore_finish(uint32_t outcome, uint32_t culprit, uint64_t detail);
+/// Whether the kernel would discard a signal that is sent to the process.
+bool explore_discards(int signal);
 /// Signals may be pending that a sleeping thread has to take.
 extern bool explored_signals_sent, explored_waits;
 

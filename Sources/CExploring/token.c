@@ -166,6 +166,16 @@ static bool is_ignored(int signal) {
          (signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT);
 }
 
+// The kernel discards an ignored signal unless the first thread blocks it. Without the token that thread blocks all, so the
+// signal would stay pending.
+bool explore_discards(int signal) {
+  if (signal < 1 || signal > 64 || !is_ignored(signal)) return false;
+  const struct explored *first = &explored_threads[0];
+  uint64_t bit = 1ull << (signal - 1);
+  return first != explored_self && first->state != CONCOURSE_EXPLORING_ENDED && first->signals & bit &&
+         !(first->wakes & WAKES_SIGNALS && first->awaited & bit);
+}
+
 // Of the signals that the process has got, the thread with the lowest number that would take one goes on, and takes it.
 static bool deliver_signals(void) {
   uint64_t pending = 0;
