@@ -55,7 +55,12 @@ void explore_advance(uint64_t time) {
   }
   explored_file->leaks |= CONCOURSE_EXPLORING_LEAK_REAL_WAIT;
   uint64_t current = explore_now();
-  if (time > current) explore_poll((int)((time - current) / 1000000) + 1);
+  if (time <= current) return;
+  // ORDERING: relaxed, both; the watchdog looks again and again.
+  __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
+  uint64_t milliseconds = (time - current) / 1000000 + 1;
+  explore_poll(milliseconds < 1000000 ? (int)milliseconds : 1000000);
+  __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
 }
 
 // MARK: Clocks
