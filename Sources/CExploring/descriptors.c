@@ -4,6 +4,7 @@
 #include "exploring.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -67,6 +68,7 @@ static int wait_for(struct explored *self, struct pollfd *descriptors, nfds_t co
     int ready = poll_now(descriptors, count, 0);
     if (ready != 0) return (int)explore_result(ready);
     int result = explore_wait_descriptors(self, OP_POLL, descriptors, (uint32_t)count, deadline, place);
+    explore_test_cancel(self);
     if (result == ETIMEDOUT) return 0;
     if (result == EINTR) return (int)explore_result(-EINTR);
   }
@@ -178,8 +180,11 @@ static int ready_for(struct explored *self, int descriptor, short events, uint16
   explore_point(self, operation, (void *)(uintptr_t)descriptor, place);
   if (!blocks || fcntl(descriptor, F_GETFL) & O_NONBLOCK) return 0;
   struct pollfd question = {.fd = descriptor, .events = events};
-  while (poll_now(&question, 1, 0) == 0)
-    if (explore_wait_descriptors(self, operation, &question, 1, NEVER, place) == EINTR) return EINTR;
+  while (poll_now(&question, 1, 0) == 0) {
+    int result = explore_wait_descriptors(self, operation, &question, 1, NEVER, place);
+    explore_test_cancel(self);
+    if (result == EINTR) return EINTR;
+  }
   return 0;
 }
 
@@ -272,6 +277,20 @@ INTERPOSED(ssize_t, send, int descriptor, const void *bytes, size_t size, int fl
   }
 }
 
+static bool leads_out(const struct sockaddr *to) {
+  if (to->sa_family == AF_INET) return ((const struct sockaddr_in *)to)->sin_addr.s_addr << 24 != 127u << 24;
+  return to->sa_family == AF_INET6 && !IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)to)->sin6_addr);
+}
+
+// Sockets within the machine are connected at once.
+INTERPOSED(int, connect, int descriptor, const struct sockaddr *to, socklen_t length) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(connect)(descriptor, to, length);
+  if (to && leads_out(to)) explored_file->leaks |= CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET;
+  explore_point(self, OP_CONNECT, (void *)(uintptr_t)descriptor, HERE);
+  return REAL(connect)(descriptor, to, length);
+}
+
 INTERPOSED(int, close, int descriptor) {
   struct explored *self = explore_current();
   if (self && may_block(descriptor)) explore_point(self, OP_CLOSE, (void *)(uintptr_t)descriptor, HERE);
@@ -297,6 +316,7 @@ static pid_t await_child(struct explored *self, pid_t child, int *status, int op
     long found = explore_system(SYS_wait4, child, (long)status, options | WNOHANG, (long)usage, 0, 0);
     if (found != 0 || options & WNOHANG) return (pid_t)explore_result(found);
     int result = explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, place);
+    explore_test_cancel(self);
     if (result == EINTR) return (pid_t)explore_result(-EINTR);
   }
 }
@@ -352,11 +372,7 @@ INTERPOSED(int, pthread_kill, pthread_t handle, int signal) {
   if (!self || result != 0) return result;
   for (uint32_t i = 0; i < explored_live_count; i++) {
     struct explored *thread = explored_live[i];
-    if (!pthread_equal(thread->handle, handle) || thread->state != CONCOURSE_EXPLORING_WAITING) continue;
-    thread->state = CONCOURSE_EXPLORING_RUNNABLE;
-    thread->deadline = NEVER;
-    thread->interrupted = true;
-    thread->wakes = WAKES_NONE;
+    if (pthread_equal(thread->handle, handle)) explore_interrupt(thread);
   }
   explore_point(self, OP_KILL, NULL, HERE);
   return 0;

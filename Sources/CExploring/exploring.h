@@ -50,6 +50,8 @@ struct explored {
   /// Inside the library: calls pass through.
   bool inside;
   bool timed_out, interrupted;
+  /// `pthread_cancel` has been called for it, and it has not noticed yet.
+  bool is_cancelled;
   uint8_t wakes;
   /// Rounds of destructors of thread-specific data so far.
   uint8_t rounds;
@@ -105,10 +107,14 @@ int explore_wait_descriptors(struct explored *self, uint16_t operation, const st
 /// As `explore_wait`, until a child ends, or a signal of the set is pending.
 int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wakes, uint64_t signals, uint64_t deadline,
                          const void *place);
+/// Ends the calling thread if it has been cancelled. Called behind waits at which POSIX lets threads be cancelled.
+void explore_test_cancel(struct explored *self);
 /// Lets up to `count` threads that wait for the object go on, the longest waiting first. Returns how many.
 int explore_wake(const void *object, int count);
 /// The calling thread ends: gives the token away for good.
 void explore_end(struct explored *self);
+/// Lets a thread that waits go on, as after a signal.
+void explore_interrupt(struct explored *thread);
 /// Removes a thread from those that have not ended.
 void explore_forget(const struct explored *thread);
 /// Sleeps until the thread has the token.
@@ -172,6 +178,8 @@ void explore_watch(void);
 bool explore_is_own_code(const void *address);
 /// In a child that was forked: it runs as it likes.
 void explore_leave_child(void);
+/// Whether the address is in the program itself, not in a library.
+bool explore_is_program(const void *address);
 bool explore_is_quiet(const void *address);
 struct explored *explore_new_thread(struct explored *creator);
 

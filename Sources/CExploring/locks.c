@@ -81,6 +81,7 @@ static int await(struct explored *self, pthread_cond_t *condition, pthread_mutex
   if (failure != 0) return failure;
   int result = explore_wait(self, OP_COND_WAIT, condition, deadline, place);
   failure = lock(self, mutex, NEVER, place);
+  explore_test_cancel(self);
   return failure != 0 ? failure : result == ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
@@ -275,7 +276,9 @@ static int take(struct explored *self, sem_t *semaphore, uint64_t deadline, cons
   for (;;) {
     if (try_wait(semaphore) == 0) return 0;
     if (errno != EAGAIN) return -1;
-    if (explore_wait(self, OP_SEM_WAIT, semaphore, deadline, place) != ETIMEDOUT) continue;
+    int result = explore_wait(self, OP_SEM_WAIT, semaphore, deadline, place);
+    explore_test_cancel(self);
+    if (result != ETIMEDOUT) continue;
     errno = ETIMEDOUT;
     return -1;
   }

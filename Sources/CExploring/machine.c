@@ -2,12 +2,14 @@
 
 #include "exploring.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/random.h>
 
+#define CALLER __builtin_return_address(0)
 enum { PROCESSORS = 4 };
 
 INTERPOSED(long, sysconf, int name) {
@@ -29,6 +31,18 @@ INTERPOSED(int, sched_getaffinity, pid_t thread, size_t size, cpu_set_t *set) {
 
 INTERPOSED(int, sched_setaffinity, pid_t thread, size_t size, const cpu_set_t *set) {
   return explored_is_on ? 0 : REAL(sched_setaffinity)(thread, size, set);
+}
+
+// MARK: What the program itself asks, and other runs may answer otherwise
+
+EXPORTED pid_t getpid(void) {
+  if (explored_is_on && explore_is_program(CALLER)) explored_file->leaks |= CONCOURSE_EXPLORING_LEAK_PROCESS_ID;
+  return (pid_t)SYSTEM1(SYS_getpid, 0);
+}
+
+INTERPOSED(struct dirent *, readdir, DIR *folder) {
+  if (explored_is_on && explore_is_program(CALLER)) explored_file->leaks |= CONCOURSE_EXPLORING_LEAK_DIRECTORY_ORDER;
+  return REAL(readdir)(folder);
 }
 
 // MARK: Random numbers
@@ -112,7 +126,6 @@ static int open_at(int folder, const char *path, int flags, mode_t mode, const v
     mode = va_arg(list, mode_t);                       \
     va_end(list);                                      \
   }
-#define CALLER __builtin_return_address(0)
 
 EXPORTED int open(const char *path, int flags, ...) {
   MODE

@@ -15,6 +15,8 @@ static struct range {
   uintptr_t start, end;
 } quiet[MOST_QUIET];
 static uint32_t quiet_count = 1;
+/// The program itself: the first object.
+static struct range program;
 
 void *explore_real(const char *name) {
   // `dlsym` may allocate, and so come here again.
@@ -31,6 +33,8 @@ static bool is_in(const struct range *range, const void *address) {
 }
 
 bool explore_is_own_code(const void *address) { return is_in(&quiet[0], address); }
+
+bool explore_is_program(const void *address) { return is_in(&program, address); }
 
 bool explore_is_quiet(const void *address) {
   for (uint32_t i = 0; i < quiet_count; i++)
@@ -55,6 +59,7 @@ static int find_code(struct dl_phdr_info *object, size_t size, void *unused) {
     if (start < range.start) range.start = start;
     if (end > range.end) range.end = end;
   }
+  if (program.end == 0) program = range;
   if (is_in(&range, (const void *)find_code)) {
     quiet[0] = range;
   } else if (is_runtime(object->dlpi_name) && quiet_count < MOST_QUIET) {
@@ -131,7 +136,7 @@ __attribute__((constructor(101))) void explore_start(void) {
   struct explored *first = explore_new_thread(NULL);
   first->id = (uint32_t)SYSTEM1(SYS_gettid, 0);
   first->handle = pthread_self();
-  first->stack_end = (uintptr_t)__libc_stack_end + 4096;
+  first->stack_end = (uintptr_t)__libc_stack_end;
   pthread_setspecific(end_key, first);
   // The lowest 16 bits count the tracers. With one, the engine calls the functions that record an item (entries.S).
   if (concourse_recording_word) *(uint16_t *)concourse_recording_word = 1;
@@ -197,8 +202,10 @@ static int await_end(struct explored *self, struct explored *thread, uint64_t de
   explore_point(self, OP_JOIN, thread, place);
   // Itself: the C library refuses it.
   if (!thread || thread == self) return 0;
-  while (thread->state != CONCOURSE_EXPLORING_ENDED)
+  while (thread->state != CONCOURSE_EXPLORING_ENDED) {
     if (explore_wait(self, OP_JOIN, thread, deadline, place) == ETIMEDOUT) return ETIMEDOUT;
+    explore_test_cancel(self);
+  }
   return 0;
 }
 
@@ -237,4 +244,18 @@ EXPORTED int pthread_timedjoin_np(pthread_t handle, void **result, const struct 
 
 EXPORTED int pthread_clockjoin_np(pthread_t handle, void **result, clockid_t clock, const struct timespec *time) {
   return join_until(handle, result, clock, time, HERE);
+}
+
+INTERPOSED(int, pthread_cancel, pthread_t handle) {
+  struct explored *self = explore_current();
+  int failure = REAL(pthread_cancel)(handle);
+  if (!self || failure != 0) return failure;
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    struct explored *thread = explored_live[i];
+    if (!pthread_equal(thread->handle, handle)) continue;
+    thread->is_cancelled = true;
+    explore_interrupt(thread);
+  }
+  explore_point(self, OP_KILL, NULL, HERE);
+  return 0;
 }

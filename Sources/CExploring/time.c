@@ -127,7 +127,9 @@ static int sleep_until(struct explored *self, uint64_t deadline, const void *pla
     return 0;
   }
   explore_point(self, OP_SLEEP, NULL, place);
-  return explore_wait(self, OP_SLEEP, NULL, deadline, place) == EINTR ? EINTR : 0;
+  int result = explore_wait(self, OP_SLEEP, NULL, deadline, place);
+  explore_test_cancel(self);
+  return result == EINTR ? EINTR : 0;
 }
 
 static void leave_rest(uint64_t deadline, struct timespec *rest) {

@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 struct explored explored_threads[CONCOURSE_EXPLORING_THREADS];
@@ -119,6 +120,12 @@ static void make_runnable(struct explored *thread) {
   thread->wakes = WAKES_NONE;
 }
 
+void explore_interrupt(struct explored *thread) {
+  if (thread->state != CONCOURSE_EXPLORING_WAITING) return;
+  make_runnable(thread);
+  thread->interrupted = true;
+}
+
 int explore_wake(const void *object, int count) {
   int woken = 0;
   while (woken < count) {
@@ -190,8 +197,7 @@ static bool deliver_signals(void) {
       if (thread->state != CONCOURSE_EXPLORING_WAITING) continue;
       bool waits_for_it = thread->wakes & WAKES_SIGNALS && thread->awaited & bit;
       if (!waits_for_it && (!(thread->signals & bit) || is_ignored(signal))) continue;
-      make_runnable(thread);
-      thread->interrupted = true;
+      explore_interrupt(thread);
       found = true;
       break;
     }
@@ -243,6 +249,23 @@ static bool await_outside(void) {
   return found || deliver_signals();
 }
 
+/// Whether the outside could let a thread go on: a child, a connection, or whoever writes to standard input.
+static bool waits_for_outside(void) {
+  bool ended;
+  if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET || has_children(&ended)) return true;
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    const struct explored *thread = explored_live[i];
+    if (!(thread->wakes & WAKES_DESCRIPTORS)) continue;
+    for (uint32_t k = 0; k < thread->descriptor_count; k++) {
+      int descriptor = thread->descriptors[k].fd, listens = 0;
+      socklen_t size = sizeof listens;
+      if (descriptor == STDIN_FILENO) return true;
+      if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens) return true;
+    }
+  }
+  return false;
+}
+
 // No thread can go on.
 static void idle(void) {
   if (deliver_signals()) return;
@@ -252,6 +275,8 @@ static void idle(void) {
   __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
   if (found) return;
   uint64_t deadline = earliest_deadline(false);
+  // What comes from another machine comes in real time.
+  if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET && await_outside()) return;
   if (deadline != NEVER && !explored_file->real_time) {
     early = 0;
     idle_jumps++;
@@ -264,7 +289,7 @@ static void idle(void) {
   }
   if (deadline != NEVER) return explore_advance(deadline);
   if (await_outside()) return;
-  explore_finish(CONCOURSE_EXPLORING_DEADLOCK, 0, 0);
+  explore_finish(waits_for_outside() ? CONCOURSE_EXPLORING_WAITS_FOR_OUTSIDE : CONCOURSE_EXPLORING_DEADLOCK, 0, 0);
 }
 
 // MARK: Decisions
@@ -393,6 +418,7 @@ static int wait_in(struct explored *self, uint16_t operation, const void *object
   self->deadline = deadline;
   self->arrival = ++arrivals;
   self->timed_out = self->interrupted = false;
+  if (self->is_cancelled) return EINTR;
   self->state = CONCOURSE_EXPLORING_WAITING;
   decide(self, false);
   self->descriptors = NULL;
@@ -417,6 +443,13 @@ int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wake
   self->wakes = wakes;
   self->awaited = signals;
   return wait_in(self, operation, NULL, deadline, place);
+}
+
+void explore_test_cancel(struct explored *self) {
+  if (!self->is_cancelled) return;
+  // A thread that may not be cancelled now notices the next cancellation only.
+  self->is_cancelled = false;
+  pthread_testcancel();
 }
 
 void explore_forget(const struct explored *thread) {

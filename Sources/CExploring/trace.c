@@ -49,6 +49,9 @@ bool explore_open_file(void) {
 // Frame pointers, as far as they lie in the stack of the thread and ascend. Code without them ends the list early.
 uint16_t explore_frames(const struct explored *self, const void *place, uint64_t *frames) {
   uint16_t count = 0;
+  // On another stack, of a signal handler, nothing says where it ends.
+  const uintptr_t deepest = 64u << 20;
+  if ((uintptr_t)place + deepest < self->stack_end) return 0;
   // The frame of an asynchronous function in Swift has bit 60 set.
   const uintptr_t asynchronous = 1ull << 60;
   uintptr_t frame = (uintptr_t)place & ~asynchronous;

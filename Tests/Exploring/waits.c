@@ -1,4 +1,4 @@
-// Each wait of the C library. With an argument the program then never ends: `deadlock`, `spin`, `unseen`, `poll`.
+// Each wait of the C library. With an argument the program then never ends: `deadlock`, `spin`, `unseen`, `poll`, `outside`.
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -126,6 +126,10 @@ int main(int arguments, char **names) {
   if (strcmp(names[1], "unseen") == 0) {
     char byte;
     return (int)__read(sockets[0], &byte, 1);
+  }
+  if (strcmp(names[1], "outside") == 0) {
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    return listen(listener, 1) == 0 && accept(listener, NULL, NULL) >= 0;
   }
   for (volatile unsigned i = 0;; i++)
     if (strcmp(names[1], "poll") == 0) usleep(10);
