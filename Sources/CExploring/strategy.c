@@ -44,21 +44,35 @@ void explore_fill_random(void *into, size_t size) {
 
 // MARK: The list to follow
 
-static uint8_t used[1 << 16];
-static uint64_t first_unused;
+// The switches of each thread are a chain, in the order of the list, which is that of their points.
+enum { MOST_FOLLOWED = 1 << 20 };
+static uint32_t heads[CONCOURSE_EXPLORING_THREADS], tails[CONCOURSE_EXPLORING_THREADS];
+/// The number of the next one plus 1; 0 ends a chain.
+static uint32_t nexts[MOST_FOLLOWED];
+
+static const struct concourse_exploring_switch *list(void) {
+  return (const void *)((const char *)explored_file + explored_file->follow_offset);
+}
+
+static void make_chains(void) {
+  for (uint32_t i = 0; i < explored_file->follow_count && i < MOST_FOLLOWED; i++) {
+    uint16_t thread = list()[i].thread;
+    if (thread >= CONCOURSE_EXPLORING_THREADS) continue;
+    if (tails[thread]) nexts[tails[thread] - 1] = i + 1;
+    else heads[thread] = i + 1;
+    tails[thread] = i + 1;
+  }
+}
 
 /// The switch of the list at this decision; NULL if there is none.
-static const struct concourse_exploring_switch *listed(struct explored *self) {
-  const struct concourse_exploring_switch *list =
-      (const void *)((const char *)explored_file + explored_file->follow_offset);
-  uint64_t count = explored_file->follow_count < sizeof used ? explored_file->follow_count : sizeof used;
-  while (first_unused < count && used[first_unused]) first_unused++;
-  for (uint64_t i = first_unused; i < count; i++) {
-    if (used[i] || list[i].thread != self->number || list[i].point != self->points) continue;
-    used[i] = 1;
-    return &list[i];
-  }
-  return NULL;
+static const struct concourse_exploring_switch *listed(const struct explored *self) {
+  uint32_t *head = &heads[self->number];
+  // Those of points at which there was no choice.
+  for (; *head && list()[*head - 1].point < self->points; *head = nexts[*head - 1]) explored_file->skipped_count++;
+  if (*head == 0 || list()[*head - 1].point != self->points) return NULL;
+  const struct concourse_exploring_switch *found = &list()[*head - 1];
+  *head = nexts[*head - 1];
+  return found;
 }
 
 // MARK: Priorities
@@ -118,6 +132,7 @@ static uint16_t any(struct explored *self, const uint16_t *candidates, uint32_t 
 
 void explore_prepare_strategy(void) {
   lowest = 1ull << 62;
+  make_chains();
   if (explored_file->strategy == CONCOURSE_EXPLORING_RANDOM) manner = explore_random() % 4;
   if (explored_file->strategy != CONCOURSE_EXPLORING_PCT) return;
   uint64_t steps = explored_file->expected_steps ? explored_file->expected_steps : 1000;
