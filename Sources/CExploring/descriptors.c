@@ -22,6 +22,12 @@ static int poll_now(struct pollfd *descriptors, nfds_t count, int milliseconds) 
   return (int)explore_system(SYS_ppoll, (long)descriptors, (long)count, (long)&limit, 0, 0, 0);
 }
 
+/// As the kernel says it once the children rest.
+static int look(struct pollfd *descriptors, nfds_t count) {
+  explore_settle();
+  return poll_now(descriptors, count, 0);
+}
+
 bool explore_poll(int milliseconds) {
   enum { MOST = 4096 };
   static struct pollfd all[MOST];
@@ -61,11 +67,11 @@ static int wait_for(struct explored *self, struct pollfd *descriptors, nfds_t co
                     const void *place) {
   if (!waits) {
     explore_yield(self, OP_POLL, NULL, place);
-    return (int)explore_result(poll_now(descriptors, count, 0));
+    return (int)explore_result(look(descriptors, count));
   }
   explore_point(self, OP_POLL, NULL, place);
   for (;;) {
-    int ready = poll_now(descriptors, count, 0);
+    int ready = look(descriptors, count);
     if (ready != 0) return (int)explore_result(ready);
     int result = explore_wait_descriptors(self, OP_POLL, descriptors, (uint32_t)count, deadline, place);
     explore_test_cancel(self);
@@ -136,6 +142,7 @@ static int wait_events(struct explored *self, int epoll, struct epoll_event *eve
   else explore_point(self, OP_EPOLL, (void *)(uintptr_t)epoll, place);
   struct pollfd descriptor = {.fd = epoll, .events = POLLIN};
   for (;;) {
+    explore_settle();
     long found = explore_system(SYS_epoll_pwait, epoll, (long)events, capacity, 0, 0, 0);
     if (found != 0 || !waits) return (int)explore_result(found);
     int result = explore_wait_descriptors(self, OP_EPOLL, &descriptor, 1, deadline, place);
@@ -180,7 +187,7 @@ static int ready_for(struct explored *self, int descriptor, short events, uint16
   explore_point(self, operation, (void *)(uintptr_t)descriptor, place);
   if (!blocks || fcntl(descriptor, F_GETFL) & O_NONBLOCK) return 0;
   struct pollfd question = {.fd = descriptor, .events = events};
-  while (poll_now(&question, 1, 0) == 0) {
+  while (look(&question, 1) == 0) {
     int result = explore_wait_descriptors(self, operation, &question, 1, NEVER, place);
     explore_test_cancel(self);
     if (result == EINTR) return EINTR;
@@ -313,6 +320,7 @@ EXPORTED int eventfd_write(int descriptor, uint64_t value) {
 static pid_t await_child(struct explored *self, pid_t child, int *status, int options, void *usage, const void *place) {
   explore_point(self, OP_WAITPID, NULL, place);
   for (;;) {
+    explore_settle();
     long found = explore_system(SYS_wait4, child, (long)status, options | WNOHANG, (long)usage, 0, 0);
     if (found != 0 || options & WNOHANG) return (pid_t)explore_result(found);
     int result = explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, place);

@@ -164,6 +164,15 @@ void explore_fire_timers(void);
 /// Lets those go on whose descriptors are ready; false if there are none.
 bool explore_poll(int milliseconds);
 
+// children.c
+
+/// Whether there are children; `ended`: one of them can be waited for.
+bool explore_has_children(bool *ended);
+/// Waits until the children have ended or sleep.
+void explore_await_rest(void);
+/// The same, if there are children.
+void explore_settle(void);
+
 // machine.c
 
 /// Whether the descriptor is one of /dev/urandom.

@@ -205,15 +205,6 @@ static bool deliver_signals(void) {
   return found;
 }
 
-/// Whether there are children; `ended`: one of them can be waited for.
-static bool has_children(bool *ended) {
-  siginfo_t information;
-  memset(&information, 0, sizeof information);
-  long result = explore_system(SYS_waitid, P_ALL, 0, (long)&information, WEXITED | WNOHANG | WNOWAIT, 0, 0);
-  *ended = result == 0 && information.si_pid != 0;
-  return result == 0;
-}
-
 static bool wake_for_child(void) {
   bool found = false;
   for (uint32_t i = 0; i < explored_live_count; i++) {
@@ -228,13 +219,14 @@ static bool wake_for_child(void) {
 // While it is set, the thread that runs waits in real time.
 bool explored_waits;
 
-// A child runs in real time. So nothing else happens until it has ended, or has said something.
 static bool await_children(void) {
   bool ended;
-  for (int i = 0; i < 5000 && has_children(&ended); i++) {
-    if (ended && (wake_for_child() || deliver_signals())) return true;
+  for (int i = 0; i < 2500 && explore_has_children(&ended); i++) {
     explored_file->leaks |= CONCOURSE_EXPLORING_LEAK_CHILD_PROCESS;
-    if (explore_poll(1)) return true;
+    explore_await_rest();
+    explore_has_children(&ended);
+    bool child = ended && wake_for_child(), signal = ended && deliver_signals();
+    if (explore_poll(0) || child || signal) return true;
     if (ended) return false;
   }
   return false;
@@ -252,7 +244,7 @@ static bool await_outside(void) {
 /// Whether the outside could let a thread go on: a child, a connection, or whoever writes to standard input.
 static bool waits_for_outside(void) {
   bool ended;
-  if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET || has_children(&ended)) return true;
+  if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET || explore_has_children(&ended)) return true;
   for (uint32_t i = 0; i < explored_live_count; i++) {
     const struct explored *thread = explored_live[i];
     if (!(thread->wakes & WAKES_DESCRIPTORS)) continue;
@@ -297,7 +289,11 @@ static void idle(void) {
 static uint32_t gather(uint16_t *candidates, const struct explored *excluded) {
   if (explored_signals_sent) deliver_signals();
   expire();
-  explore_poll(0);
+  bool ended, waits = false;
+  for (uint32_t i = 0; i < explored_live_count && !waits; i++)
+    waits = explored_live[i]->state == CONCOURSE_EXPLORING_WAITING && explored_live[i]->wakes & WAKES_DESCRIPTORS;
+  // What comes from a child is taken when no thread can go on.
+  if (waits && !explore_has_children(&ended)) explore_poll(0);
   uint32_t count = 0;
   for (uint32_t i = 0; i < explored_live_count; i++)
     if (explored_live[i]->state == CONCOURSE_EXPLORING_RUNNABLE && explored_live[i] != excluded)

@@ -76,14 +76,17 @@ static void *watch(void *unused) {
   (void)unused;
   uint64_t steps = 0, used = 0;
   uint32_t looks = 0;
+  const struct explored *last = NULL;
   for (;;) {
     struct timespec time = {.tv_nsec = LOOK};
     SYSTEM3(SYS_nanosleep, &time, NULL, 0);
     // ORDERING: relaxed, all; a look that comes too early is repeated.
     uint64_t seen = __atomic_load_n(&explored_file->steps, __ATOMIC_RELAXED);
     struct explored *thread = &explored_threads[__atomic_load_n(&explored_file->running, __ATOMIC_RELAXED)];
-    if (seen != steps || __atomic_load_n(&explored_waits, __ATOMIC_RELAXED)) {
+    // The step comes before the thread that it chooses.
+    if (seen != steps || thread != last || __atomic_load_n(&explored_waits, __ATOMIC_RELAXED)) {
       steps = seen;
+      last = thread;
       used = used_by(thread->id);
       looks = 0;
       continue;
