@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_FOLLOWED = 1024, MOST_MADE = 1 << 16, MOST_EVENTS = 1 << 14, LIMIT_SECONDS = 20 };
+enum { MOST_FOLLOWED = 1024, MOST_MADE = 1 << 16, MOST_EVENTS = 1 << 14, LIMIT_SECONDS = 100 };
 static struct concourse_exploring_header asked;
 static struct concourse_exploring_switch followed[MOST_FOLLOWED];
 static uint64_t followed_count;
