@@ -118,6 +118,9 @@ let package = Package(
     .executableTarget(
       name: "programs-on-incumbent", path: "Tests/ProgramsOnIncumbent", exclude: ["Programs/README.md"]),
     .testTarget(name: "ProgramsTests", dependencies: ["programs-on-concourse"]),
+
+    // Programs with bugs for `concourse explore`, on the toolchain's Dispatch as users build them.
+    .executableTarget(name: "explore-programs", path: "Tests/Explore", exclude: ["README.md"]),
   ],
   swiftLanguageModes: [.v6]
 )
