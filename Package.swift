@@ -77,9 +77,10 @@ let package = Package(
 
     // The `concourse` command.
     .executableTarget(
-      name: "ConcourseTool", dependencies: ["CExtendedAttributes", "ConcourseRecording", "CTracing"],
+      name: "ConcourseTool",
+      dependencies: ["CExploring", "CExtendedAttributes", "ConcourseRecording", "CTracing"],
       path: "Sources/concourse-tool",
-      exclude: ["README.md"],
+      exclude: ["README.md", "Explore/README.md"],
       resources: [.embedInCode("Trace/trace.html"), .embedInCode("Trace/trace.js")],
       swiftSettings: noImplicitImports),
 
@@ -94,7 +95,9 @@ let package = Package(
 
     .testTarget(
       name: "ConcourseToolTests",
-      dependencies: ["ConcourseTool", "CExtendedAttributes", "ConcourseEvents", "ConcourseRecording"],
+      dependencies: [
+        "ConcourseTool", "CExploring", "CExtendedAttributes", "ConcourseEvents", "ConcourseRecording",
+      ],
       exclude: ["Probe"]),
     // Programs that these tests examine. The tests do not depend on them, since that would link them in.
     .executableTarget(name: "report-probe", dependencies: ["Concourse"], path: "Tests/ReportProbe"),

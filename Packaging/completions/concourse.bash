@@ -17,7 +17,7 @@ _concourse_files() {
 }
 
 _concourse() {
-  local current=${COMP_WORDS[COMP_CWORD]} commands="run report top trace" options index=2 word value= program=
+  local current=${COMP_WORDS[COMP_CWORD]} commands="run report top trace explore" options index=2 word value= program=
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     _concourse_reply -W "$commands help --version"
@@ -28,6 +28,10 @@ _concourse() {
     report) options="--core --recording --json --all --help" ;;
     top) options="--interval --sort --filter --once --json --text --library --help" ;;
     trace) options="-o --seconds --last --limit --library --recording --help" ;;
+    explore)
+      options="--schedules --seconds --strategy --depth --seed --steps --time --jobs --no-shrink --replay --library"
+      options+=" --help"
+      ;;
     help)
       ((COMP_CWORD > 2)) || _concourse_reply -W "$commands"
       return
@@ -43,7 +47,8 @@ _concourse() {
         index=$((index + 1)) program=yes
         break
         ;;
-      --library | --core | --recording | --interval | --sort | --filter | --seconds | --last | --limit | -o)
+      --library | --core | --recording | --interval | --sort | --filter | --seconds | --last | --limit | -o | \
+        --schedules | --strategy | --depth | --seed | --steps | --time | --jobs | --replay)
         index=$((index + 1))
         # bash makes three words of NAME=VALUE.
         [[ ${COMP_WORDS[index]} == "=" ]] && ((index < COMP_CWORD)) && index=$((index + 1))
@@ -62,7 +67,9 @@ _concourse() {
   if [[ -n $value ]]; then
     [[ $current != "=" ]] || current=
     case $value in
-      --library | --core | --recording | -o) _concourse_files ;;
+      --library | --core | --recording | --replay | -o) _concourse_files ;;
+      --strategy) _concourse_reply -W "random pct pos" ;;
+      --time) _concourse_reply -W "virtual real" ;;
       --sort) _concourse_reply -W "rate depth wait run busy name" ;;
     esac
   elif [[ -z $program && $current == -* ]]; then
@@ -72,7 +79,7 @@ _concourse() {
   elif ((index < COMP_CWORD)); then
     # The arguments of a program are completed as its own are.
     if declare -F _command_offset >/dev/null; then _command_offset "$index"; else _concourse_files; fi
-  elif [[ -z $program && ${COMP_WORDS[1]} != run && $current != *[!0-9]* ]]; then
+  elif [[ -z $program && ${COMP_WORDS[1]} != run && ${COMP_WORDS[1]} != explore && $current != *[!0-9]* ]]; then
     _concourse_reply -W "$(_concourse_processes)"
   elif [[ $current == */* ]]; then
     _concourse_files

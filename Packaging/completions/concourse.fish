@@ -9,7 +9,7 @@ function __concourse_program_index
             case --
                 math $index + 1
                 return
-            case --library --core --recording --interval --sort --filter --seconds --last --limit -o
+            case --library --core --recording --interval --sort --filter --seconds --last --limit -o --schedules --strategy --depth --seed --steps --time --jobs --replay
                 set index (math $index + 1)
             case '-*'
             case '*'
@@ -29,7 +29,7 @@ end
 
 function __concourse_has_program
     set -l words (commandline -opc)
-    contains -- "$words[2]" run top trace; and test -n "$(__concourse_program_index)"
+    contains -- "$words[2]" run top trace explore; and test -n "$(__concourse_program_index)"
 end
 
 # The words of the program that the command runs are completed as its own are.
@@ -55,9 +55,10 @@ complete -c concourse -n __fish_is_first_token -a run -d 'Run a finished program
 complete -c concourse -n __fish_is_first_token -a report -d 'Print what a process waits for'
 complete -c concourse -n __fish_is_first_token -a top -d 'Show a process live'
 complete -c concourse -n __fish_is_first_token -a trace -d 'Record what a process does'
+complete -c concourse -n __fish_is_first_token -a explore -d 'Run a program in many orders of its threads'
 complete -c concourse -n __fish_is_first_token -a help -d 'Explain a command'
 complete -c concourse -n __fish_is_first_token -l version -d 'Print the version'
-complete -c concourse -n '__concourse_options_of help' -a 'run report top trace'
+complete -c concourse -n '__concourse_options_of help' -a 'run report top trace explore'
 complete -c concourse -n __concourse_has_program -a '(__concourse_words_of_program)'
 
 complete -c concourse -n '__concourse_options_of run' -l children -d 'Also switch the program\'s children'
@@ -93,3 +94,17 @@ complete -c concourse -n '__concourse_options_of trace' -l library -rF -d 'The l
 complete -c concourse -n '__concourse_options_of trace' -l recording -rF -d 'Read what a flight recorder has left'
 complete -c concourse -n '__concourse_options_of trace' -l help -d 'Explain the options'
 complete -c concourse -n '__concourse_options_of trace' -a '(__concourse_processes) (__fish_complete_command)'
+
+complete -c concourse -n '__concourse_options_of explore' -l schedules -x -d 'How many orders to try'
+complete -c concourse -n '__concourse_options_of explore' -l seconds -x -d 'How long to try'
+complete -c concourse -n '__concourse_options_of explore' -l strategy -xa 'random pct pos' -d 'How an order is chosen'
+complete -c concourse -n '__concourse_options_of explore' -l depth -x -d 'pct: the depth of the bugs'
+complete -c concourse -n '__concourse_options_of explore' -l seed -x -d 'Begin with another seed'
+complete -c concourse -n '__concourse_options_of explore' -l steps -x -d 'The most decisions of a run'
+complete -c concourse -n '__concourse_options_of explore' -l time -xa 'virtual real' -d 'The clock of the program'
+complete -c concourse -n '__concourse_options_of explore' -l jobs -x -d 'How many runs at the same time'
+complete -c concourse -n '__concourse_options_of explore' -l no-shrink -d 'Keep all switches'
+complete -c concourse -n '__concourse_options_of explore' -l replay -rF -d 'Repeat a schedule'
+complete -c concourse -n '__concourse_options_of explore' -l library -rF -d 'The libdispatch-exploring.so to use'
+complete -c concourse -n '__concourse_options_of explore' -l help -d 'Explain the options'
+complete -c concourse -n '__concourse_options_of explore' -a '(__fish_complete_command)'

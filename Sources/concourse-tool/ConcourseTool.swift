@@ -12,13 +12,14 @@ enum ConcourseTool {
            concourse report [options] PID | --core FILE | --recording FILE
            concourse top [options] PID | [--] program [argument ...]
            concourse trace [options] PID | [--] program [argument ...] | --recording FILE
-           concourse help [run|report|top|trace]
+           concourse explore [options] [--] program [argument ...]
+           concourse help [run|report|top|trace|explore]
            concourse --version
 
     """
 
   private static var all: [any Command.Type] {
-    [RunCommand.self, ReportCommand.self, TopCommand.self, TraceCommand.self]
+    [RunCommand.self, ReportCommand.self, TopCommand.self, TraceCommand.self, ExploreCommand.self]
   }
 
   /// The names of the commands.

@@ -11,11 +11,12 @@ struct CompletionTests {
 
   private static let helps = [
     "run": RunOptions.help, "report": ReportOptions.help, "top": TopOptions.help, "trace": TraceOptions.help,
+    "explore": ExploreOptions.help,
   ]
 
   private static let names = [
     "run": RunOptions.syntax.names, "report": ReportOptions.syntax.names, "top": TopOptions.syntax.names,
-    "trace": TraceOptions.syntax.names,
+    "trace": TraceOptions.syntax.names, "explore": ExploreOptions.syntax.names,
   ]
 
   private static func options(of command: String) throws -> Set<String> { Set(try #require(names[command])) }
@@ -65,6 +66,8 @@ struct CompletionTests {
     let columns = TopState.Order.allCases.map(\.rawValue)
     #expect(try Set(Self.bash(["concourse", "top", "--sort", ""])) == Set(columns))
     #expect(try Self.bash(["concourse", "top", "--sort", "=", "de"]) == ["depth"])
+    let strategies = ExploringStrategy.allCases.map(\.rawValue)
+    #expect(try Self.bash(["concourse", "explore", "--strategy", ""]) == strategies)
     let own = String(getpid())
     for command in ["report", "top", "trace"] {
       #expect(try Self.bash(["concourse", command, own]).contains(own))
@@ -108,6 +111,8 @@ struct CompletionTests {
     }
     let columns = TopState.Order.allCases.map(\.rawValue).joined(separator: " ")
     #expect(lines.contains { $0.contains("--sort=") && $0.contains(":(\(columns))'") })
+    let strategies = ExploringStrategy.allCases.map(\.rawValue).joined(separator: " ")
+    #expect(lines.contains { $0.contains("--strategy=") && $0.contains(":(\(strategies))'") })
     #expect(
       lines.contains {
         $0.hasPrefix("help)") && $0.contains("(\(ConcourseTool.commands.joined(separator: " ")))")
@@ -132,6 +137,8 @@ struct CompletionTests {
     }
     let columns = TopState.Order.allCases.map(\.rawValue).joined(separator: " ")
     #expect(lines.contains { $0.contains(" -l sort -xa '\(columns)'") })
+    let strategies = ExploringStrategy.allCases.map(\.rawValue).joined(separator: " ")
+    #expect(lines.contains { $0.contains(" -l strategy -xa '\(strategies)'") })
     #expect(
       lines.contains {
         $0.hasSuffix("options_of help' -a '\(ConcourseTool.commands.joined(separator: " "))'")

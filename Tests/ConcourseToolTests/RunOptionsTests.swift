@@ -52,6 +52,7 @@ struct RunOptionsTests {
     }
     let helps = [
       ConcourseTool.usage, RunOptions.help, ReportOptions.help, TopOptions.help, TraceOptions.help,
+      ExploreOptions.help,
     ].joined(separator: " ")
     let options = helps.split { !($0 == "-" || $0.isLetter) }.filter { $0.count > 2 && $0.hasPrefix("--") }
     #expect(Set(listed) == Set(options.map(String.init)))

@@ -14,7 +14,7 @@ final class Symbols {
     self.process = process
     self.images = images
     self.engine = engine
-    engineIsLibrary = FilePath.lastPart(of: engine.path).hasPrefix("libdispatch.so")
+    engineIsLibrary = FilePath.lastPart(of: engine.path).hasPrefix("libdispatch")
   }
 
   /// The stack of each thread. Asks the symbolizer once for all of them.

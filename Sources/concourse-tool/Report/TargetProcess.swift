@@ -12,13 +12,15 @@ struct TargetProcess {
   let name: String
   let memory: any TargetMemory
   let regions: [MappedRegion]
-  let threads: [TargetThread]
+  var threads: [TargetThread]
   /// The signal that ended the process, if it is a core dump.
   var signal: Int32?
   /// The path of the core dump.
   var core: String?
   /// The uptime clock when it was read; nil for a core dump.
-  let now: UInt64?
+  var now: UInt64?
+  /// Whether nothing in it will change: all its threads sleep for good.
+  var isFrozen = false
 
   func region(of address: UInt64) -> MappedRegion? {
     // Sorted by address.

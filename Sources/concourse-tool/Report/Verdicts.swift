@@ -102,6 +102,7 @@ struct Verdicts {
   /// now. A thread that sleeps keeps what it holds, so all of them have been in these waits since the last was read.
   private func stillStands(_ cycle: [WaitGraph.Node]) -> Bool {
     let process = snapshot.process
+    if process.isFrozen { return true }
     let areOwned = cycle.allSatisfy { node in
       guard case .queue(let address) = node, let queue = snapshot.queues[address] else { return true }
       return process.memory.word(queue.wordAddress).map { QueueWord(bits: $0).owner } == queue.word.owner

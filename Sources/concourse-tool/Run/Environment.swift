@@ -26,6 +26,12 @@ struct Environment: Equatable {
     return entries.first { $0.starts(with: start) }.map { Array($0.dropFirst(start.count)) }
   }
 
+  mutating func set(_ name: String, to value: String) {
+    let start = Array("\(name)=".utf8)
+    entries.removeAll { $0.starts(with: start) }
+    entries.append(start + Array(value.utf8))
+  }
+
   func text(of name: String) -> String? {
     value(of: name).map { String(decoding: $0, as: UTF8.self) }
   }

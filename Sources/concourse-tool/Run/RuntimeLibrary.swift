@@ -21,7 +21,10 @@ struct RuntimeLibrary {
   /// - Parameters:
   ///   - chosen: The path that the user gave.
   ///   - command: The path of the `concourse` command.
-  static func find(chosen: String?, command: String) throws(Failure) -> RuntimeLibrary {
+  ///   - file: The library's file, where the user has not chosen one.
+  static func find(
+    chosen: String?, command: String, file: String = ProgramCheck.dispatchName
+  ) throws(Failure) -> RuntimeLibrary {
     if let chosen {
       guard let path = FilePath.resolved(chosen) else {
         throw Failure(reason: "the library \(chosen) cannot be used: \(describe(error: lastError()))")
@@ -30,7 +33,7 @@ struct RuntimeLibrary {
     }
     let directory = FilePath.directory(of: command)
     let places = ["../lib", "../lib/concourse", "../lib/\(LibrarySearch.triplet)/concourse", "."].map {
-      "\(directory)/\($0)/\(ProgramCheck.dispatchName)"
+      "\(directory)/\($0)/\(file)"
     }
     for place in places {
       // The toolchain's library may lie there too.
@@ -41,7 +44,7 @@ struct RuntimeLibrary {
       }
     }
     throw Failure(
-      reason: "Concourse's \(ProgramCheck.dispatchName) is not at \(places.joined(separator: ", nor at ")); "
+      reason: "Concourse's \(file) is not at \(places.joined(separator: ", nor at ")); "
         + "Scripts/install of Concourse puts it there, or give its path with --library PATH")
   }
 

@@ -1,0 +1,165 @@
+import CExploring
+import ConcourseRecording
+
+/// What has been run so far.
+struct ExplorationFigures: Equatable {
+  var schedules = 0
+  var steps: UInt64 = 0
+  /// The most of any run.
+  var threads: UInt32 = 0
+  var mostSteps: UInt64 = 0
+  /// Schedules that were run twice, and those that differed.
+  var repeated = 0
+  var seconds = 0.0
+}
+
+/// Runs schedule after schedule until one fails.
+final class Exploration {
+  /// Why the program cannot be explored.
+  struct Refusal: Error, Equatable {
+    let reason: String
+    /// The thread that it is about, and where that was.
+    var places: [String] = []
+  }
+
+  /// A run that has failed.
+  struct Failed {
+    let schedule: Schedule
+    let failure: ScheduleFailure
+    let result: ScheduleResult
+  }
+
+  /// A schedule of which two runs differed.
+  struct Difference {
+    let schedule: Schedule
+    /// The two events with the same number that differ first; nil if one run has none with that number.
+    var events: (first: concourse_exploring_event?, second: concourse_exploring_event?)?
+  }
+
+  private let options: ExploreOptions
+  private let runner: ScheduleRunner
+  private let begin = UptimeClock.now
+  private(set) var figures = ExplorationFigures()
+  private(set) var difference: Difference?
+  private var expectedSteps: UInt64 = 0
+
+  /// Decisions after which a program that is given no limit counts as one that never comes to rest.
+  static let defaultStepLimit: UInt64 = 2_000_000
+
+  init(_ options: ExploreOptions, _ runner: ScheduleRunner) {
+    self.options = options
+    self.runner = runner
+  }
+
+  private var elapsed: Double { Double(UptimeClock.now - begin) / 1e9 }
+
+  /// - Parameter progress: Is told the figures after each run.
+  /// - Returns: The first failure in the order of schedules; nil if none has failed.
+  func run(_ progress: (ExplorationFigures) -> Void) throws -> Failed? {
+    var started = 0
+    var again: [Schedule] = []
+    var hashes: [Int: UInt64] = [:]
+    var failed: Failed?
+    var refusal: Refusal?
+    try runner.run {
+      // The first run says how long they are.
+      guard failed == nil, started != 1 || self.figures.schedules == 1 else { return nil }
+      if let schedule = again.popLast() { return schedule }
+      guard self.wantsMore(started) else { return nil }
+      started += 1
+      return self.schedule(started - 1)
+    } _: { run in
+      let result = run.result
+      let number = run.schedule.number
+      if let hash = hashes[number] {
+        self.figures.repeated += 1
+        if hash != result.header.hash, self.difference == nil {
+          self.difference = Difference(schedule: run.schedule)
+        }
+        run.end()
+        return true
+      }
+      self.note(result)
+      switch result.verdict(hasStepLimit: self.options.steps != nil) {
+      case .passed:
+        if number % 10 == 9 {
+          hashes[number] = result.header.hash
+          again.append(run.schedule)
+        }
+      case .failed(let failure):
+        // Others with smaller numbers still run: which is found must not depend on the time that each takes.
+        if failed.map({ number < $0.schedule.number }) ?? true {
+          failed = Failed(schedule: run.schedule, failure: failure, result: result)
+        }
+      case .unusable(let reason):
+        refusal = Refusal(reason: reason, places: FailurePlaces.culprit(of: run, result))
+      }
+      run.end()
+      progress(self.figures)
+      return refusal == nil
+    }
+    figures.seconds = elapsed
+    if let failed { return failed }
+    if let refusal { throw refusal }
+    return nil
+  }
+
+  private func wantsMore(_ started: Int) -> Bool {
+    if let seconds = options.seconds { return started == 0 || elapsed < seconds }
+    return started < options.schedules ?? ExploreOptions.defaultSchedules
+  }
+
+  private func note(_ result: ScheduleResult) {
+    figures.schedules += 1
+    figures.steps += result.header.steps
+    figures.threads = max(figures.threads, result.header.thread_count)
+    figures.mostSteps = max(figures.mostSteps, result.header.steps)
+    if expectedSteps == 0 { expectedSteps = result.header.steps }
+    figures.seconds = elapsed
+  }
+
+  /// The first schedule has no switches.
+  func schedule(_ number: Int) -> Schedule {
+    var schedule = Schedule(seed: options.seed &* 1_000_000 &+ UInt64(number))
+    schedule.number = number
+    let all = ExploringStrategy.allCases
+    if number > 0 { schedule.strategy = options.strategy ?? all[number % all.count] }
+    schedule.depth = options.depth
+    schedule.expectedSteps = expectedSteps
+    schedule.stepLimit = options.steps ?? Self.defaultStepLimit
+    schedule.isRealTime = options.isRealTime
+    return schedule
+  }
+
+  // MARK: What differs
+
+  /// Finds the first event that differs between two runs of the schedule that did. Chance decides whether they do again,
+  /// so it tries some times.
+  func locateDifference() throws(ScheduleRun.Failure) {
+    guard var found = difference else { return }
+    var schedule = found.schedule
+    schedule.records = true
+    guard let first = try runner.run(schedule)?.result else { return }
+    for _ in 0..<10 {
+      guard let second = try runner.run(schedule)?.result else { return }
+      if let events = Self.firstDifference(first.events, second.events), first.firstEvent == 0 {
+        found.events = events
+        difference = found
+        return
+      }
+    }
+  }
+
+  static func firstDifference(
+    _ first: [concourse_exploring_event], _ second: [concourse_exploring_event]
+  ) -> (first: concourse_exploring_event?, second: concourse_exploring_event?)? {
+    for index in 0..<max(first.count, second.count) {
+      let left = index < first.count ? first[index] : nil
+      let right = index < second.count ? second[index] : nil
+      guard let left, let right, left.thread == right.thread, left.operation == right.operation,
+        left.next == right.next, left.time == right.time, left.choices == right.choices
+      else { return (left, right) }
+    }
+    return nil
+  }
+}

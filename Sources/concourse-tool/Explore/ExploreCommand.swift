@@ -1,0 +1,276 @@
+import CExploring
+import CTracing
+import ConcourseRecording
+import Glibc
+
+/// `concourse explore`: runs a program in many orders of its threads, and explains the first that fails.
+enum ExploreCommand: Command {
+  static let summary = "runs a program in many orders of its threads until one fails, and repeats that"
+
+  enum Status {
+    static let found: Int32 = 1
+    static let interrupted: Int32 = 130
+  }
+
+  /// The library that runs one thread at a time.
+  static let libraryName = "libdispatch-exploring.so"
+
+  static func run(_ options: ExploreOptions, _ arguments: [String]) -> Int32 {
+    do {
+      let program = try prepare(options)
+      let identity = ProgramIdentity(program.path)
+      let jobs = options.jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+      let runner = ScheduleRunner(program, jobs: jobs)
+      runner.takeSignals()
+      if let text = options.replay {
+        return try replay(text, options, identity, runner)
+      }
+      return try explore(options, arguments, identity, runner)
+    } catch let refusal as Exploration.Refusal {
+      Terminal.printError("\(arguments[options.target]) \(refusal.reason)")
+      for place in refusal.places { Terminal.printError("  at \(place)") }
+    } catch let failure as ScheduleRun.Failure {
+      Terminal.printError(failure.reason)
+    } catch let failure as RuntimeLibrary.Failure {
+      Terminal.printError(failure.reason)
+    } catch let failure as ScheduleToken.Failure {
+      Terminal.printError(failure.reason)
+    } catch {
+      Terminal.printError("\(error)")
+    }
+    return RunCommand.Status.failure
+  }
+
+  // MARK: The program
+
+  private static func prepare(_ options: ExploreOptions) throws -> ExploredProgram {
+    let words = commandLine(from: options.target)
+    let name = String(decoding: words[0], as: UTF8.self)
+    let environment = Environment.current()
+    let path: String
+    switch ProgramSearch.find(name, searchPath: environment.text(of: "PATH")) {
+    case .found(let found): path = found
+    case .absent: throw ScheduleRun.Failure(reason: "\(name): no such program")
+    case .notRunnable(let found, let error):
+      throw ScheduleRun.Failure(reason: "\(found) cannot be run: \(describe(error: error))")
+    }
+    let library = try RuntimeLibrary.find(
+      chosen: options.library, command: FilePath.resolved("/proc/self/exe") ?? "concourse", file: libraryName)
+    let search = LibrarySearch(environment: environment)
+    let verdict = ProgramCheck(target: library.image.target, search: search).verdict(on: path)
+    // Threads and locks of a program without queues are explored too.
+    guard verdict.isSwitchable || verdict == .withoutDispatch else {
+      throw ScheduleRun.Failure(reason: "\(path) \(verdict.description)")
+    }
+    let companions = try library.companions(in: search, for: try? ElfImage(path: path), children: false)
+    var changed = environment.switched(to: companions + [library.path], children: false)
+    changed.set("\(CONCOURSE_EXPLORING_VARIABLE)", to: "/proc/self/fd/\(ExploredProgram.descriptor)")
+    changed.set("SWIFT_DETERMINISTIC_HASHING", to: "1")
+    // A trap would start the program that prints backtraces.
+    changed.set("SWIFT_BACKTRACE", to: "enable=no")
+    fixMachine()
+    return ExploredProgram(path: path, arguments: words, environment: changed)
+  }
+
+  /// The words of the command line from the program on, as bytes.
+  private static func commandLine(from target: Int) -> [[UInt8]] {
+    // SAFETY: the rest of the kernel's argument array, with its terminating null.
+    let rest = CommandLine.unsafeArgv + 2 + target
+    var words: [[UInt8]] = []
+    while let word = rest[words.count] {
+      words.append(Array(UnsafeRawBufferPointer(start: word, count: strlen(word))))
+    }
+    return words
+  }
+
+  /// What all runs inherit.
+  private static func fixMachine() {
+    if tracing_fix_addresses() != 0 {
+      Terminal.printError("warning: the system does not fix addresses, so runs may differ")
+    }
+    var none = rlimit(rlim_cur: 0, rlim_max: 0)
+    getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+    none.rlim_cur = 0
+    setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+    var files = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
+    if files.rlim_cur <= rlim_t(ExploredProgram.descriptor) {
+      files.rlim_cur = min(files.rlim_max, rlim_t(ExploredProgram.descriptor) + 24)
+      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
+    }
+  }
+
+  // MARK: The two ways to run it
+
+  private static func explore(
+    _ options: ExploreOptions, _ arguments: [String], _ identity: ProgramIdentity, _ runner: ScheduleRunner
+  ) throws -> Int32 {
+    let exploration = Exploration(options, runner)
+    let progress = ExploreProgress()
+    let failed = try exploration.run { progress.show($0) }
+    progress.end()
+    let figures = exploration.figures
+    if exploration.difference != nil {
+      try exploration.locateDifference()
+      if let difference = exploration.difference {
+        for line in ExploreText.leaks(difference, differing(difference, runner)) { Terminal.printError(line) }
+      }
+    }
+    if options.strategy == .pct { Terminal.printError(ExploreText.boundLine(figures, depth: options.depth)) }
+    guard let failed else {
+      let interruption = runner.interruption
+      Terminal.printLine(
+        "\(interruption == nil ? "" : "interrupted: ")nothing found: \(ExploreText.figures(figures, options))"
+      )
+      return interruption == nil ? 0 : Status.interrupted
+    }
+    Terminal.printLine(
+      "found in schedule \(failed.schedule.number + 1): \(ExploreText.figures(figures, options))")
+    let found = try FoundFailure(
+      failed, shrinks: options.shrinks, hasStepLimit: options.steps != nil, runner)
+    try tell(found, options, runner)
+    if found.repeats {
+      let token = ScheduleToken(
+        program: identity.name, build: identity.build, seed: found.schedule.seed,
+        isRealTime: options.isRealTime, switches: found.schedule.switches)
+      try tell(token, arguments[options.target...])
+    }
+    return Status.found
+  }
+
+  private static func replay(
+    _ text: String, _ options: ExploreOptions, _ identity: ProgramIdentity, _ runner: ScheduleRunner
+  ) throws -> Int32 {
+    let token = try ScheduleToken(Self.token(in: text))
+    guard token.program == identity.name else {
+      throw ScheduleToken.Failure(
+        reason: "the token is of another program than \(FilePath.lastPart(of: identity.path))")
+    }
+    if token.build != identity.build {
+      Terminal.printError("the token is of another build of this program; its switches may not fit")
+    }
+    var schedule = Schedule(seed: token.seed)
+    schedule.isRealTime = token.isRealTime
+    schedule.switches = token.switches
+    schedule.records = true
+    schedule.stepLimit = options.steps ?? Exploration.defaultStepLimit
+    guard let run = try runner.run(schedule) else { return Status.interrupted }
+    let result = run.result
+    if result.header.skipped_count > 0 {
+      Terminal.printError(
+        "\(result.header.skipped_count) of \(ExploreText.count(token.switches.count, "switch", "switches")) could not "
+          + "be followed")
+    }
+    switch result.verdict(hasStepLimit: options.steps != nil) {
+    case .passed:
+      Terminal.printLine(ExploreText.output(result.output).map { "  | " + $0 }.joined(separator: "\n"))
+      Terminal.printLine("the schedule does not fail")
+      return 0
+    case .failed(let failure):
+      try tell(FoundFailure(schedule, failure, result), options, runner)
+      return Status.found
+    case .unusable(let reason):
+      throw Exploration.Refusal(reason: reason, places: FailurePlaces.culprit(of: run, result))
+    }
+  }
+
+  /// The token that was given, or that begins a file.
+  private static func token(in text: String) -> String {
+    guard let file = FileBytes(path: text), let bytes = file.read(at: 0, count: Int(min(file.size, 1 << 24)))
+    else { return text }
+    return String(decoding: bytes.prefix { $0 > 32 }, as: UTF8.self)
+  }
+
+  // MARK: What was found
+
+  private static func tell(_ found: FoundFailure, _ options: ExploreOptions, _ runner: ScheduleRunner) throws
+  {
+    var story: FailureStory?
+    if found.repeats {
+      let stays = found.failure == .deadlock || found.failure == .hang || found.failure == .stepLimit
+      let run =
+        stays
+        ? try runner.run(found.schedule)
+        : FailurePlaces.stopped(found.schedule, before: found.result.header.steps, runner)
+      let places = run.flatMap { FailurePlaces($0) }
+      story = FailureStory(found.result, found.failure) { points in
+        places?.places(points, found.schedule, runner) ?? points.map { _ in [] }
+      }
+      if stays, let run { story?.report = FailurePlaces.report(of: run, run.result) }
+    }
+    for line in ExploreText.failure(found, story) { Terminal.printLine(line) }
+  }
+
+  /// A longer token is only in a file.
+  private static let longest = 100
+
+  private static func tell(_ token: ScheduleToken, _ words: ArraySlice<String>) throws {
+    var text = token.text
+    if text.utf8.count > longest {
+      do throws(OutputFile.Failure) {
+        let file = try OutputFile(free: "concourse-explore", ".token")
+        try file.write(Array((text + "\n").utf8))
+        text = file.path
+      } catch { throw ScheduleRun.Failure(reason: "\(error.path) cannot be written: \(error.reason)") }
+    }
+    Terminal.printLine(
+      ForeignText.line("repeat it: concourse explore --replay \(text) -- \(words.joined(separator: " "))"))
+  }
+
+  private static func differing(_ difference: Exploration.Difference, _ runner: ScheduleRunner) -> (
+    String?, String?
+  ) {
+    guard let events = difference.events else { return (nil, nil) }
+    let run = FailurePlaces.stopped(difference.schedule, before: 2, runner)
+    let places = run.flatMap { FailurePlaces($0) }
+    func text(_ event: concourse_exploring_event?) -> String? {
+      event.map { event in
+        let found = places?.places([event.addresses])[0] ?? []
+        return "thread \(event.thread), \(FailureStory.operation(event.operation))"
+          + (found.isEmpty ? "" : ": " + found.joined(separator: ", in "))
+      }
+    }
+    return (text(events.first), text(events.second))
+  }
+}
+
+/// Which program a token is of.
+struct ProgramIdentity: Equatable {
+  let path: String
+  let name: UInt16
+  let build: UInt16
+
+  init(_ path: String) {
+    self.path = path
+    name = Fingerprint(FilePath.lastPart(of: path).utf8).short
+    if let note = (try? ElfImage(path: path))?.section(named: ".note.gnu.build-id"), !note.isEmpty {
+      build = Fingerprint(note).short
+      return
+    }
+    var print = Fingerprint([])
+    if let file = FileBytes(path: path) {
+      var place: UInt64 = 0
+      while place < file.size, let bytes = file.read(at: place, count: Int(min(1 << 20, file.size - place))) {
+        print.add(bytes)
+        place += UInt64(bytes.count)
+      }
+    }
+    build = print.short
+  }
+}
+
+/// A line on a terminal that says how far the command is.
+final class ExploreProgress {
+  private let isShown = isatty(STDERR_FILENO) != 0
+  private var last: UInt64 = 0
+
+  func show(_ figures: ExplorationFigures) {
+    guard isShown, UptimeClock.now - last > 200_000_000 else { return }
+    last = UptimeClock.now
+    Terminal.printError("\r\(ExploreText.count(figures.schedules, "schedule")) ", asIs: true)
+  }
+
+  func end() {
+    if isShown && last != 0 { Terminal.printError("\r\u{1B}[K", asIs: true) }
+  }
+}

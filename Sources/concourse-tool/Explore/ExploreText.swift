@@ -1,0 +1,88 @@
+/// What the command prints.
+enum ExploreText {
+  /// Lines of the program's output that are shown.
+  private static let mostLines = 20
+  private static let mostSwitches = 8
+
+  static func figures(_ figures: ExplorationFigures, _ options: ExploreOptions) -> String {
+    var parts = [
+      count(figures.schedules, "schedule"), seconds(figures.seconds),
+      "\(figures.schedules == 0 ? 0 : Int(figures.steps) / figures.schedules) decisions each",
+      "strategy \(options.strategy?.rawValue ?? "in turn"), seed \(options.seed)",
+    ]
+    if figures.repeated > 0 { parts.append("\(figures.repeated) run twice") }
+    return parts.joined(separator: ", ")
+  }
+
+  /// The probability with which PCT finds a bug of a depth in each schedule is at least 1 in the result.
+  static func bound(threads: UInt32, steps: UInt64, depth: UInt32) -> Double {
+    var bound = Double(max(1, threads))
+    for _ in 1..<max(1, depth) { bound *= Double(max(1, steps)) }
+    return bound
+  }
+
+  static func boundLine(_ figures: ExplorationFigures, depth: UInt32) -> String {
+    let bound = bound(threads: figures.threads, steps: figures.mostSteps, depth: depth)
+    let number = bound < 1e15 ? "\(UInt64(bound))" : "\(bound)"
+    return "pct: each schedule finds a bug of depth \(depth) with a probability of at least 1 in \(number)"
+  }
+
+  /// Of long output the beginning and the end.
+  static func output(_ bytes: [UInt8]) -> [String] {
+    let lines = String(decoding: bytes, as: UTF8.self).split(
+      separator: "\n", omittingEmptySubsequences: false)
+    let all = (lines.last == "" ? lines.dropLast() : lines[...]).map { ForeignText.line(String($0)) }
+    guard all.count > mostLines else { return all }
+    let half = mostLines / 2
+    return all.prefix(half) + ["… \(count(all.count - 2 * half, "line"))"] + all.suffix(half)
+  }
+
+  static func failure(_ found: FoundFailure, _ story: FailureStory?) -> [String] {
+    var lines = [found.failure.text]
+    lines += output(found.result.output).map { "  | " + $0 }
+    guard found.repeats else {
+      return lines + [
+        "the failure did not repeat with the same switches: the program depends on something that is not controlled"
+      ]
+    }
+    let switches = found.schedule.switches.count
+    if switches == 0 {
+      lines.append("it needs no switch: the threads run in their usual order")
+    } else {
+      let before = found.trials > 0 ? " (of \(found.switchesBefore))" : ""
+      lines.append("it needs \(count(switches, "switch", "switches"))\(before):")
+    }
+    guard let story else { return lines }
+    for (index, change) in story.switches.prefix(mostSwitches).enumerated() {
+      lines.append("  \(index + 1). stopped: \(change.stopped.text)")
+      lines.append("     \(change.next)\(change.instead.map { ": " + after($0) } ?? "")")
+    }
+    if story.switches.count > mostSwitches {
+      lines.append("  … and \(story.switches.count - mostSwitches) more")
+    }
+    lines += story.ends.prefix(mostSwitches).map { "  at the end: \($0.text)" }
+    if let report = story.report { lines += report.split(separator: "\n").map { "  " + $0 } }
+    return lines.map(ForeignText.line)
+  }
+
+  /// Without the thread, which the line has named.
+  private static func after(_ step: FailureStory.Step) -> String {
+    step.operation + (step.places.isEmpty ? "" : ": " + step.places.joined(separator: ", in "))
+  }
+
+  static func leaks(_ difference: Exploration.Difference, _ story: (String?, String?)) -> [String] {
+    var lines = ["two runs of schedule \(difference.schedule.number) differed: something is not controlled"]
+    if let first = story.0 { lines.append("  the first event that differs: \(first)") }
+    if let second = story.1 { lines.append("  in the other run:              \(second)") }
+    return lines
+  }
+
+  static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
+    "\(number) \(number == 1 ? one : many ?? one + "s")"
+  }
+
+  private static func seconds(_ seconds: Double) -> String {
+    let tenths = Int((seconds * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10) s"
+  }
+}

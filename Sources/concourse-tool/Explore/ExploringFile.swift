@@ -1,0 +1,112 @@
+import CExploring
+import CTracing
+import Glibc
+
+/// The file that the command shares with the exploring library in one run: what the run shall do, and what came of it.
+///
+/// The program may write anything into it, so numbers are checked before they are used as places.
+final class ExploringFile {
+  /// More switches than that are only counted.
+  static let mostSwitches = 1 << 16
+  /// Of a run that records, the last events.
+  static let mostEvents = 1 << 15
+
+  let descriptor: Int32
+  private let memory: UnsafeMutableRawPointer
+  private let size: Int
+  /// As the command wrote them: the program may have overwritten its own.
+  private let layout: concourse_exploring_header
+
+  /// nil without the memory.
+  init?(_ schedule: Schedule) {
+    var header = concourse_exploring_header()
+    let end = concourse_exploring_lay_out(
+      &header, UInt64(schedule.switches.count), UInt64(Self.mostSwitches),
+      schedule.records ? UInt64(Self.mostEvents) : 0)
+    header.strategy =
+      switch schedule.strategy {
+      case nil: CONCOURSE_EXPLORING_FOLLOW.rawValue
+      case .random: CONCOURSE_EXPLORING_RANDOM.rawValue
+      case .pct: CONCOURSE_EXPLORING_PCT.rawValue
+      case .pos: CONCOURSE_EXPLORING_POS.rawValue
+      }
+    header.depth = schedule.depth
+    header.seed = schedule.seed
+    header.expected_steps = schedule.expectedSteps
+    header.step_limit = schedule.stepLimit
+    header.real_time = schedule.isRealTime ? 1 : 0
+    header.wants_frames = schedule.records ? 1 : 0
+    layout = header
+    size = Int(end)
+    descriptor = tracing_memory_file()
+    guard descriptor >= 0 else { return nil }
+    guard ftruncate(descriptor, off_t(size)) == 0,
+      let mapped = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), mapped != MAP_FAILED
+    else {
+      close(descriptor)
+      return nil
+    }
+    memory = mapped
+    // SAFETY: the mapping is of this size, and the header and the switches are at the places that the layout names.
+    memory.storeBytes(of: header, as: concourse_exploring_header.self)
+    for (index, change) in schedule.switches.enumerated() {
+      let entry = concourse_exploring_switch(thread: change.thread, next: change.next, point: change.point)
+      memory.storeBytes(
+        of: entry, toByteOffset: Int(header.follow_offset) + index * MemoryLayout.stride(ofValue: entry),
+        as: concourse_exploring_switch.self)
+    }
+  }
+
+  deinit {
+    munmap(memory, size)
+    close(descriptor)
+  }
+
+  /// A copy, while the program may still write.
+  var header: concourse_exploring_header {
+    // SAFETY: inside the mapping. Each field is a word of its own, and a torn copy is only looked at for `outcome`.
+    memory.load(as: concourse_exploring_header.self)
+  }
+
+  var outcome: UInt32 { header.outcome }
+
+  /// The first `count` switches that were made, as far as there was room.
+  func made(_ count: UInt64) -> [ScheduleSwitch] {
+    table(layout.made_offset, Int(min(count, layout.made_capacity)), concourse_exploring_switch.self).map {
+      ScheduleSwitch(thread: $0.thread, next: $0.next, point: $0.point)
+    }
+  }
+
+  /// The last events of `count`, with the number of the first.
+  func events(_ count: UInt64) -> (first: UInt64, events: [concourse_exploring_event]) {
+    let capacity = layout.events_capacity
+    let kept = min(count, capacity)
+    guard kept > 0 else { return (count, []) }
+    let all = table(layout.events_offset, Int(capacity), concourse_exploring_event.self)
+    return (count - kept, (count - kept..<count).map { all[Int($0 % capacity)] })
+  }
+
+  func threads(_ count: UInt32) -> [concourse_exploring_thread] {
+    table(
+      layout.threads_offset, min(Int(count), CONCOURSE_EXPLORING_THREADS), concourse_exploring_thread.self)
+  }
+
+  private func table<Entry: BitwiseCopyable>(_ offset: UInt64, _ count: Int, _: Entry.Type) -> [Entry] {
+    // SAFETY: offset and capacity are this process's own, so the table is inside the mapping.
+    (0..<count).map {
+      memory.load(fromByteOffset: Int(offset) + $0 * MemoryLayout<Entry>.stride, as: Entry.self)
+    }
+  }
+}
+
+extension concourse_exploring_event {
+  var addresses: [UInt64] { Self.list(frames, Int(frame_count)) }
+
+  fileprivate static func list<Tuple>(_ frames: Tuple, _ count: Int) -> [UInt64] {
+    withUnsafeBytes(of: frames) { Array($0.bindMemory(to: UInt64.self).prefix(count)) }
+  }
+}
+
+extension concourse_exploring_thread {
+  var addresses: [UInt64] { concourse_exploring_event.list(frames, Int(frame_count)) }
+}

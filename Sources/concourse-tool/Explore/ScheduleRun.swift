@@ -1,0 +1,172 @@
+import CExploring
+import CTracing
+import Glibc
+
+/// How the program is started for each run; the same each time, so that its memory has the same addresses.
+struct ExploredProgram {
+  /// The program's file.
+  let path: String
+  /// Its arguments, with its name.
+  let arguments: [[UInt8]]
+  let environment: Environment
+
+  /// The descriptor of the shared file in the program: high, so that the program's own are as ever.
+  static let descriptor: Int32 = 1000
+}
+
+/// One process that runs one schedule.
+final class ScheduleRun {
+  let schedule: Schedule
+  private(set) var process: pid_t = 0
+  private let file: ExploringFile
+  private let output: Int32
+  private var status: Int32?
+
+  /// Why a run could not be started.
+  struct Failure: Error {
+    let reason: String
+  }
+
+  init(_ program: ExploredProgram, _ schedule: Schedule) throws(Failure) {
+    self.schedule = schedule
+    output = tracing_memory_file()
+    guard output >= 0, let file = ExploringFile(schedule) else {
+      let error = errno
+      if output >= 0 { close(output) }
+      throw Failure(reason: "no memory for a run: \(describe(error: error))")
+    }
+    self.file = file
+    let error = start(program)
+    guard error == 0 else {
+      throw Failure(reason: "\(program.path) cannot be run: \(describe(error: error))")
+    }
+  }
+
+  deinit {
+    end()
+    close(output)
+  }
+
+  private func start(_ program: ExploredProgram) -> Int32 {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    var input = stat()
+    let isFile = fstat(STDIN_FILENO, &input) == 0 && input.st_mode & S_IFMT == S_IFREG
+    // A file is opened anew, at its beginning.
+    posix_spawn_file_actions_addopen(
+      &actions, STDIN_FILENO, isFile ? "/proc/self/fd/0" : "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, file.descriptor, ExploredProgram.descriptor)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // A group of its own: the terminal's signals are for the command, which ends the group. The command blocks some
+    // signals, the program shall not.
+    var none = sigset_t()
+    sigemptyset(&none)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setpgroup(&attributes, 0)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
+    let words = Self.strings(program.arguments)
+    let variables = Self.strings(program.environment.entries)
+    defer { for string in words + variables { free(string) } }
+    return posix_spawn(&process, program.path, &actions, &attributes, words, variables)
+  }
+
+  private static func strings(_ texts: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
+    texts.map { text in
+      let copy = malloc(text.count + 1)!.assumingMemoryBound(to: CChar.self)
+      for (index, byte) in text.enumerated() { copy[index] = CChar(bitPattern: byte) }
+      copy[text.count] = 0
+      return copy
+    } + [nil]
+  }
+
+  /// Whether the process has ended, or the library has stopped it for good.
+  var isOver: Bool {
+    if status != nil { return true }
+    var value: Int32 = 0
+    if waitpid(process, &value, WNOHANG) == process {
+      status = value
+      return true
+    }
+    return file.outcome > CONCOURSE_EXPLORING_RUNNING.rawValue
+  }
+
+  /// Whether the library has stopped the process for good, and it still exists.
+  var isStopped: Bool { process > 0 && status == nil && file.outcome > CONCOURSE_EXPLORING_RUNNING.rawValue }
+
+  /// Ends the process and what it has started.
+  func end() {
+    guard process > 0 else { return }
+    kill(-process, SIGKILL)
+    if status == nil {
+      var value: Int32 = 0
+      while waitpid(process, &value, 0) < 0 && errno == EINTR {}
+      status = value
+    }
+    process = 0
+  }
+
+  /// What came of a run that is over.
+  var result: ScheduleResult {
+    let header = file.header
+    let events = file.events(header.event_count)
+    return ScheduleResult(
+      status: status, header: header, made: file.made(header.made_count), firstEvent: events.first,
+      events: events.events, threads: file.threads(header.thread_count), output: written)
+  }
+
+  /// What the program has written, at most a megabyte.
+  private var written: [UInt8] {
+    var status = stat()
+    guard fstat(output, &status) == 0 else { return [] }
+    let size = min(Int(status.st_size), 1 << 20)
+    return [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
+      filled = max(0, pread(output, buffer.baseAddress, size, 0))
+    }
+  }
+}
+
+/// What came of one run.
+struct ScheduleResult {
+  /// As `waitpid` gives it; nil if the process has been stopped for good and not been ended yet.
+  var status: Int32?
+  var header: concourse_exploring_header
+  var made: [ScheduleSwitch]
+  /// The number of the first event that is kept.
+  var firstEvent: UInt64
+  var events: [concourse_exploring_event]
+  var threads: [concourse_exploring_thread]
+  var output: [UInt8]
+
+  /// - Parameter hasStepLimit: Whether the user has set it.
+  func verdict(hasStepLimit: Bool) -> ScheduleVerdict {
+    switch header.outcome {
+    case CONCOURSE_EXPLORING_RUNNING.rawValue:
+      guard let status else { return .unusable("the run was interrupted") }
+      if status & 0x7F != 0 { return .failed(.signal(status & 0x7F)) }
+      return status >> 8 & 0xFF == 0 ? .passed : .failed(.status(status >> 8 & 0xFF))
+    case CONCOURSE_EXPLORING_DEADLOCK.rawValue: return .failed(.deadlock)
+    case CONCOURSE_EXPLORING_HANG.rawValue: return .failed(.hang)
+    case CONCOURSE_EXPLORING_STEP_LIMIT.rawValue:
+      return hasStepLimit
+        ? .failed(.stepLimit)
+        : .unusable("never comes to rest: it made \(header.steps) decisions; --steps sets another limit")
+    case CONCOURSE_EXPLORING_SPINNING.rawValue:
+      return .unusable("spins: thread \(header.culprit) has run for a second without an operation")
+    case CONCOURSE_EXPLORING_BLOCKED_UNSEEN.rawValue:
+      return .unusable(
+        "sleeps in a call that is not seen: thread \(header.culprit), system call \(header.detail)")
+    case CONCOURSE_EXPLORING_TOO_MANY_THREADS.rawValue:
+      return .unusable("has more than \(CONCOURSE_EXPLORING_THREADS) threads")
+    case CONCOURSE_EXPLORING_WAITS_FOR_OUTSIDE.rawValue:
+      return .unusable("waits for something outside of it: the network, another process, or its input")
+    case CONCOURSE_EXPLORING_NOT_STARTED.rawValue:
+      return .unusable("did not load the exploring library")
+    default: return .unusable("ended in a way that this version of the command does not know")
+    }
+  }
+}

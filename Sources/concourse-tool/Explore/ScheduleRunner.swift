@@ -1,0 +1,93 @@
+import Glibc
+
+/// Runs schedules, some at the same time, until there are no more.
+///
+/// The command has one thread. It sleeps until a child ends or a signal asks it to stop, and looks each millisecond
+/// whether the library has stopped a run, which only shared memory says.
+final class ScheduleRunner {
+  private let program: ExploredProgram
+  private let jobs: Int
+  private var signals = sigset_t()
+  /// The signal that asked the command to stop.
+  private(set) var interruption: Int32?
+  /// Runs that were started.
+  private(set) var count = 0
+
+  init(_ program: ExploredProgram, jobs: Int) {
+    self.program = program
+    self.jobs = jobs
+    sigemptyset(&signals)
+    for number in [SIGCHLD, SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, number) }
+  }
+
+  /// From now on, these signals end the runs and not the command, and the end of a run is noticed at once.
+  func takeSignals() { sigprocmask(SIG_BLOCK, &signals, nil) }
+
+  /// - Parameters:
+  ///   - next: The next schedule; nil if there is none at the moment. It is asked again after each end.
+  ///   - take: Takes a run that is over, which still exists if the library has stopped it. It returns false if no further
+  ///     run is wanted: then those that run are ended.
+  func run(
+    _ next: () -> Schedule?, _ take: (ScheduleRun) -> Bool
+  ) throws(ScheduleRun.Failure) {
+    var active: [ScheduleRun] = []
+    while interruption == nil {
+      while active.count < jobs, let schedule = next() {
+        active.append(try ScheduleRun(program, schedule))
+        count += 1
+      }
+      guard !active.isEmpty else { return }
+      let over = active.filter(\.isOver)
+      for run in over {
+        guard take(run) else { return }
+      }
+      active.removeAll { run in over.contains { $0 === run } }
+      if over.isEmpty { sleep() }
+    }
+  }
+
+  /// Runs one schedule and leaves its process as it is.
+  func run(_ schedule: Schedule) throws(ScheduleRun.Failure) -> ScheduleRun? {
+    let run = try ScheduleRun(program, schedule)
+    count += 1
+    while !run.isOver && interruption == nil { sleep() }
+    return interruption == nil ? run : nil
+  }
+
+  private func sleep() {
+    var timeout = timespec(tv_sec: 0, tv_nsec: 1_000_000)
+    let number = sigtimedwait(&signals, nil, &timeout)
+    if number > 0 && number != SIGCHLD { interruption = number }
+  }
+
+  /// Runs some schedules, and returns the first in their order whose result is wanted.
+  func first(
+    of schedules: [Schedule], where isWanted: (ScheduleResult) -> Bool
+  ) throws(ScheduleRun.Failure) -> (place: Int, result: ScheduleResult)? {
+    var started = 0
+    var results: [Int: ScheduleResult?] = [:]
+    var found: (place: Int, result: ScheduleResult)?
+    try run {
+      guard started < schedules.count else { return nil }
+      var schedule = schedules[started]
+      schedule.number = started
+      started += 1
+      return schedule
+    } _: { run in
+      let result = run.result
+      run.end()
+      results[run.schedule.number] = .some(isWanted(result) ? result : nil)
+      // The first wanted one before which all are known.
+      var place = 0
+      while let known = results[place] {
+        if let known {
+          found = (place, known)
+          return false
+        }
+        place += 1
+      }
+      return true
+    }
+    return found
+  }
+}

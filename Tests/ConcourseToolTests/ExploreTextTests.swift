@@ -1,0 +1,142 @@
+import CExploring
+import Testing
+
+@testable import ConcourseTool
+
+/// What the command makes of the results of runs; no program runs.
+@Suite("Explore: results and text")
+struct ExploreTextTests {
+  private static func result(
+    _ outcome: concourse_exploring_outcome, status: Int32? = 0, steps: UInt64 = 10,
+    change: (inout ScheduleResult) -> Void = { _ in }
+  ) -> ScheduleResult {
+    var header = concourse_exploring_header()
+    header.outcome = outcome.rawValue
+    header.steps = steps
+    header.thread_count = 3
+    var result = ScheduleResult(
+      status: status, header: header, made: [], firstEvent: 0, events: [], threads: [], output: [])
+    change(&result)
+    return result
+  }
+
+  private static func event(
+    _ thread: UInt16, _ operation: UInt16, next: UInt16, switched: Bool = false, frame: UInt64 = 0
+  ) -> concourse_exploring_event {
+    var event = concourse_exploring_event()
+    (event.thread, event.operation, event.next, event.choices) = (thread, operation, next, 2)
+    event.flags = switched ? UInt8(CONCOURSE_EXPLORING_SWITCHED) : 0
+    event.frames.0 = frame
+    event.frame_count = 1
+    return event
+  }
+
+  @Test("how a run ended decides what it is")
+  func verdicts() {
+    let running = CONCOURSE_EXPLORING_RUNNING
+    #expect(Self.result(running).verdict(hasStepLimit: false) == .passed)
+    #expect(Self.result(running, status: 3 << 8).verdict(hasStepLimit: false) == .failed(.status(3)))
+    #expect(Self.result(running, status: 4).verdict(hasStepLimit: false) == .failed(.signal(4)))
+    #expect(
+      Self.result(CONCOURSE_EXPLORING_DEADLOCK, status: nil).verdict(hasStepLimit: false)
+        == .failed(.deadlock))
+    #expect(Self.result(CONCOURSE_EXPLORING_HANG, status: nil).verdict(hasStepLimit: false) == .failed(.hang))
+    let limited = Self.result(CONCOURSE_EXPLORING_STEP_LIMIT, status: nil)
+    #expect(limited.verdict(hasStepLimit: true) == .failed(.stepLimit))
+    for outcome in [
+      CONCOURSE_EXPLORING_NOT_STARTED, CONCOURSE_EXPLORING_SPINNING, CONCOURSE_EXPLORING_BLOCKED_UNSEEN,
+      CONCOURSE_EXPLORING_TOO_MANY_THREADS, CONCOURSE_EXPLORING_WAITS_FOR_OUTSIDE,
+      CONCOURSE_EXPLORING_STEP_LIMIT,
+      concourse_exploring_outcome(99),
+    ] {
+      guard case .unusable = Self.result(outcome, status: nil).verdict(hasStepLimit: false) else {
+        Issue.record("\(outcome.rawValue) is not refused")
+        return
+      }
+    }
+  }
+
+  @Test("a story has who stopped, who ran instead and what it did, and the end")
+  func story() {
+    let result = Self.result(CONCOURSE_EXPLORING_RUNNING, status: 1 << 8) { result in
+      var worker = concourse_exploring_thread()
+      worker.is_engine = 1
+      result.threads = [concourse_exploring_thread(), worker, concourse_exploring_thread()]
+      result.events = [
+        Self.event(0, 261, next: 0),
+        Self.event(0, 283, next: 2, switched: true, frame: 100),
+        Self.event(1, 3, next: 2),
+        Self.event(2, 18, next: 2, frame: 200),
+        Self.event(2, 18, next: ScheduleSwitch.time, switched: true, frame: 300),
+        Self.event(2, 50, next: 2, frame: 400),
+      ]
+    }
+    let story = FailureStory(result, .status(1)) { points in
+      points.map { ["line \($0.addresses[0]), step \($0.step ?? 0)"] }
+    }
+    #expect(
+      story.switches == [
+        FailureStory.Switch(
+          stopped: .init(
+            thread: "the main thread", operation: "dispatch_group_wait", places: ["line 100, step 2"]),
+          instead: .init(thread: "thread 2", operation: "pthread_mutex_lock", places: ["line 200, step 4"]),
+          next: "thread 2 ran instead"),
+        FailureStory.Switch(
+          stopped: .init(thread: "thread 2", operation: "pthread_mutex_lock", places: ["line 300, step 5"]),
+          instead: nil,
+          next: "the clock was advanced"),
+      ])
+    #expect(story.ends == [.init(thread: "thread 2", operation: "exit", places: ["line 400, step 6"])])
+  }
+
+  @Test("the text has the failure, the output and two lines for each switch")
+  func text() {
+    var result = Self.result(CONCOURSE_EXPLORING_RUNNING, status: 1 << 8)
+    result.output = Array("one of two visits is lost\u{1B}[2J\n".utf8)
+    result.events = [Self.event(0, 20, next: 1, switched: true), Self.event(1, 18, next: 1)]
+    var schedule = Schedule(seed: 1)
+    schedule.switches = [ScheduleSwitch(thread: 0, next: 1, point: 5)]
+    var found = FoundFailure(schedule, .status(1), result)
+    let story = FailureStory(result, .status(1)) { $0.map { _ in ["f()  a.swift:3", "g()  a.swift:9"] } }
+    #expect(
+      ExploreText.failure(found, story) == [
+        "the program ended with status 1",
+        "  | one of two visits is lost?[2J",
+        "it needs 1 switch:",
+        "  1. stopped: the main thread, pthread_mutex_unlock: f()  a.swift:3, in g()  a.swift:9",
+        "     thread 1 ran instead: pthread_mutex_lock: f()  a.swift:3, in g()  a.swift:9",
+        "  at the end: thread 1, pthread_mutex_lock: f()  a.swift:3, in g()  a.swift:9",
+      ])
+    found.repeats = false
+    #expect(ExploreText.failure(found, nil).last?.contains("did not repeat") == true)
+  }
+
+  @Test("of long output the beginning and the end are shown")
+  func output() {
+    let lines = (1...50).map { "line \($0)" }
+    let text = Array(lines.joined(separator: "\n").utf8)
+    #expect(ExploreText.output(text) == lines.prefix(10) + ["… 30 lines"] + lines.suffix(10))
+    #expect(ExploreText.output([]).isEmpty)
+  }
+
+  @Test("the bound of PCT: threads, times decisions to the power of the depth less one")
+  func bound() {
+    #expect(ExploreText.bound(threads: 4, steps: 100, depth: 1) == 4)
+    #expect(ExploreText.bound(threads: 4, steps: 100, depth: 3) == 40_000)
+    var figures = ExplorationFigures()
+    (figures.threads, figures.mostSteps) = (4, 100)
+    #expect(ExploreText.boundLine(figures, depth: 2).hasSuffix("at least 1 in 400"))
+  }
+
+  @Test("the first event that differs between two runs")
+  func difference() {
+    let events = [Self.event(0, 18, next: 0), Self.event(0, 20, next: 1), Self.event(1, 18, next: 1)]
+    #expect(Exploration.firstDifference(events, events) == nil)
+    var other = events
+    other[1].next = 2
+    #expect(Exploration.firstDifference(events, other)?.second?.next == 2)
+    let shorter = Exploration.firstDifference(events, Array(events.prefix(2)))
+    #expect(shorter?.first?.thread == 1)
+    #expect(shorter?.second == nil)
+  }
+}

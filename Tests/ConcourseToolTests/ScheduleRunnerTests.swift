@@ -1,0 +1,70 @@
+import CExploring
+import Glibc
+import Testing
+
+@testable import ConcourseTool
+
+/// How runs are started and ended, with programs that do not have the library.
+@Suite("ScheduleRunner")
+struct ScheduleRunnerTests {
+  private static func program(_ script: String) -> ExploredProgram {
+    ExploredProgram(
+      path: "/bin/sh", arguments: ["sh", "-c", script].map { Array($0.utf8) },
+      environment: Environment(entries: [Array("PATH=/usr/bin:/bin".utf8)]))
+  }
+
+  @Test("a run has its output and its status, its input is empty, and the shared file is its descriptor 1000")
+  func run() throws {
+    let script = "read line; echo \"<$line>\"; echo error >&2; head -c 7 /proc/self/fd/1000; exit 3"
+    let run = try #require(try ScheduleRunner(Self.program(script), jobs: 1).run(Schedule(seed: 1)))
+    let result = run.result
+    #expect(result.status == 3 << 8)
+    #expect(String(decoding: result.output, as: UTF8.self) == "<>\nerror\nexplore")
+    guard case .unusable = result.verdict(hasStepLimit: false) else {
+      Issue.record("a run without the library counts")
+      return
+    }
+  }
+
+  @Test("the first result in the order of schedules is taken, whichever ends first")
+  func first() throws {
+    // The first run waits until the second one has written a file.
+    let folder = try TemporaryFolder()
+    defer { TemporaryFolder.remove(folder.path) }
+    let seed = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.seed))
+    let script = """
+      case $(od -An -tu8 -j\(seed) -N8 /proc/self/fd/1000) in
+      *1) until [ -e \(folder.path)/end ]; do :; done ;;
+      *) touch \(folder.path)/end ;;
+      esac
+      """
+    let runner = ScheduleRunner(Self.program(script), jobs: 2)
+    var ended: [UInt64] = []
+    let found = try runner.first(of: [Schedule(seed: 1), Schedule(seed: 2)]) { result in
+      ended.append(result.header.seed)
+      return true
+    }
+    // Perhaps both have ended between two looks.
+    #expect(ended == [2, 1] || ended == [1])
+    #expect(found?.place == 0)
+    #expect(found?.result.header.seed == 1)
+    #expect(runner.count == 2)
+  }
+
+  @Test("a run that is not waited for is ended with what it has started")
+  func end() throws {
+    var run: ScheduleRun? = try ScheduleRun(Self.program("sleep 1000 & wait"), Schedule(seed: 1))
+    let process = try #require(run?.process)
+    #expect(run?.isOver == false)
+    run?.end()
+    run = nil
+    #expect(kill(process, 0) == -1)
+    // Its children are of the same group; the kernel may still be ending them.
+    var spins = 0
+    while kill(-process, 0) == 0 && spins < 10_000 {
+      usleep(1000)
+      spins += 1
+    }
+    #expect(kill(-process, 0) == -1)
+  }
+}
