@@ -13,7 +13,7 @@ struct ShrinkerTests {
     _ count: Int, needed: Set<Int>, most: Int = 2000,
     made: @escaping ([ScheduleSwitch]) -> [ScheduleSwitch] = { $0 }
   ) -> Shrinker {
-    var shrinker = Shrinker(switches(0..<count), most: most)
+    var shrinker = Shrinker(switches(0..<count), threads: 3, most: most)
     shrinker.shrink { candidates in
       for (place, candidate) in candidates.enumerated()
       where needed.isSubset(of: Set(candidate.map { Int($0.point) })) {
@@ -39,6 +39,26 @@ struct ShrinkerTests {
     #expect(Self.shrink(1, needed: []).switches.isEmpty)
     #expect(Self.shrink(1, needed: [0]).switches == Self.switches([0]))
     #expect(Self.shrink(2, needed: [0, 1]).switches == Self.switches([0, 1]))
+  }
+
+  @Test("a switch is saved by another that is made earlier, later, or for another thread")
+  func variations() {
+    // Fails with the switches 3 and 40, or with a single one elsewhere.
+    let pair = Self.switches([3, 40])
+    for single in [
+      ScheduleSwitch(thread: 1, next: 2, point: 5), ScheduleSwitch(thread: 1, next: 0, point: 40),
+      ScheduleSwitch(thread: 1, next: 2, point: 36),
+    ] {
+      var shrinker = Shrinker(Self.switches(0..<50), threads: 3)
+      shrinker.shrink { candidates in
+        for (place, candidate) in candidates.enumerated()
+        where Set(pair).isSubset(of: candidate) || candidate == [single] {
+          return (place, candidate)
+        }
+        return nil
+      }
+      #expect(shrinker.switches == [single])
+    }
   }
 
   @Test("a switch that was not made is left out")

@@ -109,12 +109,11 @@ extension ExplorePrograms {
       group.addTask {
         open.increment()
         defer { if mended { open.update { $0 -= 1 } } }
-        await Task.yield()
         try Task.checkCancellation()
         if !mended { open.update { $0 -= 1 } }
       }
       group.addTask { throw Missing() }
-      try await group.waitForAll()
+      for try await _ in group {}
     }
     require(open.value == 0, "a file is left open")
   }
@@ -172,7 +171,8 @@ extension ExplorePrograms {
         if mended {
           if let session = reference.session { used.value += session.name.count }
         } else if reference.session != nil {
-          used.value += reference.session!.name.count
+          let before = used.value
+          used.value = before + reference.session!.name.count
         }
       }
     }

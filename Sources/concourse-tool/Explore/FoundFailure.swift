@@ -37,7 +37,8 @@ struct FoundFailure {
     guard repeats else { return }
     if shrinks {
       var error: ScheduleRun.Failure?
-      var shrinker = Shrinker(schedule.switches)
+      var shrinker = Shrinker(
+        schedule.switches, threads: Int(failed.result.header.thread_count))
       shrinker.shrink { candidates in
         let schedules = candidates.map { switches in
           var schedule = schedule
