@@ -79,14 +79,17 @@ struct ExploreTextTests {
         FailureStory.Switch(
           stopped: .init(
             thread: "the main thread", operation: "dispatch_group_wait", places: ["line 100, step 2"]),
-          instead: .init(thread: "thread 2", operation: "pthread_mutex_lock", places: ["line 200, step 4"]),
+          instead: .init(
+            thread: "thread 2", operation: "pthread_mutex_lock", places: ["line 200, step 4"], number: 2),
           next: "thread 2 ran instead"),
         FailureStory.Switch(
-          stopped: .init(thread: "thread 2", operation: "pthread_mutex_lock", places: ["line 300, step 5"]),
+          stopped: .init(
+            thread: "thread 2", operation: "pthread_mutex_lock", places: ["line 300, step 5"], number: 2),
           instead: nil,
           next: "the clock was advanced"),
       ])
-    #expect(story.ends == [.init(thread: "thread 2", operation: "exit", places: ["line 400, step 6"])])
+    #expect(
+      story.ends == [.init(thread: "thread 2", operation: "exit", places: ["line 400, step 6"], number: 2)])
   }
 
   @Test("the text has the failure, the output and two lines for each switch")
@@ -109,6 +112,28 @@ struct ExploreTextTests {
       ])
     found.repeats = false
     #expect(ExploreText.failure(found, nil).last?.contains("did not repeat") == true)
+  }
+
+  @Test("threads of a deadlock have the names of the story, and what they wait for")
+  func waits() {
+    let result = Self.result(CONCOURSE_EXPLORING_DEADLOCK, status: nil) { result in
+      result.threads = ([41, 42, 43] as [UInt32]).map { id in
+        var thread = concourse_exploring_thread()
+        (thread.id, thread.operation) = (id, 33)
+        thread.state = UInt8(id == 43 ? CONCOURSE_EXPLORING_RUNNABLE : CONCOURSE_EXPLORING_WAITING)
+        return thread
+      }
+    }
+    var story = FailureStory(result, .deadlock) { $0.map { $0.thread == 1 ? ["f()  a.swift:3"] : ["main"] } }
+    let names: [UInt32: String] = [41: "the main thread", 42: "worker 1"]
+    let text = FailurePlaces.named("waits for thread 42, and thread 4 for thread 41", names)
+    #expect(text == "waits for worker 1, and thread 4 for the main thread")
+    story.add(FailurePlaces.Waits(activities: [1: "waits for a semaphore"], lines: ["queue a is held"]))
+    #expect(
+      ExploreText.failure(FoundFailure(Schedule(seed: 1), .deadlock, result), story).suffix(3) == [
+        "  at the end: the main thread, futex wait: main",
+        "  at the end: thread 1, waits for a semaphore: f()  a.swift:3", "  queue a is held",
+      ])
   }
 
   @Test("of long output the beginning and the end are shown")

@@ -60,7 +60,10 @@ enum ExploreCommand: Command {
     let verdict = ProgramCheck(target: library.image.target, search: search).verdict(on: path)
     // Threads and locks of a program without queues are explored too.
     guard verdict.isSwitchable || verdict == .withoutDispatch else {
-      throw ScheduleRun.Failure(reason: "\(path) \(verdict.description)")
+      throw ScheduleRun.Failure(
+        reason: verdict == .ownDispatch(isConcourse: true)
+          ? "\(path) contains Concourse; build it without the package, on the toolchain's Dispatch, to explore it"
+          : "\(path) \(verdict.description)")
     }
     let companions = try library.companions(in: search, for: try? ElfImage(path: path), children: false)
     var changed = environment.switched(to: companions + [library.path], children: false)
@@ -196,7 +199,7 @@ enum ExploreCommand: Command {
       story = FailureStory(found.result, found.failure) { points in
         places?.places(points, found.schedule, runner) ?? points.map { _ in [] }
       }
-      if stays, let run { story?.report = FailurePlaces.report(of: run, run.result) }
+      if stays, let run { story?.add(FailurePlaces.waits(of: run, run.result)) }
     }
     for line in ExploreText.failure(found, story) { Terminal.printLine(line) }
   }

@@ -61,7 +61,7 @@ enum ExploreText {
       lines.append("  … and \(story.switches.count - mostSwitches) more")
     }
     lines += story.ends.prefix(mostSwitches).map { "  at the end: \($0.text)" }
-    if let report = story.report { lines += report.split(separator: "\n").map { "  " + $0 } }
+    lines += story.waits.prefix(mostSwitches).map { "  " + $0 }
     return lines.map(ForeignText.line)
   }
 

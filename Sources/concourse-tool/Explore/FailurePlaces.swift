@@ -25,8 +25,8 @@ struct FailurePlaces {
   static func stopped(_ schedule: Schedule, before step: UInt64, _ runner: ScheduleRunner) -> ScheduleRun? {
     var schedule = schedule
     // The limit is the number of decisions that are made.
-    for limit in [step - 1, step - 2, step / 2] where step > limit && limit > 0 {
-      schedule.stepLimit = limit
+    for limit in [Int(step) - 1, Int(step) - 2, Int(step) / 2] where limit > 0 {
+      schedule.stepLimit = UInt64(limit)
       if let run = try? runner.run(schedule), run.isStopped { return run }
     }
     return nil
@@ -86,10 +86,17 @@ struct FailurePlaces {
 
   // MARK: Deadlocks
 
-  /// Who waits for whom, as `concourse report` says it. The threads sleep in the library's scheduler: what each waits for
-  /// is in the table of threads.
-  static func report(of run: ScheduleRun, _ result: ScheduleResult) -> String? {
-    guard var process = try? TargetProcess.live(run.process, stopsThreads: false) else { return nil }
+  /// What `concourse report` says of a process that is stopped.
+  struct Waits {
+    /// What each thread does, by its number: a predicate.
+    var activities: [Int: String] = [:]
+    /// Who holds what, and waits for whom.
+    var lines: [String] = []
+  }
+
+  /// The threads sleep in the library's scheduler: what each waits for is in the table of threads.
+  static func waits(of run: ScheduleRun, _ result: ScheduleResult) -> Waits {
+    guard var process = try? TargetProcess.live(run.process, stopsThreads: false) else { return Waits() }
     process.isFrozen = true
     // Its clocks are others than this command's.
     process.now = nil
@@ -102,13 +109,37 @@ struct FailurePlaces {
         SystemCallNames.futex, [thread.object, 0, 0, hasDeadline ? 1 : 0, 0, 0]
       )
     }
-    guard let report = try? Report.make(of: process) else { return nil }
-    let deadlocks = report.verdicts.filter { $0.kind != .nothing && $0.kind != .heldQueue }
-    guard !deadlocks.isEmpty else { return nil }
-    return deadlocks.map { verdict in
-      ([verdict.summary]
-        + verdict.details.map { detail in "  - " + detail.text + (detail.place.map { " at " + $0 } ?? "") })
-        .joined(separator: "\n")
-    }.joined(separator: "\n")
+    guard let report = try? Report.make(of: process) else { return Waits() }
+    var waits = Waits()
+    let names = Dictionary(
+      result.threads.enumerated().map { ($0.element.id, FailureStory.name(UInt16($0.offset), result)) },
+      uniquingKeysWith: { $1 })
+    let words = Wording(report.snapshot)
+    for (number, thread) in result.threads.enumerated() {
+      guard let info = report.snapshot.thread(thread.id) else { continue }
+      if case .call("futex", _) = info.wait { continue }
+      waits.activities[number] = named(words.activity(of: info), names)
+    }
+    for verdict in report.verdicts where verdict.kind != .nothing {
+      waits.lines.append(named(verdict.summary, names))
+      waits.lines += verdict.details.map { detail in
+        "  " + named(detail.text, names) + (detail.place.map { " at " + $0 } ?? "")
+      }
+    }
+    return waits
+  }
+
+  /// The text with this command's names of threads for "thread" and the kernel's number.
+  static func named(_ text: String, _ names: [UInt32: String]) -> String {
+    var words: [String] = []
+    for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+      let digits = word.prefix { $0.isNumber }
+      if words.last == "thread", let number = UInt32(digits), let name = names[number] {
+        words[words.count - 1] = name + word.dropFirst(digits.count)
+      } else {
+        words.append(String(word))
+      }
+    }
+    return words.joined(separator: " ")
   }
 }

@@ -8,6 +8,8 @@ struct FailureStory: Equatable {
     var operation: String
     /// The innermost first.
     var places: [String] = []
+    /// The thread's number.
+    var number = 0
 
     var text: String {
       "\(thread), \(operation)" + (places.isEmpty ? "" : ": " + places.joined(separator: ", in "))
@@ -25,8 +27,8 @@ struct FailureStory: Equatable {
   var switches: [Switch] = []
   /// What the threads were in at the end.
   var ends: [Step] = []
-  /// Of a deadlock.
-  var report: String?
+  /// Of a deadlock: who holds what.
+  var waits: [String] = []
 
   /// A place to name.
   struct Point {
@@ -42,7 +44,9 @@ struct FailureStory: Equatable {
     var steps: [Step] = []
     var points: [Point] = []
     func add(_ thread: UInt16, _ operation: UInt16, _ step: UInt64?, _ addresses: [UInt64]) -> Int {
-      steps.append(Step(thread: Self.name(thread, result), operation: Self.operation(operation)))
+      var made = Step(thread: Self.name(thread, result), operation: Self.operation(operation))
+      made.number = Int(thread)
+      steps.append(made)
       points.append(Point(thread: thread, step: step, addresses: addresses))
       return steps.count - 1
     }
@@ -78,6 +82,20 @@ struct FailureStory: Equatable {
     self.ends = ends.map { steps[$0] }
     // Workers that wait for work are in no place of the program.
     if failure == .deadlock || failure == .hang { self.ends.removeAll { $0.places.isEmpty } }
+  }
+
+  /// As the report says it.
+  private static let idle = "waits for work"
+
+  /// Adds what `concourse report` knows of the threads at the end.
+  mutating func add(_ waits: FailurePlaces.Waits) {
+    for index in ends.indices {
+      if let activity = waits.activities[ends[index].number] { ends[index].operation = activity }
+    }
+    // Of a deadlock, not what has nothing to do, unless all have nothing to do.
+    let others = ends.filter { $0.operation != Self.idle }
+    if !others.isEmpty { ends = others }
+    self.waits = waits.lines
   }
 
   /// The first operation of a thread that is more than the beginning of an item, if it comes before a further switch.

@@ -23,7 +23,7 @@ struct HoldWatch {
         durations[queue.address] = known
       }
     }
-    if process.core != nil {
+    if process.core != nil || process.isFrozen {
       for queue in queues where durations[queue.address] == nil { durations[queue.address] = 0 }
       return
     }
