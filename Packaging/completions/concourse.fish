@@ -104,6 +104,7 @@ complete -c concourse -n '__concourse_options_of explore' -l steps -x -d 'The mo
 complete -c concourse -n '__concourse_options_of explore' -l time -xa 'virtual real' -d 'The clock of the program'
 complete -c concourse -n '__concourse_options_of explore' -l jobs -x -d 'How many runs at the same time'
 complete -c concourse -n '__concourse_options_of explore' -l no-shrink -d 'Keep all switches'
+complete -c concourse -n '__concourse_options_of explore' -s o -rF -d 'The page to write: .html'
 complete -c concourse -n '__concourse_options_of explore' -l replay -rF -d 'Repeat a schedule'
 complete -c concourse -n '__concourse_options_of explore' -l library -rF -d 'The libdispatch-exploring.so to use'
 complete -c concourse -n '__concourse_options_of explore' -l help -d 'Explain the options'

@@ -28,6 +28,18 @@ package struct Recording {
   package var end: UInt64?
 }
 
+extension Recording {
+  /// One that was not read from a process: events of a program, on one queue.
+  package init(
+    events: [RecordedEvent], threads: [UInt32: String], queue: UInt64, label: String, program: String
+  ) {
+    self.init(
+      process: 0, start: events.first?.time ?? 0, wall: 0, events: events, threads: threads,
+      names: [RecordedName(queue: queue, time: 0, target: 0, kind: 1, text: label)],
+      modules: [RecordedModule(base: 0, path: program)])
+  }
+}
+
 package struct RecordedGap: Equatable {
   /// Of the first event after the gap.
   package var time: UInt64
@@ -55,6 +67,11 @@ package struct RecordedEvent: Equatable {
   package var object: UInt64
   /// The code of an item; of a job of Swift Concurrency, see `RecordedJob`.
   package var function: UInt64
+
+  package init(time: UInt64, thread: UInt32, kind: Kind, node: UInt64, object: UInt64, function: UInt64) {
+    (self.time, self.thread, self.kind) = (time, thread, kind)
+    (self.node, self.object, self.function) = (node, object, function)
+  }
 }
 
 /// What stands in place of the code of a job: the highest bit, its priority from bit 48 on, and the number of its task.

@@ -136,6 +136,30 @@ struct ExploreTextTests {
       ])
   }
 
+  @Test("the page has the switches, what the threads did, and why they did not run")
+  func page() {
+    let result = Self.result(CONCOURSE_EXPLORING_RUNNING, status: 1 << 8) { result in
+      result.events = [
+        Self.event(0, 16, next: 0), Self.event(0, 20, next: 1, switched: true), Self.event(1, 18, next: 1),
+        Self.event(1, 33, next: 0), Self.event(0, 50, next: 0),
+      ]
+      result.events[3].flags = UInt8(CONCOURSE_EXPLORING_BLOCKS)
+    }
+    let page = ExplorePage.write(
+      "program", result, result.events.map { $0.operation == 18 ? ["f()  a.swift:3"] : [] },
+      reason: "it failed",
+      lines: [("Switch 1", "stopped")])
+    let text = String(decoding: page, as: UTF8.self)
+    for part in [
+      "\"reason\":\"it failed\"", "[\"Switch 1\",\"stopped\"]",
+      "\"threads\":[\"the main thread 0\",\"thread 1\"]",
+      "\"items\":5", "\"pthread_mutex_lock: f()  a.swift:3\"",
+      "\"waitNames\":[\"SWITCH: stopped before pthread_mutex_unlock, thread 1 runs instead\",\"blocked in futex wait\"]",
+    ] {
+      #expect(text.contains(part), "\(part)")
+    }
+  }
+
   @Test("of long output the beginning and the end are shown")
   func output() {
     let lines = (1...50).map { "line \($0)" }

@@ -23,7 +23,7 @@ enum ExploreCommand: Command {
       let runner = ScheduleRunner(program, jobs: jobs)
       runner.takeSignals()
       if let text = options.replay {
-        return try replay(text, options, identity, runner)
+        return try replay(text, options, arguments, identity, runner)
       }
       return try explore(options, arguments, identity, runner)
     } catch let refusal as Exploration.Refusal {
@@ -131,18 +131,16 @@ enum ExploreCommand: Command {
       "found in schedule \(failed.schedule.number + 1): \(ExploreText.figures(figures, options))")
     let found = try FoundFailure(
       failed, shrinks: options.shrinks, hasStepLimit: options.steps != nil, runner)
-    try tell(found, options, runner)
-    if found.repeats {
-      let token = ScheduleToken(
-        program: identity.name, build: identity.build, seed: found.schedule.seed,
-        isRealTime: options.isRealTime, switches: found.schedule.switches)
-      try tell(token, arguments[options.target...])
-    }
+    let token = ScheduleToken(
+      program: identity.name, build: identity.build, seed: found.schedule.seed,
+      isRealTime: options.isRealTime, switches: found.schedule.switches)
+    try tell(found, token, options, arguments[options.target...], runner)
     return Status.found
   }
 
   private static func replay(
-    _ text: String, _ options: ExploreOptions, _ identity: ProgramIdentity, _ runner: ScheduleRunner
+    _ text: String, _ options: ExploreOptions, _ arguments: [String], _ identity: ProgramIdentity,
+    _ runner: ScheduleRunner
   ) throws -> Int32 {
     let token = try ScheduleToken(Self.token(in: text))
     guard token.program == identity.name else {
@@ -170,7 +168,7 @@ enum ExploreCommand: Command {
       Terminal.printLine("the schedule does not fail")
       return 0
     case .failed(let failure):
-      try tell(FoundFailure(schedule, failure, result), options, runner)
+      try tell(FoundFailure(schedule, failure, result), nil, options, arguments[options.target...], runner)
       return Status.found
     case .unusable(let reason):
       throw Exploration.Refusal(reason: reason, places: FailurePlaces.culprit(of: run, result))
@@ -186,28 +184,46 @@ enum ExploreCommand: Command {
 
   // MARK: What was found
 
-  private static func tell(_ found: FoundFailure, _ options: ExploreOptions, _ runner: ScheduleRunner) throws
-  {
+  /// Prints what has happened, and writes the page.
+  /// - Parameter token: Repeats it; nil if it is being repeated.
+  private static func tell(
+    _ found: FoundFailure, _ token: ScheduleToken?, _ options: ExploreOptions, _ words: ArraySlice<String>,
+    _ runner: ScheduleRunner
+  ) throws {
     var story: FailureStory?
+    var places: FailurePlaces?
     if found.repeats {
       let stays = found.failure == .deadlock || found.failure == .hang || found.failure == .stepLimit
       let run =
         stays
         ? try runner.run(found.schedule)
         : FailurePlaces.stopped(found.schedule, before: found.result.header.steps, runner)
-      let places = run.flatMap { FailurePlaces($0) }
+      places = run.flatMap { FailurePlaces($0) }
       story = FailureStory(found.result, found.failure) { points in
         places?.places(points, found.schedule, runner) ?? points.map { _ in [] }
       }
       if stays, let run { story?.add(FailurePlaces.waits(of: run, run.result)) }
     }
-    for line in ExploreText.failure(found, story) { Terminal.printLine(line) }
+    var lines = ExploreText.failure(found, story)
+    if found.repeats, let token { lines.append(try repetition(token, words)) }
+    for line in lines { Terminal.printLine(line) }
+    guard let path = options.output, found.repeats else { return }
+    let stacks = found.result.events.map(\.addresses)
+    let page = ExplorePage.write(
+      FilePath.lastPart(of: words.first ?? ""), found.result,
+      places?.places(stacks) ?? stacks.map { _ in [] },
+      reason: found.failure.text,
+      lines: story.map { ExploreText.pageLines($0) } ?? [])
+    do throws(OutputFile.Failure) { try OutputFile(named: path).write(page) } catch {
+      throw ScheduleRun.Failure(reason: "\(error.path) cannot be written: \(error.reason)")
+    }
   }
 
   /// A longer token is only in a file.
   private static let longest = 100
 
-  private static func tell(_ token: ScheduleToken, _ words: ArraySlice<String>) throws {
+  /// How to repeat a schedule.
+  private static func repetition(_ token: ScheduleToken, _ words: ArraySlice<String>) throws -> String {
     var text = token.text
     if text.utf8.count > longest {
       do throws(OutputFile.Failure) {
@@ -216,8 +232,8 @@ enum ExploreCommand: Command {
         text = file.path
       } catch { throw ScheduleRun.Failure(reason: "\(error.path) cannot be written: \(error.reason)") }
     }
-    Terminal.printLine(
-      ForeignText.line("repeat it: concourse explore --replay \(text) -- \(words.joined(separator: " "))"))
+    return ForeignText.line(
+      "repeat it: concourse explore --replay \(text) -- \(words.joined(separator: " "))")
   }
 
   private static func differing(_ difference: Exploration.Difference, _ runner: ScheduleRunner) -> (

@@ -15,6 +15,8 @@ struct ExploreOptions: CommandOptions {
   /// How many programs run at once; nil for one on each processor.
   var jobs: Int?
   var shrinks = true
+  /// The page to write.
+  var output: String?
   /// A token, or a file that begins with one.
   var replay: String?
   /// The exploring library, if not the one beside the command's.
@@ -28,6 +30,9 @@ struct ExploreOptions: CommandOptions {
     }
     guard replay == nil || schedules == nil && seconds == nil && strategy == nil else {
       throw UsageError("--replay runs one schedule, which its token describes")
+    }
+    guard output.map({ TraceFormat(path: $0) == .html }) ?? true else {
+      throw UsageError("the name of the output must end in .html")
     }
   }
 
@@ -85,6 +90,7 @@ struct ExploreOptions: CommandOptions {
           "a number of runs from 1 to 1024", number(in: 1...1024)
         ) { $0.jobs = $1 },
         .flag("--no-shrink", \.shrinks, false, "keep all switches of what was found"),
+        .text("-o", "--output", as: "FILE", "write what was found as a page (.html)") { $0.output = $1 },
         .text("--replay", as: "TOKEN", "repeat a schedule; also the file that has the token") {
           $0.replay = $1
         },

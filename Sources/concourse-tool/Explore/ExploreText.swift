@@ -65,6 +65,13 @@ enum ExploreText {
     return lines.map(ForeignText.line)
   }
 
+  /// The boxes at the top of a page.
+  static func pageLines(_ story: FailureStory) -> [(String, String)] {
+    story.switches.prefix(mostSwitches).enumerated().map { index, change in
+      ("Switch \(index + 1)", "stopped: \(change.stopped.text); \(change.next)")
+    } + story.ends.prefix(mostSwitches).map { ("At the end", $0.text) } + story.waits.map { ("Waits", $0) }
+  }
+
   /// Without the thread, which the line has named.
   private static func after(_ step: FailureStory.Step) -> String {
     step.operation + (step.places.isEmpty ? "" : ": " + step.places.joined(separator: ", in "))

@@ -3,9 +3,19 @@ import ConcourseRecording
 /// Writes a timeline as one page, which needs no network: the same tracks as the other formats, a search, who submitted
 /// an item, histograms of the queues, and a verdict. The page is `trace.html` with `trace.js`, which the package embeds.
 enum TracePage {
-  static func write(_ recording: Recording, functions: @escaping (UInt64) -> String) -> [UInt8] {
+  /// What a page says of a recording that is not the engine's, in place of what is found in it.
+  struct Telling {
+    var reason: String
+    /// Titles and texts.
+    var verdict: [(String, String)]
+    var waitName: (Timeline.Wait) -> String
+  }
+
+  static func write(
+    _ recording: Recording, _ telling: Telling? = nil, functions: @escaping (UInt64) -> String
+  ) -> [UInt8] {
     let timeline = Timeline(recording)
-    var columns = Columns(recording, timeline)
+    var columns = Columns(recording, timeline, telling)
     columns.fill(functions)
     // `trace.html` has `^` only around the marks.
     var output: [UInt8] = []
@@ -28,15 +38,17 @@ enum TracePage {
   private struct Columns {
     let recording: Recording
     let timeline: Timeline
+    let telling: Telling?
     let labels: [UInt64: [Int]]
     private(set) var bytes: [UInt8] = []
     private(set) var meta: [UInt8] = []
     /// Of the columns.
     private var types: [String] = []
 
-    init(_ recording: Recording, _ timeline: Timeline) {
+    init(_ recording: Recording, _ timeline: Timeline, _ telling: Telling?) {
       self.recording = recording
       self.timeline = timeline
+      self.telling = telling
       labels = recording.namesByQueue
     }
 
@@ -75,10 +87,7 @@ enum TracePage {
       append(timeline.waits.map { waitNames.number(of: name($0)) })
       append(timeline.waits.map { UInt32($0.item.map { items[$0].depth + 1 } ?? 0) })
 
-      let reason = SlowReason(recording, timeline, functions: functions)
-      var verdict = TraceVerdict(recording, timeline).lines
-      if let contention = reason.contention { verdict.append(("Most contended queue", contention)) }
-      if let blocked = reason.blocked { verdict.append(("Blocked threads", blocked)) }
+      let (reason, verdict) = telling.map { ($0.reason, $0.verdict) } ?? found(functions)
       JSONValue.object([
         ("process", .int(recording.process)), ("items", .int(items.count)),
         ("waits", .int(timeline.waits.count)), ("duration", .int(timeline.end - base)),
@@ -87,12 +96,22 @@ enum TracePage {
         ("threads", .strings(timeline.threads.map { "\(recording.threads[$0] ?? "thread") \($0)" })),
         ("queues", .strings(timeline.queues.map { recording.label(of: $0, at: base, labels) })),
         ("functions", .strings(names.texts)), ("waitNames", .strings(waitNames.texts)),
-        ("types", .strings(types)), ("reason", .string(reason.sentence)),
+        ("types", .strings(types)), ("reason", .string(reason)),
         ("verdict", .array(verdict.map { .strings([$0.0, $0.1]) })),
       ]).write(to: &meta)
     }
 
+    /// What the recording says of the program.
+    private func found(_ functions: @escaping (UInt64) -> String) -> (String, [(String, String)]) {
+      let reason = SlowReason(recording, timeline, functions: functions)
+      var verdict = TraceVerdict(recording, timeline).lines
+      if let contention = reason.contention { verdict.append(("Most contended queue", contention)) }
+      if let blocked = reason.blocked { verdict.append(("Blocked threads", blocked)) }
+      return (reason.sentence, verdict)
+    }
+
     private func name(_ wait: Timeline.Wait) -> String {
+      if let telling { return telling.waitName(wait) }
       let kind = Recording.wait(wait.kind)
       return wait.kind <= 2 ? "\(kind): \(recording.label(of: wait.object, at: wait.start, labels))" : kind
     }

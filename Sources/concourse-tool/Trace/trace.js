@@ -31,7 +31,7 @@ const prose = text => text.replace(/(\d) us\b/g, "$1 \u00b5s");
 document.title = meta.program + " \u2013 Concourse trace";
 const title = document.querySelector("h1");
 title.textContent = meta.program;
-title.append(element("small", `process ${meta.process} \u00b7 ${counted(n, "item")} in ${unit(meta.duration)}`
+title.append(element("small", `${meta.process ? `process ${meta.process} \u00b7 ` : ""}${counted(n, "item")} in ${unit(meta.duration)}`
   + (meta.lost ? ` \u00b7 ${counted(meta.lost, "event")} lost` : "")));
 document.getElementById("reason").textContent = prose(meta.reason);
 document.getElementById("notice").textContent = meta.notice;
