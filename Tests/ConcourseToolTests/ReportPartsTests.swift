@@ -138,6 +138,8 @@ struct ReportPartsTests {
       ("generic specialization <Swift.Int> of main.map<A>(A) -> A", "map<A>(_:)"),
       ("@objc closure #1 (Swift.Int) -> () in main.start() -> ()", "closure #1 in start()"),
       ("@objc main.(free in _0123456789ABCDEF)(pointer: Swift.Int) -> ()", "free(pointer:)"),
+      ("main.Theatre.free.getter : Swift.Int", "Theatre.free.getter"),
+      ("main.handler.setter : (Swift.Int) -> ()", "handler.setter"),
     ])
   func names(_ long: String, _ short: String) {
     #expect(Demangler.shorten(long) == short)

@@ -67,7 +67,8 @@ enum Demangler {
       let words = part.split(separator: " ", maxSplits: 2)
       return words.prefix(2).joined(separator: " ")
     }
-    var text = part
+    // Of an accessor, `main.Index.count.getter : Swift.Int`, the type is left out.
+    var text = range(of: " : ", in: part).map { String(part[..<$0.lowerBound]) } ?? part
     for prefix in ["static ", "merged ", "implicit "] where text.hasPrefix(prefix) {
       text = String(text.dropFirst(prefix.count))
     }
