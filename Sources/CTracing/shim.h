@@ -53,6 +53,18 @@ static inline int tracing_memory_file(void) {
   return (int)syscall(SYS_memfd_create, "concourse", closeOnExec);
 }
 
+/// A file in memory whose size can be fixed (F_ADD_SEALS), closed on exec, or -1.
+static inline int tracing_shared_file(void) {
+  const long closeOnExec = 1, allowSealing = 2;
+  return (int)syscall(SYS_memfd_create, "concourse", closeOnExec | allowSealing);
+}
+
+/// From now on, processes whose parents have ended become children of this one.
+static inline void tracing_adopt_orphans(void) {
+  const long childSubreaper = 36;
+  syscall(SYS_prctl, childSubreaper, 1L, 0L, 0L, 0L);
+}
+
 /// Programs that this process starts from now on have their memory at the same addresses each time.
 static inline int tracing_fix_addresses(void) {
   const long ask = 0xFFFFFFFF, noRandomization = 0x0040000;

@@ -41,6 +41,12 @@ struct ExploreTextTests {
       Self.result(CONCOURSE_EXPLORING_DEADLOCK, status: nil).verdict(hasStepLimit: false)
         == .failed(.deadlock))
     #expect(Self.result(CONCOURSE_EXPLORING_HANG, status: nil).verdict(hasStepLimit: false) == .failed(.hang))
+    var late = Self.result(running, status: nil)
+    late.isLate = true
+    guard case .unusable = late.verdict(hasStepLimit: false) else {
+      Issue.record("a run that does not end is not refused")
+      return
+    }
     let limited = Self.result(CONCOURSE_EXPLORING_STEP_LIMIT, status: nil)
     #expect(limited.verdict(hasStepLimit: true) == .failed(.stepLimit))
     for outcome in [
@@ -175,6 +181,18 @@ struct ExploreTextTests {
     var figures = ExplorationFigures()
     (figures.threads, figures.mostSteps) = (4, 100)
     #expect(ExploreText.boundLine(figures, depth: 2).hasSuffix("at least 1 in 400"))
+  }
+
+  @Test("a difference is told with its first events, and with what may cause it")
+  func leaks() {
+    let difference = Exploration.Difference(schedule: Schedule(seed: 1))
+    let leaks = UInt64(CONCOURSE_EXPLORING_LEAK_PROCESS_ID | CONCOURSE_EXPLORING_LEAK_CHILD_PROCESS)
+    #expect(
+      ExploreText.leaks(difference, leaks, ("a", nil)) == [
+        "two runs of schedule 0 differed: something is not controlled", "  the first event that differs: a",
+        "  the program uses its process id, another process",
+      ])
+    #expect(ExploreText.leaks(difference, 0, (nil, nil)).count == 1)
   }
 
   @Test("the first event that differs between two runs")

@@ -67,4 +67,40 @@ struct ScheduleRunnerTests {
     }
     #expect(kill(-process, 0) == -1)
   }
+
+  @Test(
+    "a program that has left its process group is ended too",
+    .enabled(if: access("/usr/bin/perl", X_OK) == 0, "needs perl"))
+  func left() throws {
+    let script = "exec perl -e '$| = 1; setpgrp(0, getpgrp(getppid)) and print \"out\"; sleep 1000'"
+    let run = try ScheduleRun(Self.program(script), Schedule(seed: 1))
+    var turns = 0
+    while run.result.output.isEmpty && turns < 10_000 {
+      usleep(1000)
+      turns += 1
+    }
+    let process = run.process
+    #expect(getpgid(process) == getpgrp())
+    run.end()
+    #expect(kill(process, 0) == -1 && errno == ESRCH)
+  }
+
+  @Test("numbers that the program has overwritten do no harm, and it cannot take the file's memory away")
+  func hostile() throws {
+    // Ones in all results; the places of the tables are the command's own.
+    let results = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.culprit))
+    let end = MemoryLayout<concourse_exploring_header>.size
+    let script = """
+      tr '\\000' '\\377' </dev/zero | dd of=/proc/self/fd/1000 bs=1 count=\(end - results) seek=\(results) conv=notrunc 2>/dev/null
+      : >/proc/self/fd/1000
+      """
+    let run = try #require(try ScheduleRunner(Self.program(script), jobs: 1).run(Schedule(seed: 1)))
+    let result = run.result
+    #expect(result.header.detail == .max, "the program has not written")
+    #expect(result.made.count == ExploringFile.mostSwitches)
+    #expect(result.threads.count == CONCOURSE_EXPLORING_THREADS)
+    #expect(FailurePlaces.culprit(of: run, result).isEmpty)
+    let story = FailureStory(result, .deadlock) { $0.map { _ in [] } }
+    #expect(story.switches.isEmpty)
+  }
 }

@@ -11,6 +11,8 @@ struct ExplorationFigures: Equatable {
   /// Schedules that were run twice, and those that differed.
   var repeated = 0
   var seconds = 0.0
+  /// Bits of CONCOURSE_EXPLORING_LEAK_….
+  var leaks: UInt64 = 0
 }
 
 /// Runs schedule after schedule until one fails.
@@ -112,6 +114,7 @@ final class Exploration {
   private func note(_ result: ScheduleResult) {
     figures.schedules += 1
     figures.steps += result.header.steps
+    figures.leaks |= result.header.leaks
     figures.threads = max(figures.threads, result.header.thread_count)
     figures.mostSteps = max(figures.mostSteps, result.header.steps)
     if expectedSteps == 0 { expectedSteps = result.header.steps }
@@ -129,6 +132,36 @@ final class Exploration {
     schedule.stepLimit = options.steps ?? Self.defaultStepLimit
     schedule.isRealTime = options.isRealTime
     return schedule
+  }
+
+  // MARK: More of the same
+
+  /// Schedules that are run after the first failure.
+  private static let further = 200
+  private static let fewest = 4
+
+  /// Further runs that fail in the same way, those with the fewest switches first. The first failure may have made a
+  /// detour of which shrinking does not find a way out.
+  func others(like failed: Failed) throws(ScheduleRun.Failure) -> [Failed] {
+    var found: [Failed] = []
+    var next = failed.schedule.number + 1
+    let end = next + Self.further
+    try runner.run {
+      guard next < end else { return nil }
+      next += 1
+      return self.schedule(next - 1)
+    } _: { run in
+      let result = run.result
+      run.end()
+      if result.verdict(hasStepLimit: self.options.steps != nil) == .failed(failed.failure) {
+        found.append(Failed(schedule: run.schedule, failure: failed.failure, result: result))
+      }
+      return true
+    }
+    found.sort {
+      ($0.result.header.made_count, $0.schedule.number) < ($1.result.header.made_count, $1.schedule.number)
+    }
+    return Array(found.prefix(Self.fewest))
   }
 
   // MARK: What differs

@@ -20,7 +20,7 @@ enum ExploreCommand: Command {
       let program = try prepare(options)
       let identity = ProgramIdentity(program.path)
       let jobs = options.jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-      let runner = ScheduleRunner(program, jobs: jobs)
+      let runner = ScheduleRunner(program, jobs: jobs, adopts: true)
       runner.takeSignals()
       if let text = options.replay {
         return try replay(text, options, arguments, identity, runner)
@@ -105,6 +105,11 @@ enum ExploreCommand: Command {
 
   // MARK: The two ways to run it
 
+  /// More switches than that are hard to follow.
+  private static let enough = 3
+  /// For each further failure.
+  private static let fewerTrials = 400
+
   private static func explore(
     _ options: ExploreOptions, _ arguments: [String], _ identity: ProgramIdentity, _ runner: ScheduleRunner
   ) throws -> Int32 {
@@ -116,12 +121,18 @@ enum ExploreCommand: Command {
     if exploration.difference != nil {
       try exploration.locateDifference()
       if let difference = exploration.difference {
-        for line in ExploreText.leaks(difference, differing(difference, runner)) { Terminal.printError(line) }
+        for line in ExploreText.leaks(difference, figures.leaks, differing(difference, runner)) {
+          Terminal.printError(line)
+        }
       }
     }
     if options.strategy == .pct { Terminal.printError(ExploreText.boundLine(figures, depth: options.depth)) }
     guard let failed else {
       let interruption = runner.interruption
+      if figures.steps == 0 && figures.schedules > 0 {
+        Terminal.printError(
+          "the program came to no operation at which threads could change: nothing of it was explored")
+      }
       Terminal.printLine(
         "\(interruption == nil ? "" : "interrupted: ")nothing found: \(ExploreText.figures(figures, options))"
       )
@@ -129,8 +140,20 @@ enum ExploreCommand: Command {
     }
     Terminal.printLine(
       "found in schedule \(failed.schedule.number + 1): \(ExploreText.figures(figures, options))")
-    let found = try FoundFailure(
+    var found = try FoundFailure(
       failed, shrinks: options.shrinks, hasStepLimit: options.steps != nil, runner)
+    if options.shrinks, found.schedule.switches.count > enough || !found.repeats {
+      for other in try exploration.others(like: failed) {
+        let second = try FoundFailure(
+          other, shrinks: true, hasStepLimit: options.steps != nil, trials: fewerTrials, runner)
+        if second.repeats,
+          !found.repeats || second.schedule.switches.count < found.schedule.switches.count
+        {
+          found = second
+        }
+        if found.repeats && found.schedule.switches.count <= enough { break }
+      }
+    }
     let token = ScheduleToken(
       program: identity.name, build: identity.build, seed: found.schedule.seed,
       isRealTime: options.isRealTime, switches: found.schedule.switches)

@@ -1,3 +1,5 @@
+import CExploring
+
 /// What the command prints.
 enum ExploreText {
   /// Lines of the program's output that are shown.
@@ -77,10 +79,25 @@ enum ExploreText {
     step.operation + (step.places.isEmpty ? "" : ": " + step.places.joined(separator: ", in "))
   }
 
-  static func leaks(_ difference: Exploration.Difference, _ story: (String?, String?)) -> [String] {
+  /// What the program uses that may differ between two runs.
+  static func names(ofLeaks leaks: UInt64) -> [String] {
+    [
+      (CONCOURSE_EXPLORING_LEAK_PROCESS_ID, "its process id"),
+      (CONCOURSE_EXPLORING_LEAK_DIRECTORY_ORDER, "the order of a directory"),
+      (CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET, "a socket to the outside"),
+      (CONCOURSE_EXPLORING_LEAK_CHILD_PROCESS, "another process"),
+      (CONCOURSE_EXPLORING_LEAK_REAL_WAIT, "a wait of real time"),
+    ].filter { leaks & UInt64($0.0) != 0 }.map(\.1)
+  }
+
+  static func leaks(
+    _ difference: Exploration.Difference, _ leaks: UInt64, _ story: (String?, String?)
+  ) -> [String] {
     var lines = ["two runs of schedule \(difference.schedule.number) differed: something is not controlled"]
     if let first = story.0 { lines.append("  the first event that differs: \(first)") }
     if let second = story.1 { lines.append("  in the other run:              \(second)") }
+    let names = names(ofLeaks: leaks)
+    if !names.isEmpty { lines.append("  the program uses \(names.joined(separator: ", "))") }
     return lines
   }
 

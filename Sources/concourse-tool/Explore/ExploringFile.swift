@@ -11,6 +11,12 @@ final class ExploringFile {
   /// Of a run that records, the last events.
   static let mostEvents = 1 << 15
 
+  /// F_ADD_SEALS, and against further seals, shrinking and growing.
+  private static let addSeals: Int32 = 1033
+  private static let seals: Int32 = 1 | 2 | 4
+  /// More than any run has. Larger numbers are not the library's.
+  private static let mostCounted: UInt64 = 1 << 40
+
   let descriptor: Int32
   private let memory: UnsafeMutableRawPointer
   private let size: Int
@@ -38,9 +44,10 @@ final class ExploringFile {
     header.wants_frames = schedule.records ? 1 : 0
     layout = header
     size = Int(end)
-    descriptor = tracing_memory_file()
+    descriptor = tracing_shared_file()
     guard descriptor >= 0 else { return nil }
-    guard ftruncate(descriptor, off_t(size)) == 0,
+    // The program cannot take the memory away, which would end the command.
+    guard ftruncate(descriptor, off_t(size)) == 0, fcntl(descriptor, Self.addSeals, Self.seals) == 0,
       let mapped = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), mapped != MAP_FAILED
     else {
       close(descriptor)
@@ -65,7 +72,12 @@ final class ExploringFile {
   /// A copy, while the program may still write.
   var header: concourse_exploring_header {
     // SAFETY: inside the mapping. Each field is a word of its own, and a torn copy is only looked at for `outcome`.
-    memory.load(as: concourse_exploring_header.self)
+    var header = memory.load(as: concourse_exploring_header.self)
+    header.steps = min(header.steps, Self.mostCounted)
+    header.made_count = min(header.made_count, Self.mostCounted)
+    header.event_count = min(header.event_count, Self.mostCounted)
+    header.thread_count = min(header.thread_count, UInt32(CONCOURSE_EXPLORING_THREADS))
+    return header
   }
 
   var outcome: UInt32 { header.outcome }

@@ -17,8 +17,10 @@ struct FoundFailure {
   var trials = 0
 
   /// Repeats the failure by its switches, leaves out those that it does not need, and records the rest.
+  /// - Parameter most: Lists of switches that are tried, about.
   init(
-    _ failed: Exploration.Failed, shrinks: Bool, hasStepLimit: Bool, _ runner: ScheduleRunner
+    _ failed: Exploration.Failed, shrinks: Bool, hasStepLimit: Bool, trials most: Int = 1500,
+    _ runner: ScheduleRunner
   ) throws(ScheduleRun.Failure) {
     failure = failed.failure
     number = failed.schedule.number
@@ -38,7 +40,7 @@ struct FoundFailure {
     if shrinks {
       var error: ScheduleRun.Failure?
       var shrinker = Shrinker(
-        schedule.switches, threads: Int(failed.result.header.thread_count))
+        schedule.switches, threads: Int(failed.result.header.thread_count), most: most)
       shrinker.shrink { candidates in
         let schedules = candidates.map { switches in
           var schedule = schedule

@@ -21,6 +21,12 @@ final class ScheduleRun {
   private let file: ExploringFile
   private let output: Int32
   private var status: Int32?
+  private let begin = UptimeClock.now
+  private var isLate = false
+
+  /// A run that takes so many nanoseconds of real time is one that does not end.
+  private static let longest: UInt64 = 60_000_000_000
+  private static let longestInRealTime: UInt64 = 600_000_000_000
 
   /// Why a run could not be started.
   struct Failure: Error {
@@ -92,7 +98,9 @@ final class ScheduleRun {
       status = value
       return true
     }
-    return file.outcome > CONCOURSE_EXPLORING_RUNNING.rawValue
+    if file.outcome > CONCOURSE_EXPLORING_RUNNING.rawValue { return true }
+    isLate = UptimeClock.now - begin > (schedule.isRealTime ? Self.longestInRealTime : Self.longest)
+    return isLate
   }
 
   /// Whether the library has stopped the process for good, and it still exists.
@@ -101,7 +109,9 @@ final class ScheduleRun {
   /// Ends the process and what it has started.
   func end() {
     guard process > 0 else { return }
+    // It may have left its group.
     kill(-process, SIGKILL)
+    if status == nil { kill(process, SIGKILL) }
     if status == nil {
       var value: Int32 = 0
       while waitpid(process, &value, 0) < 0 && errno == EINTR {}
@@ -116,7 +126,7 @@ final class ScheduleRun {
     let events = file.events(header.event_count)
     return ScheduleResult(
       status: status, header: header, made: file.made(header.made_count), firstEvent: events.first,
-      events: events.events, threads: file.threads(header.thread_count), output: written)
+      events: events.events, threads: file.threads(header.thread_count), output: written, isLate: isLate)
   }
 
   /// What the program has written, at most a megabyte.
@@ -141,9 +151,14 @@ struct ScheduleResult {
   var events: [concourse_exploring_event]
   var threads: [concourse_exploring_thread]
   var output: [UInt8]
+  /// Whether it has run for too long.
+  var isLate = false
 
   /// - Parameter hasStepLimit: Whether the user has set it.
   func verdict(hasStepLimit: Bool) -> ScheduleVerdict {
+    if isLate {
+      return .unusable("does not end: a run has taken \(header.steps) decisions and a minute or more")
+    }
     switch header.outcome {
     case CONCOURSE_EXPLORING_RUNNING.rawValue:
       guard let status else { return .unusable("the run was interrupted") }

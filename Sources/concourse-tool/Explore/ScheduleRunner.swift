@@ -1,3 +1,4 @@
+import CTracing
 import Glibc
 
 /// Runs schedules, some at the same time, until there are no more.
@@ -7,21 +8,38 @@ import Glibc
 final class ScheduleRunner {
   private let program: ExploredProgram
   private let jobs: Int
+  /// Whether all children of this process are of its runs.
+  private let adopts: Bool
   private var signals = sigset_t()
   /// The signal that asked the command to stop.
   private(set) var interruption: Int32?
   /// Runs that were started.
   private(set) var count = 0
 
-  init(_ program: ExploredProgram, jobs: Int) {
+  /// - Parameter adopts: Whether what programs leave behind is ended, together with all other children of this process.
+  init(_ program: ExploredProgram, jobs: Int, adopts: Bool = false) {
     self.program = program
     self.jobs = jobs
+    self.adopts = adopts
+    if adopts { tracing_adopt_orphans() }
     sigemptyset(&signals)
     for number in [SIGCHLD, SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, number) }
   }
 
   /// From now on, these signals end the runs and not the command, and the end of a run is noticed at once.
   func takeSignals() { sigprocmask(SIG_BLOCK, &signals, nil) }
+
+  /// Ends what the programs of ended runs have left behind. Such processes have become the command's children, if it
+  /// adopts orphans.
+  private func endOrphans(_ active: [ScheduleRun]) {
+    let process = getpid()
+    guard let list = ProcFile.read("/proc/\(process)/task/\(process)/children") else { return }
+    for word in list.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
+      guard let child = pid_t(word), !active.contains(where: { $0.process == child }) else { continue }
+      kill(child, SIGKILL)
+      waitpid(child, nil, 0)
+    }
+  }
 
   /// - Parameters:
   ///   - next: The next schedule; nil if there is none at the moment. It is asked again after each end.
@@ -42,7 +60,7 @@ final class ScheduleRunner {
         guard take(run) else { return }
       }
       active.removeAll { run in over.contains { $0 === run } }
-      if over.isEmpty { sleep() }
+      if over.isEmpty { sleep() } else if adopts { endOrphans(active) }
     }
   }
 
