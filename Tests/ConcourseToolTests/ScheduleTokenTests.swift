@@ -46,24 +46,41 @@ struct ScheduleTokenTests {
     }
   }
 
-  @Test("a token of another version says so")
-  func version() {
-    // As the writer of a version 2 would make it: the sum is right.
-    let bytes: [UInt8] = [2, 0, 0, 0, 0, 0, 1, 0]
+  /// The text of these bytes with their sum.
+  private static func text(_ bytes: [UInt8]) -> String {
     let sum = Fingerprint(bytes).short
     let all = bytes + [UInt8(sum >> 8), UInt8(sum & 0xFF)]
-    var text = ""
     let digits = Array("0123456789abcdefghjkmnpqrstvwxyz")
-    for start in stride(from: 0, to: 80, by: 5) {
+    var text = ""
+    for start in stride(from: 0, to: all.count * 8, by: 5) {
       var bits = 0
       for bit in start..<start + 5 {
-        let byte = Int(all[bit / 8])
+        let byte = bit / 8 < all.count ? Int(all[bit / 8]) : 0
         bits = bits << 1 | (byte >> (7 - bit % 8)) & 1
       }
       text.append(digits[bits])
     }
-    #expect(throws: ScheduleToken.Failure(reason: "the token is of another version of Concourse")) {
-      try ScheduleToken(text)
+    return text
+  }
+
+  @Test("a token of another version says so, also if only a flag is new")
+  func version() throws {
+    #expect(try ScheduleToken(Self.text([1, 0, 0, 0, 0, 0, 1, 0])).seed == 1)
+    for start: [UInt8] in [[2, 0], [1, 2]] {
+      #expect(throws: ScheduleToken.Failure(reason: "the token is of another version of Concourse")) {
+        try ScheduleToken(Self.text(start + [0, 0, 0, 0, 1, 0]))
+      }
+    }
+  }
+
+  @Test("a number that has no room is damage")
+  func overflow() throws {
+    let ones = [UInt8](repeating: 0xFF, count: 9)
+    #expect(try ScheduleToken(Self.text([1, 0, 0, 0, 0, 0] + ones + [1, 0])).seed == .max)
+    for last: UInt8 in [2, 0x7F, 0x81] {
+      #expect(throws: ScheduleToken.Failure.self) {
+        try ScheduleToken(Self.text([1, 0, 0, 0, 0, 0] + ones + [last, 0]))
+      }
     }
   }
 

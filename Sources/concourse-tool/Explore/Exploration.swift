@@ -48,6 +48,13 @@ final class Exploration {
   /// Decisions after which a program that is given no limit counts as one that never comes to rest.
   static let defaultStepLimit: UInt64 = 2_000_000
 
+  /// If the first run ends, one that makes so many times its decisions, and at least so many, is one that has failed.
+  private static let times: UInt64 = 100
+  private static let least: UInt64 = 50_000
+
+  /// Whether a run that reaches its limit has failed. Before any run has ended, nobody knows.
+  private func countsSteps(_ number: Int) -> Bool { options.steps != nil || number > 0 }
+
   init(_ options: ExploreOptions, _ runner: ScheduleRunner) {
     self.options = options
     self.runner = runner
@@ -75,14 +82,18 @@ final class Exploration {
       let number = run.schedule.number
       if let hash = hashes[number] {
         self.figures.repeated += 1
-        if hash != result.header.hash, self.difference == nil {
+        let verdict = result.verdict(hasStepLimit: true)
+        if self.difference == nil, hash != result.header.hash || verdict != .passed {
           self.difference = Difference(schedule: run.schedule)
+        }
+        if case .failed(let failure) = verdict, failed.map({ number < $0.schedule.number }) ?? true {
+          failed = Failed(schedule: run.schedule, failure: failure, result: result)
         }
         run.end()
         return true
       }
       self.note(result)
-      switch result.verdict(hasStepLimit: self.options.steps != nil) {
+      switch result.verdict(hasStepLimit: self.countsSteps(number)) {
       case .passed:
         if number % 10 == 9 {
           hashes[number] = result.header.hash
@@ -129,7 +140,9 @@ final class Exploration {
     if number > 0 { schedule.strategy = options.strategy ?? all[number % all.count] }
     schedule.depth = options.depth
     schedule.expectedSteps = expectedSteps
-    schedule.stepLimit = options.steps ?? Self.defaultStepLimit
+    let most = Self.defaultStepLimit
+    schedule.stepLimit =
+      options.steps ?? (number == 0 ? most : min(most, max(Self.least, expectedSteps &* Self.times)))
     schedule.isRealTime = options.isRealTime
     return schedule
   }
@@ -153,7 +166,7 @@ final class Exploration {
     } _: { run in
       let result = run.result
       run.end()
-      if result.verdict(hasStepLimit: self.options.steps != nil) == .failed(failed.failure) {
+      if result.verdict(hasStepLimit: true) == .failed(failed.failure) {
         found.append(Failed(schedule: run.schedule, failure: failed.failure, result: result))
       }
       return true

@@ -71,7 +71,7 @@ enum ExploreCommand: Command {
     changed.set("SWIFT_DETERMINISTIC_HASHING", to: "1")
     // A trap would start the program that prints backtraces.
     changed.set("SWIFT_BACKTRACE", to: "enable=no")
-    fixMachine()
+    try fixMachine()
     return ExploredProgram(path: path, arguments: words, environment: changed)
   }
 
@@ -87,7 +87,7 @@ enum ExploreCommand: Command {
   }
 
   /// What all runs inherit.
-  private static func fixMachine() {
+  private static func fixMachine() throws {
     if tracing_fix_addresses() != 0 {
       Terminal.printError("warning: the system does not fix addresses, so runs may differ")
     }
@@ -99,7 +99,12 @@ enum ExploreCommand: Command {
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
     if files.rlim_cur <= rlim_t(ExploredProgram.descriptor) {
       files.rlim_cur = min(files.rlim_max, rlim_t(ExploredProgram.descriptor) + 24)
-      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
+      guard files.rlim_cur > rlim_t(ExploredProgram.descriptor),
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0
+      else {
+        throw ScheduleRun.Failure(
+          reason: "the limit of open files must be above \(ExploredProgram.descriptor); see 'ulimit -Hn'")
+      }
     }
   }
 
@@ -140,13 +145,11 @@ enum ExploreCommand: Command {
     }
     Terminal.printLine(
       "found in schedule \(failed.schedule.number + 1): \(ExploreText.figures(figures, options))")
-    var found = try FoundFailure(
-      failed, shrinks: options.shrinks, hasStepLimit: options.steps != nil, runner)
-    if options.shrinks, found.schedule.switches.count > enough || !found.repeats {
+    var found = try FoundFailure(failed, shrinks: options.shrinks, runner)
+    if options.shrinks, !found.isInterrupted, found.schedule.switches.count > enough || !found.repeats {
       for other in try exploration.others(like: failed) {
-        let second = try FoundFailure(
-          other, shrinks: true, hasStepLimit: options.steps != nil, trials: fewerTrials, runner)
-        if second.repeats,
+        let second = try FoundFailure(other, shrinks: true, trials: fewerTrials, runner)
+        if second.repeats, !second.isInterrupted,
           !found.repeats || second.schedule.switches.count < found.schedule.switches.count
         {
           found = second
@@ -180,14 +183,15 @@ enum ExploreCommand: Command {
     schedule.stepLimit = options.steps ?? Exploration.defaultStepLimit
     guard let run = try runner.run(schedule) else { return Status.interrupted }
     let result = run.result
-    if result.header.skipped_count > 0 {
+    let left = token.switches.count - Int(min(result.header.followed_count, UInt64(token.switches.count)))
+    if left > 0 {
       Terminal.printError(
-        "\(result.header.skipped_count) of \(ExploreText.count(token.switches.count, "switch", "switches")) could not "
+        "\(left) of \(ExploreText.count(token.switches.count, "switch", "switches")) could not "
           + "be followed")
     }
-    switch result.verdict(hasStepLimit: options.steps != nil) {
+    switch result.verdict(hasStepLimit: true) {
     case .passed:
-      Terminal.printLine(ExploreText.output(result.output).map { "  | " + $0 }.joined(separator: "\n"))
+      for line in ExploreText.output(result.output) { Terminal.printLine("  | " + line) }
       Terminal.printLine("the schedule does not fail")
       return 0
     case .failed(let failure):
@@ -215,7 +219,7 @@ enum ExploreCommand: Command {
   ) throws {
     var story: FailureStory?
     var places: FailurePlaces?
-    if found.repeats {
+    if found.repeats && !found.isInterrupted {
       let stays = found.failure == .deadlock || found.failure == .hang || found.failure == .stepLimit
       let run =
         stays
@@ -230,7 +234,7 @@ enum ExploreCommand: Command {
     var lines = ExploreText.failure(found, story)
     if found.repeats, let token { lines.append(try repetition(token, words)) }
     for line in lines { Terminal.printLine(line) }
-    guard let path = options.output, found.repeats else { return }
+    guard let path = options.output, story != nil else { return }
     let stacks = found.result.events.map(\.addresses)
     let page = ExplorePage.write(
       FilePath.lastPart(of: words.first ?? ""), found.result,

@@ -48,6 +48,9 @@ enum ExploreText {
       ]
     }
     let switches = found.schedule.switches.count
+    if found.isInterrupted {
+      return lines + ["interrupted; so far it needs \(count(switches, "switch", "switches"))"]
+    }
     if switches == 0 {
       lines.append("it needs no switch: the threads run in their usual order")
     } else {

@@ -13,14 +13,15 @@ struct FoundFailure {
   var result: ScheduleResult
   /// Whether the same switches fail again in the same way.
   var repeats: Bool
+  /// Whether the user has ended the work at it. Then the switches are those so far.
+  var isInterrupted = false
   /// How many lists of switches were tried.
   var trials = 0
 
   /// Repeats the failure by its switches, leaves out those that it does not need, and records the rest.
   /// - Parameter most: Lists of switches that are tried, about.
   init(
-    _ failed: Exploration.Failed, shrinks: Bool, hasStepLimit: Bool, trials most: Int = 1500,
-    _ runner: ScheduleRunner
+    _ failed: Exploration.Failed, shrinks: Bool, trials most: Int = 1500, _ runner: ScheduleRunner
   ) throws(ScheduleRun.Failure) {
     failure = failed.failure
     number = failed.schedule.number
@@ -29,14 +30,15 @@ struct FoundFailure {
     schedule.strategy = nil
     schedule.switches = failed.result.made
     // A list without some switches may lead anywhere.
-    if !hasStepLimit { schedule.stepLimit = failed.result.header.steps * 10 + 10_000 }
+    if failure != .stepLimit { schedule.stepLimit = failed.result.header.steps * 10 + 10_000 }
     let fails = { (result: ScheduleResult) in
-      result.verdict(hasStepLimit: hasStepLimit) == .failed(failed.failure)
+      result.verdict(hasStepLimit: true) == .failed(failed.failure)
     }
     result = failed.result
     repeats = try runner.first(of: [schedule], where: fails) != nil
     self.schedule = schedule
-    guard repeats else { return }
+    if runner.interruption != nil { (isInterrupted, repeats) = (true, true) }
+    guard repeats, !isInterrupted else { return }
     if shrinks {
       var error: ScheduleRun.Failure?
       var shrinker = Shrinker(
@@ -57,10 +59,13 @@ struct FoundFailure {
       if let error { throw error }
       trials = shrinker.trials
       self.schedule.switches = shrinker.switches
+      isInterrupted = runner.interruption != nil
+      if isInterrupted { return }
     }
     self.schedule.records = true
     guard let last = try runner.first(of: [self.schedule], where: fails) else {
-      repeats = false
+      isInterrupted = runner.interruption != nil
+      repeats = isInterrupted
       return
     }
     result = last.result

@@ -49,7 +49,7 @@ enum ScheduleFailure: Hashable {
     case .status(let status): "the program ended with status \(status)"
     case .deadlock: "deadlock: no thread can go on, and there is no deadline left"
     case .hang: "hang: time passes, but nothing of the program runs any more"
-    case .stepLimit: "the program made more decisions than --steps allows"
+    case .stepLimit: "the program does not come to rest: it makes decision after decision"
     }
   }
 }

@@ -57,11 +57,13 @@ final class ScheduleRun {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    var input = stat()
-    let isFile = fstat(STDIN_FILENO, &input) == 0 && input.st_mode & S_IFMT == S_IFREG
     // A file is opened anew, at its beginning.
-    posix_spawn_file_actions_addopen(
-      &actions, STDIN_FILENO, isFile ? "/proc/self/fd/0" : "/dev/null", O_RDONLY, 0)
+    var status = stat()
+    let isFile = fstat(STDIN_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    let input = open(isFile ? "/proc/self/fd/0" : "/dev/null", O_RDONLY | O_CLOEXEC)
+    guard input >= 0 else { return errno }
+    defer { close(input) }
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
     posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
     posix_spawn_file_actions_adddup2(&actions, file.descriptor, ExploredProgram.descriptor)

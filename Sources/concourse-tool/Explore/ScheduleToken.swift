@@ -48,7 +48,7 @@ struct ScheduleToken: Equatable {
     guard Fingerprint(bytes).short == UInt16(all[all.count - 2]) << 8 | UInt16(all[all.count - 1]) else {
       throw damaged
     }
-    guard bytes[0] == Self.version else {
+    guard bytes[0] == Self.version, bytes[1] <= 1 else {
       throw Failure(reason: "the token is of another version of Concourse")
     }
     isRealTime = bytes[1] & 1 != 0
@@ -84,7 +84,7 @@ struct ScheduleToken: Equatable {
   private static func number(_ bytes: inout ArraySlice<UInt8>) -> UInt64? {
     var number: UInt64 = 0
     for shift in stride(from: UInt64(0), to: 64, by: 7) {
-      guard let byte = bytes.popFirst() else { return nil }
+      guard let byte = bytes.popFirst(), shift < 63 || byte <= 1 else { return nil }
       number |= UInt64(byte & 0x7F) << shift
       if byte & 0x80 == 0 { return number }
     }
