@@ -176,6 +176,18 @@ struct ExploreTextTests {
     #expect(ExploreText.output([]).isEmpty)
   }
 
+  @Test("the figures name what was run twice and what did not come to rest")
+  func figures() {
+    var figures = ExplorationFigures()
+    (figures.schedules, figures.steps, figures.seconds) = (4, 80, 1.26)
+    #expect(
+      ExploreText.figures(figures, ExploreOptions())
+        == "4 schedules, 1.3 s, 20 decisions each, strategy in turn, seed 1")
+    (figures.repeated, figures.unfinished) = (2, 3)
+    #expect(
+      ExploreText.figures(figures, ExploreOptions()).hasSuffix(", 2 run twice, 3 did not come to rest"))
+  }
+
   @Test("the bound of PCT: threads, times decisions to the power of the depth less one")
   func bound() {
     #expect(ExploreText.bound(threads: 4, steps: 100, depth: 1) == 4)

@@ -11,6 +11,8 @@ struct ExplorationFigures: Equatable {
   /// Schedules that were run twice, and those that differed.
   var repeated = 0
   var seconds = 0.0
+  /// Runs that made so many decisions more than the first that they were ended.
+  var unfinished = 0
   /// Bits of CONCOURSE_EXPLORING_LEAK_….
   var leaks: UInt64 = 0
 }
@@ -48,12 +50,10 @@ final class Exploration {
   /// Decisions after which a program that is given no limit counts as one that never comes to rest.
   static let defaultStepLimit: UInt64 = 2_000_000
 
-  /// If the first run ends, one that makes so many times its decisions, and at least so many, is one that has failed.
+  /// If the first run ends, one that makes so many times its decisions, and at least so many, is ended and counted. It has
+  /// not failed: a strategy that is not fair lets a thread that polls run for ever.
   private static let times: UInt64 = 100
   private static let least: UInt64 = 50_000
-
-  /// Whether a run that reaches its limit has failed. Before any run has ended, nobody knows.
-  private func countsSteps(_ number: Int) -> Bool { options.steps != nil || number > 0 }
 
   init(_ options: ExploreOptions, _ runner: ScheduleRunner) {
     self.options = options
@@ -86,19 +86,22 @@ final class Exploration {
         if self.difference == nil, hash != result.header.hash || verdict != .passed {
           self.difference = Difference(schedule: run.schedule)
         }
-        if case .failed(let failure) = verdict, failed.map({ number < $0.schedule.number }) ?? true {
+        if case .failed(let failure) = verdict, failure != .stepLimit || self.options.steps != nil,
+          failed.map({ number < $0.schedule.number }) ?? true
+        {
           failed = Failed(schedule: run.schedule, failure: failure, result: result)
         }
         run.end()
         return true
       }
       self.note(result)
-      switch result.verdict(hasStepLimit: self.countsSteps(number)) {
+      switch result.verdict(hasStepLimit: self.options.steps != nil || number > 0) {
       case .passed:
         if number % 10 == 9 {
           hashes[number] = result.header.hash
           again.append(run.schedule)
         }
+      case .failed(.stepLimit) where self.options.steps == nil: self.figures.unfinished += 1
       case .failed(let failure):
         // Others with smaller numbers still run: which is found must not depend on the time that each takes.
         if failed.map({ number < $0.schedule.number }) ?? true {

@@ -65,6 +65,9 @@ enum ExploreCommand: Command {
           ? "\(path) contains Concourse; build it without the package, on the toolchain's Dispatch, to explore it"
           : "\(path) \(verdict.description)")
     }
+    if let image = try? ElfImage(path: path), hasSanitizer(image) {
+      throw ScheduleRun.Failure(reason: "\(path) is built with a sanitizer; build it without to explore it")
+    }
     let companions = try library.companions(in: search, for: try? ElfImage(path: path), children: false)
     var changed = environment.switched(to: companions + [library.path], children: false)
     changed.set("\(CONCOURSE_EXPLORING_VARIABLE)", to: "/proc/self/fd/\(ExploredProgram.descriptor)")
@@ -73,6 +76,13 @@ enum ExploreCommand: Command {
     changed.set("SWIFT_BACKTRACE", to: "enable=no")
     try fixMachine()
     return ExploredProgram(path: path, arguments: words, environment: changed)
+  }
+
+  /// The sanitizers take the place of the same functions as the library.
+  private static func hasSanitizer(_ image: ElfImage) -> Bool {
+    let names = ["__asan_init", "__tsan_init", "__msan_init"].map { Array($0.utf8) }
+    return image.needed.contains { $0.hasPrefix("libasan.so") || $0.hasPrefix("libtsan.so") }
+      || image.definesFunction(in: .dynamic) { name in names.contains { name.elementsEqual($0) } }
   }
 
   /// The words of the command line from the program on, as bytes.

@@ -13,6 +13,7 @@ enum ExploreText {
       "strategy \(options.strategy?.rawValue ?? "in turn"), seed \(options.seed)",
     ]
     if figures.repeated > 0 { parts.append("\(figures.repeated) run twice") }
+    if figures.unfinished > 0 { parts.append("\(figures.unfinished) did not come to rest") }
     return parts.joined(separator: ", ")
   }
 

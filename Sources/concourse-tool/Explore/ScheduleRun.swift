@@ -95,9 +95,13 @@ final class ScheduleRun {
   /// Whether the process has ended, or the library has stopped it for good.
   var isOver: Bool {
     if status != nil { return true }
-    var value: Int32 = 0
-    if waitpid(process, &value, WNOHANG) == process {
-      status = value
+    var information = siginfo_t()
+    if waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0,
+      information.si_signo == SIGCHLD
+    {
+      // As long as it is a zombie, nobody else has the number of its group.
+      kill(-process, SIGKILL)
+      reap()
       return true
     }
     if file.outcome > CONCOURSE_EXPLORING_RUNNING.rawValue { return true }
@@ -111,15 +115,19 @@ final class ScheduleRun {
   /// Ends the process and what it has started.
   func end() {
     guard process > 0 else { return }
-    // It may have left its group.
-    kill(-process, SIGKILL)
-    if status == nil { kill(process, SIGKILL) }
     if status == nil {
-      var value: Int32 = 0
-      while waitpid(process, &value, 0) < 0 && errno == EINTR {}
-      status = value
+      // It may have left its group.
+      kill(-process, SIGKILL)
+      kill(process, SIGKILL)
+      reap()
     }
     process = 0
+  }
+
+  private func reap() {
+    var value: Int32 = 0
+    while waitpid(process, &value, 0) < 0 && errno == EINTR {}
+    status = value
   }
 
   /// What came of a run that is over.
