@@ -54,6 +54,9 @@ enum ExploreCommand: Command {
     case .notRunnable(let found, let error):
       throw ScheduleRun.Failure(reason: "\(found) cannot be run: \(describe(error: error))")
     }
+    if let image = try? ElfImage(path: path), hasSanitizer(image) {
+      throw ScheduleRun.Failure(reason: "\(path) is built with a sanitizer; build it without to explore it")
+    }
     let library = try RuntimeLibrary.find(
       chosen: options.library, command: FilePath.resolved("/proc/self/exe") ?? "concourse", file: libraryName)
     let search = LibrarySearch(environment: environment)
@@ -64,9 +67,6 @@ enum ExploreCommand: Command {
         reason: verdict == .ownDispatch(isConcourse: true)
           ? "\(path) contains Concourse; build it without the package, on the toolchain's Dispatch, to explore it"
           : "\(path) \(verdict.description)")
-    }
-    if let image = try? ElfImage(path: path), hasSanitizer(image) {
-      throw ScheduleRun.Failure(reason: "\(path) is built with a sanitizer; build it without to explore it")
     }
     let companions = try library.companions(in: search, for: try? ElfImage(path: path), children: false)
     var changed = environment.switched(to: companions + [library.path], children: false)
