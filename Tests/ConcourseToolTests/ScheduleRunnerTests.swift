@@ -51,6 +51,13 @@ struct ScheduleRunnerTests {
     #expect(runner.count == 2)
   }
 
+  @Test("after its time no further run is begun")
+  func until() throws {
+    let runner = ScheduleRunner(Self.program("exit 0"), jobs: 2)
+    #expect(try runner.first(of: [Schedule(seed: 1)], until: UptimeClock.now) { _ in true }?.place == nil)
+    #expect(runner.count == 0)
+  }
+
   @Test("a run that is not waited for is ended with what it has started")
   func end() throws {
     var run: ScheduleRun? = try ScheduleRun(Self.program("sleep 1000 & wait"), Schedule(seed: 1))

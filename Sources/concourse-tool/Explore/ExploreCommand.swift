@@ -16,7 +16,10 @@ enum ExploreCommand: Command {
   static let libraryName = "libdispatch-exploring.so"
 
   static func run(_ options: ExploreOptions, _ arguments: [String]) -> Int32 {
+    // Who reads may go away, and the runs must end all the same.
+    signal(SIGPIPE, SIG_IGN)
     do {
+      if let path = options.output { try TraceCommand.check(path) }
       let program = try prepare(options)
       let identity = ProgramIdentity(program.path)
       let jobs = options.jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
@@ -30,6 +33,8 @@ enum ExploreCommand: Command {
       Terminal.printError("\(arguments[options.target]) \(refusal.reason)")
       for place in refusal.places { Terminal.printError("  at \(place)") }
     } catch let failure as ScheduleRun.Failure {
+      Terminal.printError(failure.reason)
+    } catch let failure as RecordingFailure {
       Terminal.printError(failure.reason)
     } catch let failure as RuntimeLibrary.Failure {
       Terminal.printError(failure.reason)
@@ -242,7 +247,7 @@ enum ExploreCommand: Command {
       if stays, let run { story?.add(FailurePlaces.waits(of: run, run.result)) }
     }
     var lines = ExploreText.failure(found, story)
-    if found.repeats, let token { lines.append(try repetition(token, words)) }
+    if found.repeats, let token { lines.append(repetition(token, words)) }
     for line in lines { Terminal.printLine(line) }
     guard let path = options.output, story != nil else { return }
     let stacks = found.result.events.map(\.addresses)
@@ -252,7 +257,7 @@ enum ExploreCommand: Command {
       reason: found.failure.text,
       lines: story.map { ExploreText.pageLines($0) } ?? [])
     do throws(OutputFile.Failure) { try OutputFile(named: path).write(page) } catch {
-      throw ScheduleRun.Failure(reason: "\(error.path) cannot be written: \(error.reason)")
+      Terminal.printError("\(error.path) cannot be written: \(error.reason)")
     }
   }
 
@@ -260,14 +265,14 @@ enum ExploreCommand: Command {
   private static let longest = 100
 
   /// How to repeat a schedule.
-  private static func repetition(_ token: ScheduleToken, _ words: ArraySlice<String>) throws -> String {
+  private static func repetition(_ token: ScheduleToken, _ words: ArraySlice<String>) -> String {
     var text = token.text
     if text.utf8.count > longest {
       do throws(OutputFile.Failure) {
         let file = try OutputFile(free: "concourse-explore", ".token")
         try file.write(Array((text + "\n").utf8))
         text = file.path
-      } catch { throw ScheduleRun.Failure(reason: "\(error.path) cannot be written: \(error.reason)") }
+      } catch { Terminal.printError("\(error.path) cannot be written: \(error.reason)") }
     }
     return ForeignText.line(
       "repeat it: concourse explore --replay \(text) -- \(words.joined(separator: " "))")

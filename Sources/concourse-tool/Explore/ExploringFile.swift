@@ -115,6 +115,7 @@ extension concourse_exploring_event {
   var addresses: [UInt64] { Self.list(frames, Int(frame_count)) }
 
   fileprivate static func list<Tuple>(_ frames: Tuple, _ count: Int) -> [UInt64] {
+    // SAFETY: the tuple is an array of the C structure, of 64-bit numbers.
     withUnsafeBytes(of: frames) { Array($0.bindMemory(to: UInt64.self).prefix(count)) }
   }
 }

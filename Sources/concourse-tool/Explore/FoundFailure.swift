@@ -18,6 +18,9 @@ struct FoundFailure {
   /// How many lists of switches were tried.
   var trials = 0
 
+  /// Nanoseconds after which the best list so far is taken.
+  private static let longest: UInt64 = 30_000_000_000
+
   /// Repeats the failure by its switches, leaves out those that it does not need, and records the rest.
   /// - Parameter most: Lists of switches that are tried, about.
   init(
@@ -41,6 +44,7 @@ struct FoundFailure {
     guard repeats, !isInterrupted else { return }
     if shrinks {
       var error: ScheduleRun.Failure?
+      let end = UptimeClock.now + Self.longest
       var shrinker = Shrinker(
         schedule.switches, threads: Int(failed.result.header.thread_count), most: most)
       shrinker.shrink { candidates in
@@ -50,7 +54,7 @@ struct FoundFailure {
           return schedule
         }
         do throws(ScheduleRun.Failure) {
-          return try runner.first(of: schedules, where: fails).map { ($0.place, $0.result.made) }
+          return try runner.first(of: schedules, until: end, where: fails).map { ($0.place, $0.result.made) }
         } catch let failure {
           error = failure
           return nil

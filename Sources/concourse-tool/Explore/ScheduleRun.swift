@@ -76,15 +76,23 @@ final class ScheduleRun {
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
     posix_spawnattr_setpgroup(&attributes, 0)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
+    // The command ignores it, the program shall not.
+    var pipe = sigset_t()
+    sigemptyset(&pipe)
+    sigaddset(&pipe, SIGPIPE)
+    posix_spawnattr_setsigdefault(&attributes, &pipe)
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF))
     let words = Self.strings(program.arguments)
     let variables = Self.strings(program.environment.entries)
     defer { for string in words + variables { free(string) } }
     return posix_spawn(&process, program.path, &actions, &attributes, words, variables)
   }
 
+  /// C strings, with a null at the end. The caller frees them.
   private static func strings(_ texts: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
     texts.map { text in
+      // SAFETY: it has room for the text and its end, and all of it is written.
       let copy = malloc(text.count + 1)!.assumingMemoryBound(to: CChar.self)
       for (index, byte) in text.enumerated() { copy[index] = CChar(bitPattern: byte) }
       copy[text.count] = 0
@@ -144,6 +152,7 @@ final class ScheduleRun {
     var status = stat()
     guard fstat(output, &status) == 0 else { return [] }
     let size = min(Int(status.st_size), 1 << 20)
+    // SAFETY: `pread` writes at most `size` bytes, and says how many.
     return [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
       filled = max(0, pread(output, buffer.baseAddress, size, 0))
     }

@@ -79,14 +79,15 @@ final class ScheduleRunner {
   }
 
   /// Runs some schedules, and returns the first in their order whose result is wanted.
+  /// - Parameter end: The uptime after which no further one is begun.
   func first(
-    of schedules: [Schedule], where isWanted: (ScheduleResult) -> Bool
+    of schedules: [Schedule], until end: UInt64 = .max, where isWanted: (ScheduleResult) -> Bool
   ) throws(ScheduleRun.Failure) -> (place: Int, result: ScheduleResult)? {
     var started = 0
     var results: [Int: ScheduleResult?] = [:]
     var found: (place: Int, result: ScheduleResult)?
     try run {
-      guard started < schedules.count else { return nil }
+      guard started < schedules.count, UptimeClock.now < end else { return nil }
       var schedule = schedules[started]
       schedule.number = started
       started += 1

@@ -42,7 +42,7 @@ enum TraceCommand: Command {
   }
 
   /// Finds before the recording that its result could not be written.
-  private static func check(_ path: String) throws(RecordingFailure) {
+  static func check(_ path: String) throws(RecordingFailure) {
     let exists = access(path, F_OK) == 0
     guard access(exists ? path : FilePath.directory(of: path), W_OK) == 0 else {
       throw RecordingFailure("\(path) cannot be written: \(describe(error: lastError()))")
