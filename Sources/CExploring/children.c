@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 bool explore_has_children(bool *ended) {
@@ -84,4 +85,47 @@ void explore_settle(void) {
   __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
   explore_await_rest();
   __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
+}
+
+// MARK: Calls that wait for a child
+
+static pid_t await_child(struct explored *self, pid_t child, int *status, int options, void *usage, const void *place) {
+  explore_point(self, OP_WAITPID, NULL, place);
+  for (;;) {
+    explore_settle();
+    long found = explore_system(SYS_wait4, child, (long)status, options | WNOHANG, (long)usage, 0, 0);
+    if (found != 0 || options & WNOHANG) return (pid_t)explore_result(found);
+    int result = explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, place);
+    explore_test_cancel(self);
+    if (result == EINTR) return (pid_t)explore_result(-EINTR);
+  }
+}
+
+INTERPOSED(pid_t, waitpid, pid_t child, int *status, int options) {
+  struct explored *self = explore_current();
+  return self ? await_child(self, child, status, options, NULL, HERE) : REAL(waitpid)(child, status, options);
+}
+
+INTERPOSED(pid_t, wait4, pid_t child, int *status, int options, struct rusage *usage) {
+  struct explored *self = explore_current();
+  return self ? await_child(self, child, status, options, usage, HERE) : REAL(wait4)(child, status, options, usage);
+}
+
+INTERPOSED(pid_t, wait, int *status) {
+  struct explored *self = explore_current();
+  return self ? await_child(self, -1, status, 0, NULL, HERE) : REAL(wait)(status);
+}
+
+INTERPOSED(int, waitid, idtype_t type, id_t child, siginfo_t *information, int options) {
+  struct explored *self = explore_current();
+  if (!self || options & WNOHANG) return REAL(waitid)(type, child, information, options);
+  explore_point(self, OP_WAITPID, NULL, HERE);
+  siginfo_t unused;
+  if (!information) information = &unused;
+  for (;;) {
+    memset(information, 0, sizeof *information);
+    if (REAL(waitid)(type, child, information, options | WNOHANG) != 0) return -1;
+    if (information->si_pid != 0) return 0;
+    if (explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, HERE) == EINTR) return (int)explore_result(-EINTR);
+  }
 }

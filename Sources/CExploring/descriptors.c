@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 void explore_forget_timer(int descriptor);
 void explore_count_expirations(int descriptor, uint64_t *count);
@@ -217,7 +216,6 @@ static size_t sure_part(struct explored *self, int descriptor, size_t size) {
     errno = failure;                                                                        \
     return -1;                                                                              \
   }
-#define LIST(...) __VA_ARGS__
 
 INTERPOSED(ssize_t, read, int descriptor, void *bytes, size_t size) {
   struct explored *self = explore_current();
@@ -313,119 +311,4 @@ EXPORTED int eventfd_read(int descriptor, uint64_t *value) {
 
 EXPORTED int eventfd_write(int descriptor, uint64_t value) {
   return write(descriptor, &value, sizeof value) == sizeof value ? 0 : -1;
-}
-
-// MARK: Children and signals
-
-static pid_t await_child(struct explored *self, pid_t child, int *status, int options, void *usage, const void *place) {
-  explore_point(self, OP_WAITPID, NULL, place);
-  for (;;) {
-    explore_settle();
-    long found = explore_system(SYS_wait4, child, (long)status, options | WNOHANG, (long)usage, 0, 0);
-    if (found != 0 || options & WNOHANG) return (pid_t)explore_result(found);
-    int result = explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, place);
-    explore_test_cancel(self);
-    if (result == EINTR) return (pid_t)explore_result(-EINTR);
-  }
-}
-
-INTERPOSED(pid_t, waitpid, pid_t child, int *status, int options) {
-  struct explored *self = explore_current();
-  return self ? await_child(self, child, status, options, NULL, HERE) : REAL(waitpid)(child, status, options);
-}
-
-INTERPOSED(pid_t, wait4, pid_t child, int *status, int options, struct rusage *usage) {
-  struct explored *self = explore_current();
-  return self ? await_child(self, child, status, options, usage, HERE) : REAL(wait4)(child, status, options, usage);
-}
-
-INTERPOSED(pid_t, wait, int *status) {
-  struct explored *self = explore_current();
-  return self ? await_child(self, -1, status, 0, NULL, HERE) : REAL(wait)(status);
-}
-
-INTERPOSED(int, waitid, idtype_t type, id_t child, siginfo_t *information, int options) {
-  struct explored *self = explore_current();
-  if (!self || options & WNOHANG) return REAL(waitid)(type, child, information, options);
-  explore_point(self, OP_WAITPID, NULL, HERE);
-  siginfo_t unused;
-  if (!information) information = &unused;
-  for (;;) {
-    memset(information, 0, sizeof *information);
-    if (REAL(waitid)(type, child, information, options | WNOHANG) != 0) return -1;
-    if (information->si_pid != 0) return 0;
-    if (explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, HERE) == EINTR) return (int)explore_result(-EINTR);
-  }
-}
-
-// The call itself runs handlers of the calling thread; another thread may have to take the signal.
-#define SENDS(name, parameters, arguments)                                       \
-  INTERPOSED(int, name, parameters) {                                            \
-    struct explored *self = explore_current();                                   \
-    if (self) explore_point(self, OP_KILL, NULL, HERE);                          \
-    bool is_discarded = self && process == getpid() && explore_discards(signal); \
-    int result = is_discarded ? 0 : REAL(name)(arguments);                       \
-    if (!self) return result;                                                    \
-    explored_signals_sent = true;                                                \
-    explore_point(self, OP_KILL, NULL, HERE);                                    \
-    return result;                                                               \
-  }
-SENDS(kill, LIST(pid_t process, int signal), LIST(process, signal))
-SENDS(sigqueue, LIST(pid_t process, int signal, const union sigval value), LIST(process, signal, value))
-
-INTERPOSED(int, pthread_kill, pthread_t handle, int signal) {
-  struct explored *self = explore_current();
-  if (self) explore_point(self, OP_KILL, NULL, HERE);
-  int result = REAL(pthread_kill)(handle, signal);
-  if (!self || result != 0) return result;
-  for (uint32_t i = 0; i < explored_live_count; i++) {
-    struct explored *thread = explored_live[i];
-    if (pthread_equal(thread->handle, handle)) explore_interrupt(thread);
-  }
-  explore_point(self, OP_KILL, NULL, HERE);
-  return 0;
-}
-
-static int await_signal(struct explored *self, const sigset_t *set, siginfo_t *information, uint64_t deadline,
-                        const void *place) {
-  explore_point(self, OP_SIGWAIT, NULL, place);
-  for (;;) {
-    struct timespec none = {0};
-    long signal = SYSTEM4(SYS_rt_sigtimedwait, set, information, &none, 8);
-    if (signal != -EAGAIN) return (int)signal;
-    uint64_t wanted;
-    memcpy(&wanted, set, sizeof wanted);
-    explored_signals_sent = true;
-    if (explore_wait_outside(self, OP_SIGWAIT, WAKES_SIGNALS, wanted, deadline, place) == ETIMEDOUT) return -EAGAIN;
-  }
-}
-
-INTERPOSED(int, sigwait, const sigset_t *set, int *signal) {
-  struct explored *self = explore_current();
-  if (!self) return REAL(sigwait)(set, signal);
-  int found = await_signal(self, set, NULL, NEVER, HERE);
-  if (found < 0) return -found;
-  *signal = found;
-  return 0;
-}
-
-INTERPOSED(int, sigwaitinfo, const sigset_t *set, siginfo_t *information) {
-  struct explored *self = explore_current();
-  if (!self) return REAL(sigwaitinfo)(set, information);
-  return (int)explore_result(await_signal(self, set, information, NEVER, HERE));
-}
-
-INTERPOSED(int, sigtimedwait, const sigset_t *set, siginfo_t *information, const struct timespec *time) {
-  struct explored *self = explore_current();
-  if (!self) return REAL(sigtimedwait)(set, information, time);
-  return (int)explore_result(
-      await_signal(self, set, information, explore_deadline(CLOCK_MONOTONIC, time, false), HERE));
-}
-
-INTERPOSED(int, pause, void) {
-  struct explored *self = explore_current();
-  if (!self) return REAL(pause)();
-  explore_point(self, OP_SIGWAIT, NULL, HERE);
-  while (explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, HERE) != EINTR) continue;
-  return (int)explore_result(-EINTR);
 }

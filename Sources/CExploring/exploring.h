@@ -121,10 +121,19 @@ void explore_forget(const struct explored *thread);
 void explore_sleep(struct explored *self);
 /// Ends the run; does not return.
 _Noreturn void explore_finish(uint32_t outcome, uint32_t culprit, uint64_t detail);
-/// Whether the kernel would discard a signal that is sent to the process.
-bool explore_discards(int signal);
+/// While it is set, the thread that runs waits in real time.
+extern bool explored_waits;
+/// The signals that threads without the token block.
+extern const uint64_t explored_blockable;
+/// Of the kernel's sets of signals.
+enum { MASK_SIZE = 8 };
+
+// signals.c
+
 /// Signals may be pending that a sleeping thread has to take.
-extern bool explored_signals_sent, explored_waits;
+extern bool explored_signals_sent;
+/// Lets the threads go on that take the signals which are pending; false if there are none.
+bool explore_deliver_signals(void);
 
 // strategy.c
 
@@ -163,6 +172,9 @@ void explore_fire_timers(void);
 
 /// Lets those go on whose descriptors are ready; false if there are none.
 bool explore_poll(int milliseconds);
+
+/// The parameters of an interposed function, or the arguments of its call.
+#define LIST(...) __VA_ARGS__
 
 // children.c
 

@@ -19,7 +19,6 @@ struct explored explored_threads[CONCOURSE_EXPLORING_THREADS];
 struct explored *explored_live[CONCOURSE_EXPLORING_THREADS];
 uint32_t explored_live_count, explored_thread_count;
 __thread struct explored *explored_self;
-bool explored_signals_sent;
 
 /// How far time may jump, in all, while a thread could run. Else a program that waits for a second with a time limit of
 /// ten would see the limit pass.
@@ -41,9 +40,8 @@ static bool is_finished;
 
 // MARK: Sleeping and waking
 
-enum { MASK_SIZE = 8 };
 // Not those of the C library, and none that the kernel raises for what the thread itself does.
-static const uint64_t blockable = ~(1ull << 31 | 1ull << 32 | 1ull << (SIGSEGV - 1) | 1ull << (SIGILL - 1) |
+const uint64_t explored_blockable = ~(1ull << 31 | 1ull << 32 | 1ull << (SIGSEGV - 1) | 1ull << (SIGILL - 1) |
                                     1ull << (SIGTRAP - 1) | 1ull << (SIGFPE - 1) | 1ull << (SIGBUS - 1) |
                                     1ull << (SIGABRT - 1) | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1));
 
@@ -65,7 +63,7 @@ static void await_death(void) {
 }
 
 void explore_sleep(struct explored *self) {
-  uint64_t all = blockable, mask;
+  uint64_t all = explored_blockable, mask;
   SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, MASK_SIZE);
   self->signals = ~mask;
   // ORDERING: acquiring; pairs with the store in `give`: this thread sees what the others have done.
@@ -94,7 +92,7 @@ static void give(struct explored *next) {
 }
 
 _Noreturn static void rest(void) {
-  uint64_t all = blockable;
+  uint64_t all = explored_blockable;
   SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, MASK_SIZE);
   for (;;) SYSTEM3(SYS_pause, 0, 0, 0);
 }
@@ -166,45 +164,6 @@ static void expire(void) {
   }
 }
 
-static bool is_ignored(int signal) {
-  struct sigaction action;
-  if (sigaction(signal, NULL, &action) != 0 || action.sa_handler == SIG_IGN) return true;
-  return action.sa_handler == SIG_DFL &&
-         (signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT);
-}
-
-// The kernel discards an ignored signal unless the first thread blocks it. Without the token that thread blocks all, so the
-// signal would stay pending.
-bool explore_discards(int signal) {
-  if (signal < 1 || signal > 64 || !is_ignored(signal)) return false;
-  const struct explored *first = &explored_threads[0];
-  uint64_t bit = 1ull << (signal - 1);
-  return first != explored_self && first->state != CONCOURSE_EXPLORING_ENDED && first->signals & bit &&
-         !(first->wakes & WAKES_SIGNALS && first->awaited & bit);
-}
-
-// Of the signals that the process has got, the thread with the lowest number that would take one goes on, and takes it.
-static bool deliver_signals(void) {
-  uint64_t pending = 0;
-  explored_signals_sent = false;
-  if (SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0) != 0 || pending == 0) return false;
-  bool found = false;
-  for (int signal = 1; signal <= 64; signal++) {
-    uint64_t bit = 1ull << (signal - 1);
-    if (!(pending & bit & blockable)) continue;
-    for (uint32_t i = 0; i < explored_live_count; i++) {
-      struct explored *thread = explored_live[i];
-      if (thread->state != CONCOURSE_EXPLORING_WAITING) continue;
-      bool waits_for_it = thread->wakes & WAKES_SIGNALS && thread->awaited & bit;
-      if (!waits_for_it && (!(thread->signals & bit) || is_ignored(signal))) continue;
-      explore_interrupt(thread);
-      found = true;
-      break;
-    }
-  }
-  return found;
-}
-
 static bool wake_for_child(void) {
   bool found = false;
   for (uint32_t i = 0; i < explored_live_count; i++) {
@@ -225,7 +184,7 @@ static bool await_children(void) {
     explored_file->leaks |= CONCOURSE_EXPLORING_LEAK_CHILD_PROCESS;
     explore_await_rest();
     explore_has_children(&ended);
-    bool child = ended && wake_for_child(), signal = ended && deliver_signals();
+    bool child = ended && wake_for_child(), signal = ended && explore_deliver_signals();
     if (explore_poll(0) || child || signal) return true;
     if (ended) return false;
   }
@@ -238,7 +197,7 @@ static bool await_outside(void) {
   __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
   bool found = explore_poll(200);
   __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
-  return found || deliver_signals();
+  return found || explore_deliver_signals();
 }
 
 /// Whether the outside could let a thread go on: a child, a connection, or whoever writes to standard input.
@@ -260,7 +219,7 @@ static bool waits_for_outside(void) {
 
 // No thread can go on.
 static void idle(void) {
-  if (deliver_signals()) return;
+  if (explore_deliver_signals()) return;
   // ORDERING: relaxed, all; the watchdog looks again and again.
   __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
   bool found = await_children();
@@ -287,7 +246,7 @@ static void idle(void) {
 // MARK: Decisions
 
 static uint32_t gather(uint16_t *candidates, const struct explored *excluded) {
-  if (explored_signals_sent) deliver_signals();
+  if (explored_signals_sent) explore_deliver_signals();
   expire();
   bool ended, waits = false;
   for (uint32_t i = 0; i < explored_live_count && !waits; i++)

@@ -1,0 +1,120 @@
+// Signals: which thread takes one, and the calls that send them or wait for them.
+
+#include "exploring.h"
+
+#include <string.h>
+
+bool explored_signals_sent;
+
+static bool is_ignored(int signal) {
+  struct sigaction action;
+  if (sigaction(signal, NULL, &action) != 0 || action.sa_handler == SIG_IGN) return true;
+  return action.sa_handler == SIG_DFL &&
+         (signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT);
+}
+
+// The kernel discards an ignored signal unless the first thread blocks it. Without the token that thread blocks all, so the
+// signal would stay pending.
+static bool discards(int signal) {
+  if (signal < 1 || signal > 64 || !is_ignored(signal)) return false;
+  const struct explored *first = &explored_threads[0];
+  uint64_t bit = 1ull << (signal - 1);
+  return first != explored_self && first->state != CONCOURSE_EXPLORING_ENDED && first->signals & bit &&
+         !(first->wakes & WAKES_SIGNALS && first->awaited & bit);
+}
+
+// Of the signals that the process has got, the thread with the lowest number that would take one goes on, and takes it.
+bool explore_deliver_signals(void) {
+  uint64_t pending = 0;
+  explored_signals_sent = false;
+  if (SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0) != 0 || pending == 0) return false;
+  bool found = false;
+  for (int signal = 1; signal <= 64; signal++) {
+    uint64_t bit = 1ull << (signal - 1);
+    if (!(pending & bit & explored_blockable)) continue;
+    for (uint32_t i = 0; i < explored_live_count; i++) {
+      struct explored *thread = explored_live[i];
+      if (thread->state != CONCOURSE_EXPLORING_WAITING) continue;
+      bool waits_for_it = thread->wakes & WAKES_SIGNALS && thread->awaited & bit;
+      if (!waits_for_it && (!(thread->signals & bit) || is_ignored(signal))) continue;
+      explore_interrupt(thread);
+      found = true;
+      break;
+    }
+  }
+  return found;
+}
+
+// MARK: Calls
+
+// The call itself runs handlers of the calling thread; another thread may have to take the signal.
+#define SENDS(name, parameters, arguments)                                       \
+  INTERPOSED(int, name, parameters) {                                            \
+    struct explored *self = explore_current();                                   \
+    if (self) explore_point(self, OP_KILL, NULL, HERE);                          \
+    bool is_discarded = self && process == getpid() && discards(signal); \
+    int result = is_discarded ? 0 : REAL(name)(arguments);                       \
+    if (!self) return result;                                                    \
+    explored_signals_sent = true;                                                \
+    explore_point(self, OP_KILL, NULL, HERE);                                    \
+    return result;                                                               \
+  }
+SENDS(kill, LIST(pid_t process, int signal), LIST(process, signal))
+SENDS(sigqueue, LIST(pid_t process, int signal, const union sigval value), LIST(process, signal, value))
+
+INTERPOSED(int, pthread_kill, pthread_t handle, int signal) {
+  struct explored *self = explore_current();
+  if (self) explore_point(self, OP_KILL, NULL, HERE);
+  int result = REAL(pthread_kill)(handle, signal);
+  if (!self || result != 0) return result;
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    struct explored *thread = explored_live[i];
+    if (pthread_equal(thread->handle, handle)) explore_interrupt(thread);
+  }
+  explore_point(self, OP_KILL, NULL, HERE);
+  return 0;
+}
+
+static int await_signal(struct explored *self, const sigset_t *set, siginfo_t *information, uint64_t deadline,
+                        const void *place) {
+  explore_point(self, OP_SIGWAIT, NULL, place);
+  for (;;) {
+    struct timespec none = {0};
+    long signal = SYSTEM4(SYS_rt_sigtimedwait, set, information, &none, 8);
+    if (signal != -EAGAIN) return (int)signal;
+    uint64_t wanted;
+    memcpy(&wanted, set, sizeof wanted);
+    explored_signals_sent = true;
+    if (explore_wait_outside(self, OP_SIGWAIT, WAKES_SIGNALS, wanted, deadline, place) == ETIMEDOUT) return -EAGAIN;
+  }
+}
+
+INTERPOSED(int, sigwait, const sigset_t *set, int *signal) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sigwait)(set, signal);
+  int found = await_signal(self, set, NULL, NEVER, HERE);
+  if (found < 0) return -found;
+  *signal = found;
+  return 0;
+}
+
+INTERPOSED(int, sigwaitinfo, const sigset_t *set, siginfo_t *information) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sigwaitinfo)(set, information);
+  return (int)explore_result(await_signal(self, set, information, NEVER, HERE));
+}
+
+INTERPOSED(int, sigtimedwait, const sigset_t *set, siginfo_t *information, const struct timespec *time) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sigtimedwait)(set, information, time);
+  return (int)explore_result(
+      await_signal(self, set, information, explore_deadline(CLOCK_MONOTONIC, time, false), HERE));
+}
+
+INTERPOSED(int, pause, void) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(pause)();
+  explore_point(self, OP_SIGWAIT, NULL, HERE);
+  while (explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, HERE) != EINTR) continue;
+  return (int)explore_result(-EINTR);
+}
