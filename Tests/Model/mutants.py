@@ -17,7 +17,7 @@ Coordination/DispatchOnce.swift Coordination/DispatchSemaphore.swift Coordinatio
 Coordination/ParallelLoop.swift EventLoop/WatchTable.swift:end,take
 EventLoop/TimerTable.swift EventLoop/TimerTables+Report.swift EventLoop/KernelTimer.swift
 EventLoop/TimerTables.swift:hasPassed,submit,set,lockTable,cancel,insert,arm,noteRefusal,makeUpForRefusal,armAgain,nextLook
-EventLoop/EventLoop.swift:takeSeat,leaveSeat,pollAsWorker,poll,passOnInterruption,awaitsSeat
+EventLoop/EventLoop.swift:takeSeat,leaveSeat,pollAsWorker,poll,passOnInterruption,awaitSeat
 IO/DescriptorSchedule.swift Node/WorkList.swift Park/Lock.swift Park/ThreadEvent.swift Pool/BandCounters.swift
 Pool/Band+Worker.swift:rejoin,park,resume,waitToBeWoken,waitForEvents,leaveIdle
 Pool/Monitor+Replacement.swift:giveUp Queue/DispatchQueue+Drain.swift:giveUpPlace Queue/DispatchQueue+Enqueue.swift:keep

@@ -16,13 +16,17 @@ final class EventLoop: EventDriver {
   /// Whether the loop's thread has been made.
   private let made = Atomic<Bool>(false)
   private let refusalReported = Atomic<Bool>(false)
-  /// Whether a worker waits here, or is on its way in or out.
+  /// Who has the workers' seat.
   let seat = Atomic<UInt32>(Seat.free)
+  /// Whether the loop's thread has been nudged and does not wait in the kernel yet. A worker that comes lets it go first.
+  // ORDERING: relaxed throughout; it decides only in which order the two wait.
+  private let isComing = Atomic<Bool>(false)
 
   enum Seat {
     static let free: UInt32 = 0
+    /// A worker waits here, or is on its way in or out.
     static let taken: UInt32 = 1
-    /// Taken, and the loop's thread sleeps until the worker leaves.
+    /// The same, and the loop's thread sleeps until the worker leaves.
     static let takenAndAwaited: UInt32 = 2
   }
 
@@ -30,7 +34,7 @@ final class EventLoop: EventDriver {
   private let nudges = Atomic<UInt32>(0)
 
   /// How long the loop's thread leaves events to active workers. If all workers are busy for longer, events are late
-  /// by at most this.
+  /// by at most this. A worker that has the seat has no such limit: its events wait until the kernel runs it.
   private static let nap: UInt64 = 1_000_000
 
   /// Makes the event queue and the loop's thread if they do not exist. Call before adding a descriptor or a timer.
@@ -133,7 +137,7 @@ final class EventLoop: EventDriver {
   private func run() -> Never {
     var warned = false
     while true {
-      // ORDERING: acquiring; pairs with the addition in `nudge`.
+      // ORDERING: acquiring; pairs with the addition in `nudge`, and comes before the compare-exchange in `awaitSeat`.
       let seen = nudges.load(ordering: .acquiring)
       guard let poller = pollerIfAny ?? makePoller() else {
         if !warned { Trap.warn("no descriptors left for the event loop; timers go on with coarser sleeping") }
@@ -143,7 +147,7 @@ final class EventLoop: EventDriver {
         continue
       }
       Self.timers.reportDue(poller)
-      if awaitsSeat(unlessNudgedSince: seen) { continue }
+      guard awaitSeat(unlessNudgedSince: seen) else { continue }
       switch poll(poller, milliseconds: -1, asWorker: false, afterWait: { _ in }) {
       case .timersAreLeft: break
       case .interruptionIsPassedOn: takeNap()
@@ -155,18 +159,21 @@ final class EventLoop: EventDriver {
 
   /// Sleeps while a worker has the seat: a thread that came after it would be woken for its events, and would have to wake
   /// the worker.
-  /// - Returns: false if the seat is free.
-  private func awaitsSeat(unlessNudgedSince seen: UInt32) -> Bool {
-    // ORDERING: relaxed; a worker that finds this value when it leaves nudges, and the futex compares `nudges`.
+  /// - Parameter seen: `nudges`, read before.
+  /// - Returns: whether to wait in the kernel now.
+  private func awaitSeat(unlessNudgedSince seen: UInt32) -> Bool {
+    // ORDERING: relaxed; a worker that finds this value when it leaves nudges, and the futex compares with the older
+    // `seen`. It must be a strong compare-exchange: one that failed without a reason would leave the seat merely taken.
     let found = seat.compareExchange(
       expected: Seat.taken, desired: Seat.takenAndAwaited, ordering: .relaxed
     ).original
-    guard found != Seat.free else { return false }
+    guard found != Seat.free else { return true }
     _ = Futex.wait(nudges, expected: seen)
-    // A worker that is back already would otherwise wake this thread at each event.
-    // ORDERING: relaxed; it decides only when this thread looks again.
-    if seat.load(ordering: .relaxed) != Seat.free { takeNap() }
-    return true
+    // A worker that is back already and waits for this thread no longer would make it the last again.
+    // ORDERING: relaxed; see `isComing`.
+    if isComing.exchange(false, ordering: .relaxed) { return true }
+    takeNap()
+    return false
   }
 
   private func takeNap() {
@@ -187,7 +194,7 @@ final class EventLoop: EventDriver {
   /// - Returns: false if there is nothing to wait for, or another worker has the seat.
   func takeSeat() -> Bool {
     guard pollerIfAny != nil else { return false }
-    // ORDERING: acquiring; pairs with the releasing store in `leaveSeat`; the seat guards nothing but itself.
+    // ORDERING: acquiring; pairs with the releasing exchange in `leaveSeat`; the seat guards nothing but itself.
     return seat.compareExchange(expected: Seat.free, desired: Seat.taken, ordering: .acquiring).exchanged
   }
 
@@ -195,18 +202,31 @@ final class EventLoop: EventDriver {
   /// worker must take the seat, even if all are busy for long.
   func leaveSeat() {
     // ORDERING: releasing; pairs with `takeSeat`.
-    if seat.exchange(Seat.free, ordering: .releasing) == Seat.takenAndAwaited { nudge() }
+    if seat.exchange(Seat.free, ordering: .releasing) == Seat.takenAndAwaited {
+      // ORDERING: relaxed; see `isComing`.
+      isComing.store(true, ordering: .relaxed)
+      nudge()
+    }
     if !hasThread { Runtime.shared.monitor.startEventLoop() }
   }
 
   /// Waits for events on the calling worker, which has the seat, and delivers them.
   /// - Parameter beforeEvents: called after the wait, with the seat free and no event delivered yet.
   func pollAsWorker(milliseconds: Int32, beforeEvents: (WaitEnd) -> Void) {
+    // ORDERING: relaxed; see `isComing`.
+    if isComing.load(ordering: .relaxed) { letLoopGoFirst() }
     _ = poll(pollerIfAny!, milliseconds: milliseconds, asWorker: true) { events in
       leaveSeat()
       let isInterruption = events.allSatisfy(Poller.isInterruption)
       beforeEvents(events.isEmpty ? .timeOut : isInterruption ? .interruption : .events)
     }
+  }
+
+  @inline(never)
+  private func letLoopGoFirst() {
+    // ORDERING: relaxed, both; see `isComing`.
+    let hasCome = Spin.wait(rounds: Spin.waitRounds) { !isComing.load(ordering: .relaxed) }
+    if !hasCome { isComing.store(false, ordering: .relaxed) }
   }
 
   /// Makes the worker that waits here return.

@@ -1,11 +1,11 @@
 internal import CConcourse
 
 /// How long the engine spins before it sleeps, in spin-hint rounds: one place to tune.
-enum Spin {
+package enum Spin {
   /// A lock is held for nanoseconds; if the wait is longer, its holder has lost the processor.
   static let lockRounds = 40
   /// A thread that waits for a hand-over or a signal: about the time that putting it to sleep and waking it takes.
-  static let waitRounds = 400
+  package static let waitRounds = 400
   /// A worker without work searches this many times before it parks.
   static let searchRounds = 40
   /// The pause of a drain that has caught up with its producers before it checks for more, and the number of such
@@ -50,7 +50,7 @@ enum Spin {
   /// slice counts many times over, and while it searches, other workers are not woken.
   /// - Returns: whether `done` held.
   @inline(__always)
-  static func wait(rounds: Int, until done: () -> Bool) -> Bool {
+  package static func wait(rounds: Int, until done: () -> Bool) -> Bool {
     let thread = CurrentThread.state
     if thread.pointee.has_woken == 0 {
       for _ in 0..<firstRounds {

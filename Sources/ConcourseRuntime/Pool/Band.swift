@@ -141,8 +141,9 @@ package final class Band {
     noteWork()
   }
 
-  /// As `noteItem`, while there is no monitor. The pool's only worker defers its first item, however long it may run: a
-  /// program that begins with a chain of items then needs no second worker, whose start takes longer than such a chain.
+  /// As `noteItem`, until the monitor's thread runs. The pool's only worker defers one item of each entry, however long the
+  /// entry may go on: a program that begins with a chain of items then needs no second worker, whose start takes longer than
+  /// such a chain.
   @inline(never)
   private func noteFirstItem(_ worker: WorkerPointer) {
     guard PoolSize.threadCount == 1, worker.pointee.deferral.defersFirst() else { return noteWork() }

@@ -100,7 +100,8 @@ package final class Monitor {
         _ = state.compareExchange(expected: State.absent, desired: State.wanted, ordering: .releasing)
         return watchAgain(after: before)
       }
-      start(as: State.awake, insteadOf: before)
+      // The thread that has made it meanwhile may not know of the caller's request.
+      if !start(as: State.awake, insteadOf: before) { watch() }
     }
   }
 
@@ -139,8 +140,12 @@ package final class Monitor {
       refusal.store(Clock.uptime(), ordering: .relaxed)
       state.store(State.absent, ordering: .releasing)
       goOnWithout()
-      // A worker that has found the state `wanted` has left its queue to the monitor.
-      for band in Runtime.shared.bands { for worker in band.workers { band.release(kept: worker) } }
+      // A worker that has found the state `wanted`, or this thread about to be made, has left its queue or an item to the
+      // monitor.
+      for band in Runtime.shared.bands {
+        for worker in band.workers { band.release(kept: worker) }
+        if band.hasWork { band.noteWork() }
+      }
     }
     return true
   }

@@ -91,14 +91,20 @@ extension Engine {
     func firstChain() async {
       await #expect(processExitsWith: .success) {
         let done = DispatchSemaphore(value: 0)
-        DispatchQueue.global().async { DispatchQueue.global().async { done.signal() } }
+        DispatchQueue.global().async {
+          let begin = Clock.uptime()
+          DispatchQueue.global().async {
+            let isAlone = PoolSize.threadCount == 1 && !PoolSize.widthIsSettled
+            // The monitor looks after a millisecond, and makes a second worker if the first has lost its processor.
+            #expect(isAlone || Clock.uptime() - begin > 1_000_000)
+            done.signal()
+          }
+        }
         #expect(comes(done))
-        #expect(PoolSize.threadCount == 1)
-        #expect(!PoolSize.widthIsSettled)
       }
     }
 
-    /// Of two items the first worker defers one, which the monitor brings to another worker. One item is deferred alone.
+    /// Of two items the first worker defers one. The monitor brings it to another worker.
     @Test(
       "S144 what a program's first item has submitted runs while that item goes on", arguments: [1, 2],
       [false, true])

@@ -278,6 +278,32 @@ extension ModelSuite {
       ) { Self.requestAgainstDormancy(forTimer: true) }
     }
 
+    // MARK: The first item of all
+
+    /// The only worker's item waits outside the engine for the item that it has submitted, while another thread makes the
+    /// monitor for the first worker of a lowered band.
+    private static func firstItem() {
+      Model.setProcessors(1)
+      let gate = Gate()
+      let done = DispatchSemaphore(value: 0)
+      Model.thread("client") {
+        DispatchQueue.global().async {
+          DispatchQueue.global().async { gate.open() }
+          gate.pass()
+          done.signal()
+        }
+        done.wait()
+      }
+      Model.thread("other") { DispatchQueue.global(qos: .utility).async {} }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test func theFirstItemIsNotLeftToADormantMonitor() {
+      expectComplete(
+        Model.explore("the first item is deferred", bound: 1, stale: 0, allowTime: true) { Self.firstItem() })
+    }
+
     // MARK: Retiring
 
     /// A worker's idle time ends before it is woken, or just then. It waits for events, or not.
