@@ -30,7 +30,8 @@
   popq %rdi
 .endm
 
-.macro around name, real, number
+/* The beginning of both kinds: arguments are saved, and the point's own are set: operation, object, frame. */
+.macro begin name, number
   .text
   .globl \name
   .type \name, @function
@@ -41,6 +42,10 @@
   movq %rdi, %rsi
   movl $\number, %edi
   movq %rbp, %rdx
+.endm
+
+.macro around name, real, number
+  begin \name, \number
   callq explore_enter
   restore
   pushq %rdi
@@ -63,16 +68,7 @@
 
 /* For functions of Swift's runtime, which may be asynchronous: a point before it, then the real one in its place. */
 .macro before name, number
-  .text
-  .globl \name
-  .type \name, @function
-  .p2align 4
-\name:
-  .cfi_startproc
-  save
-  movq %rdi, %rsi
-  movl $\number, %edi
-  movq %rbp, %rdx
+  begin \name, \number
   leaq .Lname_\number(%rip), %rcx
   callq explore_find
   movq %rax, %r11

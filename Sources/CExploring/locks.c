@@ -1,5 +1,5 @@
 // The C library's locks. Each keeps the real lock's state: a call tries the real one, and waits in the schedule where it
-// would block. A release lets all who wait try again; the schedule decides who is first.
+// would block. A release makes all waiting threads runnable; the schedule decides which of them tries first.
 
 #include "exploring.h"
 
@@ -73,7 +73,7 @@ INTERPOSED(int, pthread_mutex_timedlock, pthread_mutex_t *mutex, const struct ti
 
 // MARK: Conditions
 
-// Nobody waits for the real one, so its state stays as it was made.
+// No thread waits for the real condition variable, so its state does not change.
 static int await(struct explored *self, pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline,
                  const void *place) {
   explore_point(self, OP_COND_WAIT, condition, place);

@@ -1,4 +1,4 @@
-// Who goes on. Switches of the list to follow come first; then the strategy.
+// Chooses the thread that goes on: by the list of switches to follow, and after that by the strategy.
 //
 // - Random: in each run one of four manners. Some bugs need a thread to stand still for long, and no fair choice finds them.
 // - PCT (Burckhardt et al., ASPLOS 2010): each thread has a random priority, the highest goes on; at `depth - 1` random

@@ -24,9 +24,10 @@ __thread struct explored *explored_self;
 /// ten would see the limit pass.
 static const uint64_t most_early = 10000000;
 static uint64_t early;
-/// Jumps in a row after which none of the program has run. After `patience` the engine's own deadlines (its monitor looks
-/// each millisecond) are passed over for the next one of the program, and after `despair` there is nothing to wait for.
-enum { PATIENCE = 200, DESPAIR = 2000, DESPAIR_OF_TIMERS = 200000 };
+/// Jumps in a row after which none of the program has run. After MONITOR_JUMPS the engine's own deadlines (its monitor
+/// looks each millisecond) are passed over for the next one of the program. After IDLE_JUMPS without such a deadline, or
+/// TIMER_JUMPS with one, the run ends.
+enum { MONITOR_JUMPS = 200, IDLE_JUMPS = 2000, TIMER_JUMPS = 200000 };
 static uint32_t idle_jumps;
 /// Points of one thread in a row after which it counts as polling.
 enum { EXHAUSTION = 400 };
@@ -200,7 +201,7 @@ static bool await_outside(void) {
   return found || explore_deliver_signals();
 }
 
-/// Whether the outside could let a thread go on: a child, a connection, or whoever writes to standard input.
+/// Whether the outside could let a thread go on: a child, a connection, or a writer of standard input.
 static bool waits_for_outside(void) {
   bool ended;
   if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET || explore_has_children(&ended)) return true;
@@ -231,11 +232,11 @@ static void idle(void) {
   if (deadline != NEVER && !explored_file->real_time) {
     early = 0;
     idle_jumps++;
-    if (idle_jumps > PATIENCE) {
+    if (idle_jumps > MONITOR_JUMPS) {
       uint64_t programs = earliest_deadline(true);
       if (programs != NEVER) deadline = programs;
-      else if (idle_jumps > DESPAIR) explore_finish(CONCOURSE_EXPLORING_DEADLOCK, 0, 0);
-      if (idle_jumps > DESPAIR_OF_TIMERS) explore_finish(CONCOURSE_EXPLORING_HANG, 0, 0);
+      else if (idle_jumps > IDLE_JUMPS) explore_finish(CONCOURSE_EXPLORING_DEADLOCK, 0, 0);
+      if (idle_jumps > TIMER_JUMPS) explore_finish(CONCOURSE_EXPLORING_HANG, 0, 0);
     }
   }
   if (deadline != NEVER) return explore_advance(deadline);

@@ -76,7 +76,7 @@ struct concourse_exploring_event {
   uint32_t point;
   uint16_t thread;
   uint16_t operation;
-  /// Who went on: `thread` itself, another, or CONCOURSE_EXPLORING_TIME.
+  /// The thread that went on: `thread` itself, or another; or CONCOURSE_EXPLORING_TIME.
   uint16_t next;
   /// CONCOURSE_EXPLORING_SWITCHED | CONCOURSE_EXPLORING_BLOCKS.
   uint8_t flags;

@@ -16,7 +16,7 @@ final class EventLoop: EventDriver {
   /// Whether the loop's thread has been made.
   private let made = Atomic<Bool>(false)
   private let refusalReported = Atomic<Bool>(false)
-  /// Who has the workers' seat.
+  /// Whether a worker has the seat: a value of `Seat`.
   let seat = Atomic<UInt32>(Seat.free)
   /// Whether the loop's thread has been nudged and does not wait in the kernel yet. A worker that comes lets it go first.
   // ORDERING: relaxed throughout; it decides only in which order the two wait.

@@ -147,7 +147,7 @@ extension DispatchQueue {
     node.admittedBy = queue
     switch reference {
     case .shared: break
-    // Nobody releases it meanwhile: this entry has a place.
+    // No thread can release it before this: the entry's place is not given back yet.
     case .first: _ = queue.retain()
     case .own:
       _ = queue.retain()

@@ -187,8 +187,8 @@ extension QueueState {
   /// Takes the place of an asynchronous item on a free concurrent queue, also while readers are counted apart.
   /// - Parameters:
   ///   - limit: how many places there are on a narrow queue.
-  ///   - shares: whether items share a reference. If they do, no readers are counted apart: with standing places nobody
-  ///     would find that the last item has ended.
+  ///   - shares: whether items share a reference. If they do, no readers may be counted apart: standing places
+  ///     would hide the end of the last item.
   /// - Returns: nil if the queue is not free.
   @inline(__always)
   func takeItemPlace(limit: @autoclosure () -> UInt64 = .max, shares: Bool) -> ItemPlace? {

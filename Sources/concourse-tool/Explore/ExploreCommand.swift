@@ -16,7 +16,7 @@ enum ExploreCommand: Command {
   static let libraryName = "libdispatch-exploring.so"
 
   static func run(_ options: ExploreOptions, _ arguments: [String]) -> Int32 {
-    // Who reads may go away, and the runs must end all the same.
+    // The reader of the output may end first. The command must still end its runs.
     signal(SIGPIPE, SIG_IGN)
     do {
       if let path = options.output { try TraceCommand.check(path) }

@@ -90,7 +90,7 @@ struct FailurePlaces {
   struct Waits {
     /// What each thread does, by its number: a predicate.
     var activities: [Int: String] = [:]
-    /// Who holds what, and waits for whom.
+    /// Which thread holds which queue or lock, and which thread it waits for.
     var lines: [String] = []
   }
 

@@ -107,7 +107,7 @@ final class ScheduleRun {
     if waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0,
       information.si_signo == SIGCHLD
     {
-      // As long as it is a zombie, nobody else has the number of its group.
+      // While the process is a zombie, the kernel gives the id of its group to no other.
       kill(-process, SIGKILL)
       reap()
       return true
