@@ -23,7 +23,7 @@ extension Band {
   private func startThread() {
     let worker = takeRecord()
     // The monitor comes second: if the system grants only one thread, that must be a worker. A band's only worker needs
-    // no monitor: work that waits behind it starts one. But a lowered worker must not make the monitor's thread.
+    // no monitor: work that waits behind it starts one. But a lowered worker cannot make the monitor's thread.
     let needsMonitor = difference > 0 || counters.snapshot.threads > 1
     defer { if needsMonitor { monitor._withUnsafeGuaranteedRef { $0.ensureStarted() } } }
     let failure = Runtime.startThread(

@@ -77,8 +77,9 @@ package final class Monitor {
     watch()
   }
 
-  /// Makes the thread now, since the caller still has normal priority.
+  /// Makes the thread now, if the caller has normal priority. A lowered caller leaves it to the thread that made it.
   func ensureStarted() {
+    if CurrentThread.state.pointee.nice > 0 { return watch() }
     // ORDERING: relaxed; decided by the compare-exchange in `start`.
     let seen = state.load(ordering: .relaxed)
     if seen == State.absent && !start(as: State.dormant, insteadOf: State.absent) || seen == State.wanted {

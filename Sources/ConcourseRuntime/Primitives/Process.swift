@@ -82,9 +82,9 @@ extension Processor {
 }
 
 extension Process {
-  /// A setting from the environment, or nil.
+  /// A setting from the environment, or nil. An empty one counts as unset.
   package static func environment(_ name: String) -> String? {
-    getenv(name).map { String(cString: $0) }
+    getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
   }
 }
 

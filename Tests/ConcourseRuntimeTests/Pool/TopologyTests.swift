@@ -404,6 +404,11 @@ struct TopologyTests {
     }
     let output = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
     #expect(output.contains("CONCOURSE_TOPOLOGY=4x9 is neither"))
+    let unset = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+      setenv("CONCOURSE_TOPOLOGY", "", 1)
+      precondition(Topology.ofProcess()?.isPretended != true)
+    }
+    #expect(unset?.standardErrorContent == [])
   }
 
   /// The shards of ascending processors, by the sizes of the shards.

@@ -304,6 +304,26 @@ extension ModelSuite {
         Model.explore("the first item is deferred", bound: 1, stale: 0, allowTime: true) { Self.firstItem() })
     }
 
+    /// The first worker of all is lowered, and its first item needs a second one before its maker goes on.
+    private static func loweredFirstItem() {
+      Model.setProcessors(2)
+      let done = DispatchSemaphore(value: 0)
+      Model.thread("client") {
+        let queue = DispatchQueue.global(qos: .utility)
+        queue.async { for _ in 0..<2 { queue.async { done.signal() } } }
+        for _ in 0..<2 { done.wait() }
+      }
+      Model.run()
+      checkCounters()
+    }
+
+    @Test func noLoweredThreadMakesTheMonitor() {
+      expectComplete(
+        Model.explore("the first worker is lowered", bound: 1, stale: 0, allowTime: true) {
+          Self.loweredFirstItem()
+        })
+    }
+
     // MARK: Retiring
 
     /// A worker's idle time ends before it is woken, or just then. It waits for events, or not.

@@ -43,7 +43,11 @@ enum SystemThread {
   ) -> Int32 {
     guard let scheduler = Scheduler.arrive() else { return EAGAIN }
     if ModelFaults.refusesThreads { return EAGAIN }
-    scheduler.spawn("engine", isBackground: true) { _ = entry(argument) }
+    let nice = CurrentThread.state.pointee.nice
+    scheduler.spawn("engine", isBackground: true) {
+      CurrentThread.state.pointee.nice = nice
+      _ = entry(argument)
+    }
     return 0
   }
 
@@ -53,12 +57,14 @@ enum SystemThread {
   /// The model starts no processes.
   static func beginWorker() {}
 
-  /// Names the coroutine in traces.
+  /// Names the coroutine in traces. The threads that serve all classes must not have a low priority.
   static func setName(_ name: StaticString) {
     Scheduler.current?.running?.name = name.description
+    guard ["concourse-watch", "concourse-event"].contains(name.description) else { return }
+    Model.check(CurrentThread.state.pointee.nice == 0, "a lowered thread made \(name)")
   }
 
-  /// The model has no priorities.
+  /// The model has no priorities, but a thread inherits the nice value of the band or thread that has made it.
   static func isNice(above nice: Int32) -> Bool { false }
   static func adoptScheduling() {}
   static var processNice: Int32 { 0 }
