@@ -28,6 +28,9 @@ void *explore_find(uint16_t operation, const void *object, const void *place, co
   struct explored *self = explore_current();
   if (self) explore_point(self, operation, object, place);
   void **function = &found[operation - FIRST];
-  if (!*function) *function = explore_real(name);
+  if (!*function) {
+    *function = explore_real(name);
+    if (operation == OP_TASK_SWITCH) *function = explore_hops(*function);
+  }
   return *function;
 }

@@ -240,6 +240,9 @@ static inline long explore_result(long result) {
   return -1;
 }
 
+/// The function that takes the place of `swift_task_switch`, which it calls.
+void *explore_hops(void *task_switch);
+
 // The numbers in concourse_exploring_operations.h, by name.
 enum {
   OP_THREAD_BEGINS = 1, OP_THREAD_ENDS, OP_ITEM_BEGINS, OP_ITEM_ENDS, OP_TIME, OP_HANDLER,
@@ -247,6 +250,7 @@ enum {
   OP_WRITE_LOCK, OP_RW_UNLOCK, OP_ONCE, OP_SPIN_LOCK, OP_SPIN_UNLOCK, OP_BARRIER, OP_SEM_WAIT, OP_SEM_POST, OP_FUTEX_WAIT,
   OP_FUTEX_WAKE, OP_FUTEX_LOCK, OP_FUTEX_UNLOCK, OP_YIELD, OP_SLEEP, OP_POLL, OP_EPOLL, OP_READ, OP_WRITE, OP_ACCEPT,
   OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT,
+  OP_TASK_SWITCH = 513,
 };
 
 #endif
