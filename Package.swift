@@ -19,6 +19,7 @@ let package = Package(
     .library(name: "ConcourseFoundation", targets: ["ConcourseFoundation"]),
     // The drop-in `libdispatch.so`; Scripts/library builds it as it is meant to be used.
     .library(name: "dispatch", type: .dynamic, targets: ["ConcourseABI", "CConcoursePreload"]),
+    .library(name: "ConcourseTesting", targets: ["ConcourseTesting"]),
     .executable(name: "concourse", targets: ["ConcourseTool"]),
     .plugin(name: "ConcourseNames", targets: ["ConcourseNames"]),
   ],
@@ -74,6 +75,12 @@ let package = Package(
     .systemLibrary(name: "CTracing"),
     // What the command and the exploring library agree on. Scripts/library compiles the library's own files beside it.
     .systemLibrary(name: "CExploring", path: "Sources/CExploring/include"),
+
+    // Explorations in tests. Its processes load the exploring library; it links no engine.
+    .target(name: "CConcourseTesting"),
+    .target(
+      name: "ConcourseTesting", dependencies: ["CConcourseTesting", "CExploring", "CTracing"],
+      exclude: ["README.md"]),
 
     // The `concourse` command.
     .executableTarget(

@@ -142,14 +142,25 @@ uint64_t explore_random(void);
 /// Random numbers for the program, from a sequence of their own.
 void explore_fill_random(void *into, size_t size);
 void explore_prepare_strategy(void);
+/// Until it is called, all decisions are the default.
+void explore_let_switch(void);
 /// Chooses among `count` candidates, whose numbers ascend; CONCOURSE_EXPLORING_TIME may be the last. `fallback` is the
 /// default. `exhausted`: the thread has had many points in a row.
 uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t count, uint16_t fallback, bool exhausted);
 void explore_arrives(struct explored *thread);
 
+// hold.c
+
+/// Items are no longer held, and those that are will not run.
+void explore_drop_items(void);
+
 // trace.c
 
 bool explore_open_file(void);
+/// Takes the file, if it is of this version.
+bool explore_use_file(struct concourse_exploring_header *header);
+/// Forgets what was counted and recorded so far.
+void explore_count_anew(void);
 void explore_note(struct explored *self, uint16_t next, uint32_t choices, bool switched);
 void explore_show(struct explored *thread);
 uint16_t explore_frames(const struct explored *self, const void *place, uint64_t *frames);
@@ -187,6 +198,8 @@ void explore_settle(void);
 
 // machine.c
 
+/// Whether the machine looks as it does in a run.
+extern bool explored_is_fixed;
 /// Whether the descriptor is one of /dev/urandom.
 bool explore_is_random(int descriptor);
 void explore_forget_random(int descriptor);

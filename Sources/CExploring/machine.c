@@ -11,26 +11,27 @@
 
 #define CALLER __builtin_return_address(0)
 enum { PROCESSORS = 4 };
+bool explored_is_fixed;
 
 INTERPOSED(long, sysconf, int name) {
   bool counts = name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF;
-  return explored_is_on && counts ? PROCESSORS : REAL(sysconf)(name);
+  return explored_is_fixed && counts ? PROCESSORS : REAL(sysconf)(name);
 }
 
-INTERPOSED(int, get_nprocs, void) { return explored_is_on ? PROCESSORS : REAL(get_nprocs)(); }
-INTERPOSED(int, get_nprocs_conf, void) { return explored_is_on ? PROCESSORS : REAL(get_nprocs_conf)(); }
+INTERPOSED(int, get_nprocs, void) { return explored_is_fixed ? PROCESSORS : REAL(get_nprocs)(); }
+INTERPOSED(int, get_nprocs_conf, void) { return explored_is_fixed ? PROCESSORS : REAL(get_nprocs_conf)(); }
 
-INTERPOSED(int, sched_getcpu, void) { return explored_is_on ? 0 : REAL(sched_getcpu)(); }
+INTERPOSED(int, sched_getcpu, void) { return explored_is_fixed ? 0 : REAL(sched_getcpu)(); }
 
 INTERPOSED(int, sched_getaffinity, pid_t thread, size_t size, cpu_set_t *set) {
-  if (!explored_is_on) return REAL(sched_getaffinity)(thread, size, set);
+  if (!explored_is_fixed) return REAL(sched_getaffinity)(thread, size, set);
   memset(set, 0, size);
   for (int i = 0; i < PROCESSORS; i++) CPU_SET_S(i, size, set);
   return 0;
 }
 
 INTERPOSED(int, sched_setaffinity, pid_t thread, size_t size, const cpu_set_t *set) {
-  return explored_is_on ? 0 : REAL(sched_setaffinity)(thread, size, set);
+  return explored_is_fixed ? 0 : REAL(sched_setaffinity)(thread, size, set);
 }
 
 // MARK: What the program itself asks, and other runs may answer otherwise
@@ -99,7 +100,7 @@ void explore_forget_random(int descriptor) {
 
 /// Files that say what the engine must not know: how much of the machine its control groups allow.
 static bool is_hidden(const char *path, const void *caller) {
-  if (!explored_is_on || !explore_is_own_code(caller)) return false;
+  if (!explored_is_fixed || !explore_is_own_code(caller)) return false;
   return strncmp(path, "/sys/fs/cgroup", 14) == 0 || strcmp(path, "/proc/self/cgroup") == 0 ||
          strcmp(path, "/proc/self/mountinfo") == 0;
 }

@@ -159,7 +159,15 @@ static uint16_t highest(const uint16_t *candidates, uint32_t count) {
   return best;
 }
 
+static bool may_switch;
+
+void explore_let_switch(void) {
+  may_switch = true;
+  explored_file->began = 1;
+}
+
 uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t count, uint16_t fallback, bool exhausted) {
+  if (!may_switch) return fallback;
   const struct concourse_exploring_switch *asked = explored_file->follow_count ? listed(self) : NULL;
   if (asked) {
     if (has(candidates, count, asked->next)) {

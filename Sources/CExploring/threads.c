@@ -117,17 +117,12 @@ static void end_of_round(void *argument) {
 
 void explore_leave_child(void) {
   explored_self = NULL;
-  explored_is_on = false;
+  explored_is_on = explored_is_fixed = false;
 }
 
 extern char concourse_recording_word[] __attribute__((weak, visibility("hidden")));
 
-// Before the constructors of the engine and of the program.
-__attribute__((constructor(101))) void explore_start(void) {
-  static bool has_begun;
-  if (has_begun) return;
-  has_begun = true;
-  if (!explore_open_file()) return;
+static void start(void) {
   dl_iterate_phdr(find_code, NULL);
   explore_seed(explored_file->seed);
   explore_begin_time();
@@ -142,8 +137,32 @@ __attribute__((constructor(101))) void explore_start(void) {
   if (concourse_recording_word) *(uint16_t *)concourse_recording_word = 1;
   explored_file->outcome = CONCOURSE_EXPLORING_RUNNING;
   explore_watch();
-  explored_is_on = true;
+  explored_is_on = explored_is_fixed = true;
   explored_self = first;
+}
+
+// Before the constructors of the engine and of the program.
+__attribute__((constructor(101))) void explore_start(void) {
+  static bool has_begun;
+  if (has_begun) return;
+  has_begun = true;
+  if (!explore_open_file()) return;
+  explore_let_switch();
+  start();
+}
+
+EXPORTED int concourse_exploring_begin_run(struct concourse_exploring_header *header) {
+  if (!explore_use_file(header)) return 0;
+  explore_drop_items();
+  start();
+  return explored_is_on;
+}
+
+EXPORTED void concourse_exploring_explore_run(void) {
+  if (!explored_is_on) return;
+  for (uint32_t i = 0; i < explored_thread_count; i++) explored_threads[i].points = 0;
+  explore_count_anew();
+  explore_let_switch();
 }
 
 static void *begin(void *argument) {

@@ -108,6 +108,7 @@ _Noreturn void explore_finish(uint32_t outcome, uint32_t culprit, uint64_t detai
   // ORDERING: releasing; the command that sees the outcome sees the rest.
   __atomic_store_n(&explored_file->outcome, outcome, __ATOMIC_RELEASE);
   SYSTEM3(SYS_futex, &explored_file->outcome, FUTEX_WAKE, INT32_MAX);
+  if (explored_file->ends_process) SYSTEM1(SYS_exit_group, 1);
   rest();
 }
 

@@ -36,14 +36,22 @@ bool explore_open_file(void) {
     memory = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   SYSTEM1(SYS_close, file);
   if (memory == MAP_FAILED) return false;
-  struct concourse_exploring_header *header = memory;
+  if (explore_use_file(memory)) return true;
+  munmap(memory, (size_t)status.st_size);
+  return false;
+}
+
+bool explore_use_file(struct concourse_exploring_header *header) {
   if (header->magic != CONCOURSE_EXPLORING_MAGIC || header->version != CONCOURSE_EXPLORING_VERSION ||
-      header->header_size != sizeof *header) {
-    munmap(memory, (size_t)status.st_size);
+      header->header_size != sizeof *header)
     return false;
-  }
   explored_file = header;
   return true;
+}
+
+void explore_count_anew(void) {
+  struct concourse_exploring_header *file = explored_file;
+  file->steps = file->choices = file->hash = file->made_count = file->event_count = 0;
 }
 
 // Frame pointers, as far as they lie in the stack of the thread and ascend. Code without them ends the list early.

@@ -1,9 +1,8 @@
 import Dispatch
 import Glibc
 
-/// Forty programs that have a bug which few schedules show, each with a mended twin: `explore-programs NAME [--mended]`.
-/// Status 0 is a run in which the bug did not strike. Without arguments it prints the names.
-@main
+/// Forty programs that have a bug which few schedules show, each with a mended twin. They end with another status than 0 if
+/// the bug has struck.
 enum ExplorePrograms {
   enum Body: Sendable {
     /// Runs on the main thread, with Dispatch and threads only.
@@ -13,28 +12,6 @@ enum ExplorePrograms {
   }
 
   static let all: [(name: String, body: Body)] = queues + locks + events + actors + tasks
-
-  static func main() {
-    let arguments = CommandLine.arguments.dropFirst()
-    guard let name = arguments.first else {
-      for program in all { print(program.name) }
-      return
-    }
-    guard let program = all.first(where: { $0.name == name }) else {
-      complain("explore-programs: no program '\(name)'")
-      exit(2)
-    }
-    let mended = arguments.contains("--mended")
-    switch program.body {
-    case .plain(let body): body(mended)
-    case .task(let body):
-      Task {
-        await body(mended)
-        exit(0)
-      }
-      dispatchMain()
-    }
-  }
 }
 
 /// Ends the program with status 1 if a bug has struck.

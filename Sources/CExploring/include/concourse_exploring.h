@@ -19,7 +19,7 @@
 #define CONCOURSE_EXPLORING_VARIABLE "CONCOURSE_EXPLORING"
 
 enum {
-  CONCOURSE_EXPLORING_VERSION = 1,
+  CONCOURSE_EXPLORING_VERSION = 2,
   CONCOURSE_EXPLORING_FRAMES = 8,
   CONCOURSE_EXPLORING_THREADS = 1024,
   /// In place of a thread: virtual time jumps to the next deadline, though a thread could run.
@@ -139,6 +139,10 @@ struct concourse_exploring_header {
   uint32_t real_time;
   /// 1 if the command wants events with return addresses; they take half of the time.
   uint32_t wants_frames;
+  /// 1 if the process ends, with any status, when the library ends the run: nobody will look at it.
+  uint32_t ends_process;
+  /// A result: 1 once there may be switches.
+  uint32_t began;
   /// Switches to follow, from the offset on in this file. In all strategies: they come before what the strategy says.
   uint64_t follow_offset;
   uint64_t follow_count;
@@ -183,6 +187,20 @@ enum {
   CONCOURSE_EXPLORING_LEAK_CHILD_PROCESS = 8,
   CONCOURSE_EXPLORING_LEAK_REAL_WAIT = 16,
 };
+
+// In tests the library is loaded without a file. A process that has one thread, which forks a child for each run, begins in
+// the child with these, which it finds with dlsym.
+
+/// Begins a run that `header`, in shared memory, describes. There are no switches yet. Returns 0 for another version.
+typedef int (*_Nonnull concourse_exploring_begin)(struct concourse_exploring_header *_Nonnull header);
+#define CONCOURSE_EXPLORING_BEGIN "concourse_exploring_begin_run"
+/// Before a run: Swift's jobs run on the thread of `main` only, and no engine is used. The beginning of a run drops those
+/// that wait.
+typedef void (*_Nonnull concourse_exploring_hold)(void);
+#define CONCOURSE_EXPLORING_HOLD "concourse_exploring_hold_items"
+/// From now on there are switches. Decisions are counted from here.
+typedef void (*_Nonnull concourse_exploring_explore)(void);
+#define CONCOURSE_EXPLORING_EXPLORE "concourse_exploring_explore_run"
 
 /// The offsets of a file with these capacities; returns its size. `header` is otherwise left as it is.
 static inline uint64_t concourse_exploring_lay_out(struct concourse_exploring_header *_Nonnull header, uint64_t follow,

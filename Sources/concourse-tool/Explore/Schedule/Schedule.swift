@@ -31,6 +31,8 @@ struct Schedule: Equatable {
   var switches: [ScheduleSwitch] = []
   /// Whether the run records its events, with places.
   var records = false
+  /// Whether a run that does not end by itself is ended by the library.
+  var endsProcess = false
   /// Its place among those that are run together.
   var number = 0
 }

@@ -20,15 +20,41 @@ final class ExploringFile {
   let descriptor: Int32
   private let memory: UnsafeMutableRawPointer
   private let size: Int
-  /// As the command wrote them: the program may have overwritten its own.
+  /// As this process wrote it: the program may have overwritten its own.
   private let layout: concourse_exploring_header
 
   /// nil without the memory.
-  init?(_ schedule: Schedule) {
+  convenience init?(_ schedule: Schedule) {
+    self.init(switches: schedule.switches.count, events: schedule.records ? Self.mostEvents : 0)
+    prepare(schedule)
+  }
+
+  /// A file for schedules of at most so many switches, which record at most so many events. nil without the memory.
+  init?(switches: Int, events: Int) {
     var header = concourse_exploring_header()
     let end = concourse_exploring_lay_out(
-      &header, UInt64(schedule.switches.count), UInt64(Self.mostSwitches),
-      schedule.records ? UInt64(Self.mostEvents) : 0)
+      &header, UInt64(switches), UInt64(Self.mostSwitches), UInt64(events))
+    layout = header
+    size = Int(end)
+    descriptor = tracing_shared_file()
+    guard descriptor >= 0 else { return nil }
+    // The program cannot take the memory away, which would end the command.
+    guard ftruncate(descriptor, off_t(size)) == 0, fcntl(descriptor, Self.addSeals, Self.seals) == 0,
+      let mapped = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), mapped != MAP_FAILED
+    else {
+      close(descriptor)
+      return nil
+    }
+    memory = mapped
+    // SAFETY: the mapping is larger than the header.
+    memory.storeBytes(of: header, as: concourse_exploring_header.self)
+  }
+
+  /// Writes what the next run shall do, and clears what came of the last one.
+  func prepare(_ schedule: Schedule) {
+    var header = layout
+    header.follow_count = min(UInt64(schedule.switches.count), layout.follow_count)
+    header.events_capacity = schedule.records ? layout.events_capacity : 0
     header.strategy =
       switch schedule.strategy {
       case nil: CONCOURSE_EXPLORING_FOLLOW.rawValue
@@ -42,21 +68,10 @@ final class ExploringFile {
     header.step_limit = schedule.stepLimit
     header.real_time = schedule.isRealTime ? 1 : 0
     header.wants_frames = schedule.records ? 1 : 0
-    layout = header
-    size = Int(end)
-    descriptor = tracing_shared_file()
-    guard descriptor >= 0 else { return nil }
-    // The program cannot take the memory away, which would end the command.
-    guard ftruncate(descriptor, off_t(size)) == 0, fcntl(descriptor, Self.addSeals, Self.seals) == 0,
-      let mapped = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), mapped != MAP_FAILED
-    else {
-      close(descriptor)
-      return nil
-    }
-    memory = mapped
+    header.ends_process = schedule.endsProcess ? 1 : 0
     // SAFETY: the mapping is of this size, and the header and the switches are at the places that the layout names.
     memory.storeBytes(of: header, as: concourse_exploring_header.self)
-    for (index, change) in schedule.switches.enumerated() {
+    for (index, change) in schedule.switches.prefix(Int(header.follow_count)).enumerated() {
       let entry = concourse_exploring_switch(thread: change.thread, next: change.next, point: change.point)
       memory.storeBytes(
         of: entry, toByteOffset: Int(header.follow_offset) + index * MemoryLayout.stride(ofValue: entry),

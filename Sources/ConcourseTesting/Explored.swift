@@ -1,0 +1,136 @@
+import CConcourseTesting
+import Dispatch
+import Glibc
+public import Testing
+
+/// Runs a test in many orders of its threads, and reports an issue if one fails.
+///
+/// Each schedule is a process of its own, in which one thread runs at a time, and a seed decides at each operation of
+/// Dispatch, tasks, locks and files which thread goes on. Clocks are virtual there: they jump when no thread can go on.
+/// The process runs the test from its beginning, and ends with the body: what the test does after it happens once, in
+/// the test's own process, where the body does not run.
+///
+/// An issue, an error, a crash, a deadlock and a hang count as failures. The issue that reports it has a token: with
+/// `CONCOURSE_REPLAY=TOKEN` in the environment, the test repeats exactly that schedule.
+///
+/// The test must use the toolchain's Dispatch, and have no parameters. In XCTest this is a method of `XCTestCase`.
+/// - Parameters:
+///   - schedules: How many orders are tried.
+///   - seed: Another seed tries others.
+/// - Throws: `ExplorationError` if the test cannot be explored.
+nonisolated(nonsending)
+  public func explore(
+    schedules: Int = 1_000, seed: UInt64 = 1, fileID: String = #fileID, filePath: String = #filePath,
+    line: Int = #line, column: Int = #column, _ body: () async throws -> Void
+  ) async throws
+{
+  guard let test = Test.current else {
+    throw ExplorationError("explore() is called outside of a test of Swift Testing")
+  }
+  let location = SourceLocation(fileID: fileID, filePath: filePath, line: line, column: column)
+  try await Explorer.explore(test, at: location, schedules, seed, body)
+}
+
+extension Trait where Self == ExplorationTrait {
+  /// The test runs in many orders of its threads, as with ``explore(schedules:seed:fileID:filePath:line:column:_:)``.
+  public static func explored(schedules: Int = 1_000, seed: UInt64 = 1) -> Self {
+    ExplorationTrait(schedules: schedules, seed: seed)
+  }
+}
+
+/// What `.explored(schedules:seed:)` makes of a test.
+public struct ExplorationTrait: TestTrait, TestScoping {
+  let schedules: Int
+  let seed: UInt64
+
+  public func provideScope(
+    for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+  ) async throws {
+    try await Explorer.explore(test, at: test.sourceLocation, schedules, seed, function)
+  }
+}
+
+enum Explorer {
+  /// Explorations at the same time: as many as the machine has processors.
+  private static let lanes = (0..<max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))).map {
+    DispatchQueue(label: "explorations \($0)")
+  }
+  private static let next = Turn()
+
+  private final class Turn: @unchecked Sendable {
+    private let queue = DispatchQueue(label: "turn")
+    // SAFETY: only touched in items of the queue.
+    private var count = 0
+    func take() -> Int {
+      queue.sync {
+        count += 1
+        return count
+      }
+    }
+  }
+
+  nonisolated(nonsending)
+    static func explore(
+      _ test: Test, at location: SourceLocation, _ schedules: Int, _ seed: UInt64,
+      _ body: () async throws -> Void
+    ) async throws
+  {
+    guard !test.isParameterized else { throw ExplorationError("a test with parameters") }
+    let place = place(of: test, location)
+    if let name = concourse_testing_name() {
+      // Another one of the same test.
+      guard String(cString: name) == place.name else { return }
+      await runSchedule(of: test, body)
+    }
+    let exploration = TestExploration(place: place, schedules: schedules, seed: seed)
+    let lane = lanes[next.take() % lanes.count]
+    let failure = try await withCheckedThrowingContinuation { continuation in
+      lane.async { continuation.resume(with: Result { try exploration.run() }) }
+    }
+    if let failure { Issue.record(Comment(rawValue: failure), sourceLocation: location) }
+  }
+
+  /// Runs the body in a process of its own, and ends that.
+  nonisolated(nonsending)
+    private static func runSchedule(of test: Test, _ body: () async throws -> Void) async -> Never
+  {
+    // SAFETY: the body does not outlive this call, and is called once.
+    nonisolated(unsafe) let body = body
+    let trait = IssueHandlingTrait.compactMapIssues { issue in
+      guard issue.isFailure else { return nil }
+      let place = issue.sourceLocation.map { "\($0): " } ?? ""
+      fail("\(place)\(issue)")
+    }
+    concourse_testing_serve()
+    // The process has the usual executors now. The thread of `main` must be free for the main queue.
+    await Task.yield()
+    concourse_testing_explore()
+    do {
+      try await withoutActuallyEscaping(body) { body in
+        nonisolated(unsafe) let body = body
+        try await trait.provideScope(for: test, testCase: Test.Case.current) { try await body() }
+      }
+    } catch {
+      fail("error: \(error)")
+    }
+    concourse_testing_exit(0)
+  }
+
+  /// Ends the process of a schedule.
+  static func fail(_ text: String) -> Never {
+    let line = Array("\(text)\n".utf8)
+    write(STDOUT_FILENO, line, line.count)
+    concourse_testing_exit(1)
+  }
+
+  private static func place(of test: Test, _ location: SourceLocation) -> ExplorationPlace {
+    let name = test.id.nameComponents.joined(separator: "/")
+    let id = "\(test.id.moduleName).\(name)/"
+    // An expression that matches just this.
+    let pattern = id.map { $0.isLetter || $0.isNumber || $0 == "_" ? "\($0)" : "\\\($0)" }.joined()
+    return ExplorationPlace(
+      fileID: location.fileID, line: location.line, column: location.column,
+      test: name.filter { !"()".contains($0) },
+      arguments: ["--testing-library", "swift-testing", "--filter", "^\(pattern)"])
+  }
+}

@@ -1,0 +1,159 @@
+import Glibc
+
+/// Which exploration of which test.
+struct ExplorationPlace: Sendable {
+  var fileID: String
+  var line: Int
+  var column: Int
+  /// Of the test, for people.
+  var test: String
+  /// What makes the test program run this test only.
+  var arguments: [String]
+  /// Whether the test runner has threads before the test begins.
+  var isEarly = false
+
+  /// Says in the server's children which exploration begins.
+  var name: String { "\(fileID):\(line):\(column)" }
+  /// Of tokens. It has no line, so that tokens survive small changes.
+  var identity: UInt16 { Fingerprint("\(fileID) \(test)".utf8).short }
+}
+
+/// Runs schedules of a test until one fails.
+struct TestExploration {
+  let place: ExplorationPlace
+  let schedules: Int
+  let seed: UInt64
+
+  /// A token of this variable repeats one schedule.
+  static let replayVariable = "CONCOURSE_REPLAY"
+
+  /// Decisions after which a run never comes to rest; later runs may make so many times those of the first.
+  private static let mostSteps: UInt64 = 2_000_000
+  private static let times: UInt64 = 100
+  private static let leastSteps: UInt64 = 50_000
+  private static let mostTrials = 1_500
+  private static let shrinkingSeconds = 5
+
+  /// - Returns: What to tell if a schedule has failed.
+  func run() throws -> String? {
+    if let text = environment(Self.replayVariable), !text.isEmpty {
+      let token: ScheduleToken
+      do { token = try ScheduleToken(text) } catch { throw ExplorationError(error.reason) }
+      if token.program == place.identity { return try replay(token) }
+    }
+    let server = try server()
+    var expectedSteps: UInt64 = 0
+    for number in 0..<schedules {
+      let schedule = schedule(number, expectedSteps)
+      let result = try server.run(schedule)
+      if number == 0 {
+        expectedSteps = result.header.steps
+        try checkBegin(result)
+      }
+      switch result.verdict(hasStepLimit: number > 0) {
+      case .passed, .failed(.stepLimit): continue
+      case .unusable(let reason): throw ExplorationError("\(place.test) \(reason)")
+      case .failed(let failure): return try told(failure, schedule, result, server)
+      }
+    }
+    return nil
+  }
+
+  private func server() throws -> TestServer {
+    if place.isEarly { return try TestServer(arguments: place.arguments, name: place.name, isEarly: true) }
+    do {
+      return try TestServer(arguments: place.arguments, name: place.name, isEarly: false)
+    } catch is TestServer.HasThreads {
+      return try TestServer(arguments: place.arguments, name: place.name, isEarly: true)
+    }
+  }
+
+  private func schedule(_ number: Int, _ expectedSteps: UInt64) -> Schedule {
+    var schedule = Schedule(seed: seed &* 1_000_000 &+ UInt64(number))
+    schedule.number = number
+    let all = ExploringStrategy.allCases
+    if number > 0 { schedule.strategy = all[number % all.count] }
+    schedule.depth = 3
+    schedule.expectedSteps = expectedSteps
+    let most = Self.mostSteps
+    schedule.stepLimit = number == 0 ? most : min(most, max(Self.leastSteps, expectedSteps &* Self.times))
+    schedule.endsProcess = true
+    return schedule
+  }
+
+  /// A run that ends without coming to the exploration says why.
+  private func checkBegin(_ result: ScheduleResult) throws {
+    guard result.header.began == 0 else { return }
+    let output = String(decoding: result.output, as: UTF8.self)
+    throw ExplorationError("\(place.test) does not come here when it runs alone:\n\(output)")
+  }
+
+  // MARK: A failure
+
+  private func told(
+    _ failure: ScheduleFailure, _ schedule: Schedule, _ result: ScheduleResult, _ server: TestServer
+  ) throws -> String {
+    let found = "\(failure.testText) in schedule \(schedule.number + 1), seed \(seed)"
+    var schedule = schedule
+    schedule.strategy = nil
+    schedule.switches = result.made
+    schedule.stepLimit = result.header.steps * 10 + 10_000
+    let fails = { (result: ScheduleResult) in result.verdict(hasStepLimit: true) == .failed(failure) }
+    guard fails(try server.run(schedule)) else {
+      return
+        ([found] + ExplorationStory.output(result) + [
+          "the failure did not repeat with the same switches: the test depends on something that is not controlled"
+        ]).joined(separator: "\n")
+    }
+    var shrinker = Shrinker(
+      schedule.switches, threads: Int(result.header.thread_count), most: Self.mostTrials)
+    let end = time(nil) + Self.shrinkingSeconds
+    var error: (any Error)?
+    shrinker.shrink { candidates in
+      for (index, switches) in candidates.enumerated() where error == nil && time(nil) < end {
+        schedule.switches = switches
+        do {
+          let result = try server.run(schedule)
+          if fails(result) { return (index, result.made) }
+        } catch let failure { error = failure }
+      }
+      return nil
+    }
+    if let error { throw error }
+    schedule.switches = shrinker.switches
+    schedule.records = true
+    let last = try server.run(schedule)
+    let token = ScheduleToken(
+      program: place.identity, build: 0, seed: schedule.seed, isRealTime: false, switches: schedule.switches)
+    let lines =
+      [found] + ExplorationStory.lines(last, of: result.made.count, failure, server.symbols)
+      + ["repeat it: \(Self.replayVariable)=\(token.text) swift test --filter \(place.test)"]
+    return lines.joined(separator: "\n")
+  }
+
+  /// Runs the token's schedule. The test passes if it does not fail.
+  private func replay(_ token: ScheduleToken) throws -> String? {
+    let server = try server()
+    var schedule = Schedule(seed: token.seed)
+    schedule.switches = token.switches
+    schedule.stepLimit = Self.mostSteps
+    schedule.endsProcess = true
+    schedule.records = true
+    let result = try server.run(schedule)
+    try checkBegin(result)
+    switch result.verdict(hasStepLimit: true) {
+    case .passed: return nil
+    case .unusable(let reason): throw ExplorationError("\(place.test) \(reason)")
+    case .failed(let failure):
+      let lines =
+        [failure.testText + " in the repeated schedule"]
+        + ExplorationStory.lines(result, of: nil, failure, server.symbols)
+      return lines.joined(separator: "\n")
+    }
+  }
+}
+
+extension ScheduleFailure {
+  /// The process of a schedule ends with status 1 after an issue.
+  var testText: String { self == .status(1) ? "the test failed" : text }
+}

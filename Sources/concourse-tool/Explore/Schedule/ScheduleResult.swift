@@ -1,0 +1,47 @@
+import CExploring
+
+/// What came of one run.
+struct ScheduleResult {
+  /// As `waitpid` gives it; nil if the process has been stopped for good and not been ended yet.
+  var status: Int32?
+  var header: concourse_exploring_header
+  var made: [ScheduleSwitch]
+  /// The number of the first event that is kept.
+  var firstEvent: UInt64
+  var events: [concourse_exploring_event]
+  var threads: [concourse_exploring_thread]
+  var output: [UInt8]
+  /// Whether it has run for too long.
+  var isLate = false
+
+  /// - Parameter hasStepLimit: Whether the user has set it.
+  func verdict(hasStepLimit: Bool) -> ScheduleVerdict {
+    if isLate {
+      return .unusable("does not end: a run has taken \(header.steps) decisions and a minute or more")
+    }
+    switch header.outcome {
+    case CONCOURSE_EXPLORING_RUNNING.rawValue:
+      guard let status else { return .unusable("the run was interrupted") }
+      if status & 0x7F != 0 { return .failed(.signal(status & 0x7F)) }
+      return status >> 8 & 0xFF == 0 ? .passed : .failed(.status(status >> 8 & 0xFF))
+    case CONCOURSE_EXPLORING_DEADLOCK.rawValue: return .failed(.deadlock)
+    case CONCOURSE_EXPLORING_HANG.rawValue: return .failed(.hang)
+    case CONCOURSE_EXPLORING_STEP_LIMIT.rawValue:
+      return hasStepLimit
+        ? .failed(.stepLimit)
+        : .unusable("never comes to rest: it made \(header.steps) decisions; --steps sets another limit")
+    case CONCOURSE_EXPLORING_SPINNING.rawValue:
+      return .unusable("spins: thread \(header.culprit) has run for a second without an operation")
+    case CONCOURSE_EXPLORING_BLOCKED_UNSEEN.rawValue:
+      return .unusable(
+        "sleeps in a call that is not seen: thread \(header.culprit), system call \(header.detail)")
+    case CONCOURSE_EXPLORING_TOO_MANY_THREADS.rawValue:
+      return .unusable("has more than \(CONCOURSE_EXPLORING_THREADS) threads")
+    case CONCOURSE_EXPLORING_WAITS_FOR_OUTSIDE.rawValue:
+      return .unusable("waits for something outside of it: the network, another process, or its input")
+    case CONCOURSE_EXPLORING_NOT_STARTED.rawValue:
+      return .unusable("did not load the exploring library")
+    default: return .unusable("ended in a way that this version of the command does not know")
+    }
+  }
+}

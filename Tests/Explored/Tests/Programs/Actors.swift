@@ -1,0 +1,1 @@
+../../../Explore/Actors.swift

@@ -1,0 +1,78 @@
+import ConcourseTesting
+import Dispatch
+import Glibc
+import Testing
+
+/// The trait, and what a schedule is to a test.
+struct TraitTests {
+  @Test(.explored(schedules: 20)) func visitsAreKept() async {
+    let visits = Cell(0)
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 1...3 { group.addTask { visits.increment() } }
+    }
+    #expect(visits.value == 3)
+  }
+
+  @Test(.explored(schedules: 20)) @MainActor func mainActorIsServed() async {
+    let main = pthread_self()
+    await Task { @MainActor in #expect(pthread_equal(main, pthread_self()) != 0) }.value
+    await withCheckedContinuation { continuation in
+      DispatchQueue.global().async { DispatchQueue.main.async { continuation.resume() } }
+    }
+  }
+
+  @Test func bodyRunsInOtherProcessesOnly() async throws {
+    let process = getpid()
+    let runs = Cell(0)
+    try await explore(schedules: 20) {
+      #expect(getpid() != process)
+      #expect(runs.increment() == 1)
+    }
+    #expect(runs.value == 0)
+  }
+
+  /// A thread that a test has made before it comes to the exploration would not be in a child.
+  @Test func threadsBefore() async throws {
+    let isReady = DispatchSemaphore(value: 0)
+    DispatchQueue.global().async { isReady.signal() }
+    isReady.wait()
+    let visits = Cell(0)
+    try await explore(schedules: 20) {
+      DispatchQueue.concurrentPerform(iterations: 3) { _ in visits.increment() }
+      #expect(visits.value == 3)
+    }
+  }
+
+  @Test(.explored(schedules: 20)) func dayOfTimers() {
+    let isOver = DispatchSemaphore(value: 0)
+    let begin = DispatchTime.now()
+    DispatchQueue.global().asyncAfter(deadline: begin + .seconds(86_400)) { isOver.signal() }
+    isOver.wait()
+    #expect(DispatchTime.now() >= begin + .seconds(86_400))
+  }
+
+  /// Each schedule begins with the same state of the process.
+  @Test(.explored(schedules: 200)) func tenItems() {
+    let visits = Cell(0)
+    let group = DispatchGroup()
+    for number in 1...10 { DispatchQueue(label: "\(number)").async(group: group) { visits.increment() } }
+    group.wait()
+    #expect(visits.value == 10)
+  }
+
+  @Test(.enabled(if: isFailureWanted), .explored()) func expectationInAnItem() {
+    let visits = Cell(0)
+    let group = DispatchGroup()
+    for name in ["first", "second"] {
+      DispatchQueue(label: name).async(group: group) {
+        let before = visits.value
+        visits.value = before + 1
+        #expect(visits.value == before + 1)
+      }
+    }
+    group.wait()
+  }
+}
+
+/// Scripts/exploring wants these tests to fail, and looks at what they say.
+let isFailureWanted = getenv("CONCOURSE_TEST_FAILS") != nil
