@@ -38,23 +38,26 @@ extension IOCallback {
   /// The address of the client's code.
   // SAFETY: a C function is its address.
   private var code: UInt { unsafeBitCast(function, to: UInt.self) }
+
+  /// The function, as a value: the compiler of Swift 6.2 fails at a call of the generic field itself.
+  private var call: Function { function }
 }
 
 extension IOCallback<CleanupFunction> {
-  var handler: CleanupHandler { CleanupHandler({ function(context, $0) }, code: code) }
+  var handler: CleanupHandler { CleanupHandler({ call(context, $0) }, code: code) }
 }
 
 extension IOCallback<OnceFunction> {
   /// - Parameter none: what the function gets if there is no data.
   func handler(none: DispatchData? = nil) -> OperationHandler {
-    OperationHandler({ _, data, error in lend(data ?? none) { function(context, $0, error) } }, code: code)
+    OperationHandler({ _, data, error in lend(data ?? none) { call(context, $0, error) } }, code: code)
   }
 }
 
 extension IOCallback<PiecesFunction> {
   var handler: OperationHandler {
     OperationHandler(
-      { isLast, data, error in lend(data) { function(context, isLast, $0, error) } }, code: code)
+      { isLast, data, error in lend(data) { call(context, isLast, $0, error) } }, code: code)
   }
 }
 

@@ -239,7 +239,8 @@ struct UTF8Writer: TextWriter, ~Copyable {
 /// Writes UTF-16 with a byte order mark in front.
 struct UTF16Writer: TextWriter, ~Copyable {
   private var data: DataWriter
-  private let isLittle: Bool
+  // Not `let`: with that, Swift 6.2 refuses the call of a mutating method in `init`.
+  private var isLittle: Bool
 
   /// - Parameter estimate: about how many bytes will be written.
   init(_ order: ByteOrder, estimate: Int) {
