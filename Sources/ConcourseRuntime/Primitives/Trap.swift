@@ -4,7 +4,7 @@ internal import Glibc
 /// Ends the process for a client bug, a runtime bug, or want of memory.
 ///
 /// Swift drops precondition texts in release builds. These reach standard error in every build, in one `write`; then the
-/// process ends with SIGILL, as with the incumbent.
+/// process ends with the signal of the processor's trap, as with the incumbent: SIGILL, on arm64 SIGTRAP.
 package enum Trap {
   /// The program broke the contract.
   /// - Parameters:
