@@ -106,7 +106,7 @@ struct FailurePlaces {
       }
       let hasDeadline = thread.deadline != .max
       process.threads[index].call = (
-        SystemCallNames.futex, [thread.object, 0, 0, hasDeadline ? 1 : 0, 0, 0]
+        process.processor.futex, [thread.object, 0, 0, hasDeadline ? 1 : 0, 0, 0]
       )
     }
     guard let report = try? Report.make(of: process) else { return Waits() }

@@ -21,6 +21,7 @@ final class CoreFile: TargetMemory {
 
   private let path: String
   private let file: FileBytes
+  private let processor: Processor
   private var segments: [Segment] = []
   private var mappings: [Mapping] = []
   private var files: [String: FileBytes?] = [:]
@@ -35,7 +36,8 @@ final class CoreFile: TargetMemory {
     }
     let core = try CoreFile(path, file)
     return TargetProcess(
-      id: core.process, name: core.name, memory: core, regions: core.regions(), threads: core.threads,
+      id: core.process, name: core.name, processor: core.processor, memory: core, regions: core.regions(),
+      threads: core.threads,
       signal: core.signal, core: path, now: nil)
   }
 
@@ -45,10 +47,13 @@ final class CoreFile: TargetMemory {
     guard let header = file.read(at: 0, count: 64), header.starts(with: [0x7F, 0x45, 0x4C, 0x46]) else {
       throw Failure(reason: "\(path) is not a core dump")
     }
-    guard header.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2, 1]), header.number(at: 18, as: UInt16.self) == 62
+    guard header.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2, 1]),
+      let processor = Processor(machine: header.number(at: 18)!)
     else {
-      throw Failure(reason: "\(path) is of another processor; this command reads core dumps of x86-64")
+      throw Failure(
+        reason: "\(path) is of another processor; this command reads core dumps of x86-64 and arm64")
     }
+    self.processor = processor
     guard header.number(at: 16, as: UInt16.self) == 4 else {
       throw Failure(reason: "\(path) is not a core dump")
     }
@@ -84,6 +89,7 @@ final class CoreFile: TargetMemory {
     guard !threads.isEmpty else { throw damaged("it has no threads") }
     // The kernel's first thread is the one that got the signal; the first of the process has its id.
     threads.sort { $0.id < $1.id }
+    for index in threads.indices { threads[index].noteSystemCall(in: self) }
   }
 
   private func damaged(_ what: String) -> Failure { Failure(reason: "\(path) is damaged: \(what)") }
@@ -107,6 +113,9 @@ final class CoreFile: TargetMemory {
       case 1: readThread(bytes)
       case 3: readProcess(bytes)
       case 0x4649_4C45: readFiles(bytes)
+      // NT_ARM_TLS follows the registers of its thread.
+      case 0x401 where processor == .arm64 && !threads.isEmpty:
+        threads[threads.count - 1].threadPointer = bytes.number(at: 0)
       default: break
       }
       place = end
@@ -115,9 +124,10 @@ final class CoreFile: TargetMemory {
 
   /// NT_PRSTATUS.
   private func readThread(_ bytes: [UInt8]) {
-    guard bytes.count >= 112 + 27 * 8, let id: UInt32 = bytes.number(at: 32) else { return }
+    let count = processor.registers
+    guard bytes.count >= 112 + count * 8, let id: UInt32 = bytes.number(at: 32) else { return }
     var thread = TargetThread(id: id)
-    thread.take(registers: (0..<27).map { bytes.number(at: 112 + $0 * 8)! })
+    thread.take(registers: (0..<count).map { bytes.number(at: 112 + $0 * 8)! }, of: processor)
     if threads.isEmpty, let number: UInt16 = bytes.number(at: 12), number != 0 { signal = Int32(number) }
     threads.append(thread)
   }

@@ -16,15 +16,12 @@ extension EngineReader {
     }
   }
 
-  /// Where glibc has a thread's id, from its thread pointer on.
-  private static let libraryThreadID: UInt64 = 0x2D0
-
-  mutating func readThreads(_ candidates: [UInt64]) throws(EngineTypes.Missing) {
+  mutating func readThreads(_ candidates: [UInt64], _ blocks: ThreadBlocks) throws(EngineTypes.Missing) {
     let known = Set(process.threads.map(\.id))
     var pointers: [UInt32: UInt64] = [:]
     for pointer in candidates {
       let state = pointer &+ UInt64(bitPattern: record.threadState)
-      if let id: UInt32 = memory.number(at: pointer &+ Self.libraryThreadID), known.contains(id) {
+      if let id: UInt32 = memory.number(at: pointer &+ blocks.id), known.contains(id) {
         pointers[id] = pointer
       } else if let id: UInt32 = memory.number(at: state &+ ThreadState.id), known.contains(id) {
         pointers[id] = pointer

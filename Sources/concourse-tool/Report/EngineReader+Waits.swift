@@ -59,7 +59,7 @@ extension EngineReader {
   /// What the thread waits for: the address of the futex on which it sleeps is in an object of the engine, or is not.
   func classify(_ info: inout ThreadInfo) throws(EngineTypes.Missing) {
     guard let call = info.thread.call else { return }
-    guard call.number == SystemCallNames.futex else { return classifyForeign(&info) }
+    guard call.number == process.processor.futex else { return classifyForeign(&info) }
     if monitors.contains(where: { contains($0, "Monitor", call.arguments[0]) }) { info.role = .monitor }
     let address = call.arguments[0]
     info.hasTimeout = call.arguments[3] != 0
@@ -148,18 +148,19 @@ extension EngineReader {
     case .monitor, .events:
       info.wait = .idle
       return
-    case .worker where call.number == SystemCallNames.epollWait && isParked(info):
+    case .worker where call.number == process.processor.epollWait && isParked(info):
       // Its state was read before its call: it has become idle in between.
       info.wait = .idle
       return
-    case .other where process.core != nil && call.number == SystemCallNames.epollWait && info.frames.isEmpty:
+    case .other
+    where process.core != nil && call.number == process.processor.epollWait && info.frames.isEmpty:
       // A core dump has no names of threads.
       info.role = .events
       info.wait = .idle
       return
     case .main, .worker, .other: break
     }
-    if call.number == SystemCallNames.futex {
+    if call.number == process.processor.futex {
       let address = call.arguments[0]
       if let owner: UInt32 = memory.number(at: address &+ 8), isThread(owner), owner != info.id,
         let word: UInt32 = memory.number(at: address), word != 0
@@ -171,12 +172,12 @@ extension EngineReader {
       return
     }
     var detail: String?
-    if process.core == nil, SystemCallNames.takesDescriptor(call.number) {
+    if process.core == nil, process.processor.takesDescriptor(call.number) {
       let descriptor = Int32(truncatingIfNeeded: call.arguments[0])
       detail = "descriptor \(descriptor)"
       if let file = ProcFile.link("/proc/\(process.id)/fd/\(descriptor)") { detail! += " (\(file))" }
     }
-    info.wait = .call(SystemCallNames.name(call.number), detail)
+    info.wait = .call(process.processor.name(ofSystemCall: call.number), detail)
   }
 
   /// Whether a worker has no item now.

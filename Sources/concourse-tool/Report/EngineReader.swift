@@ -52,13 +52,14 @@ struct EngineReader {
     snapshot.width = memory.count(at: record.width)
     snapshot.cap = memory.count(at: record.cap)
     snapshot.poolThreads = memory.count(at: record.threads)
-    let scan = MemoryScan(of: process, classes: Array(types.byMetadata.keys))
+    let blocks = ThreadBlocks(process)
+    let scan = MemoryScan(of: process, classes: Array(types.byMetadata.keys), blocks)
     for (address, metadata) in scan.objects where isAlive(address) {
       if let type = types.byMetadata[metadata] { objects[type.name, default: []].append(address) }
     }
     try readQueues()
     try readGroups()
-    try readThreads(scan.threadPointers)
+    try readThreads(scan.threadPointers, blocks)
     try countRunning()
     try readBands()
     try readSources()

@@ -3,11 +3,12 @@
 struct MemoryScan {
   /// Addresses of what looks like an object, and of its class's metadata.
   private(set) var objects: [(address: UInt64, metadata: UInt64)] = []
-  /// Addresses of what looks like a thread's control block.
+  /// Thread pointers of what looks like a thread's control block.
   private(set) var threadPointers: [UInt64] = []
   private(set) var bytesRead: UInt64 = 0
 
-  init(of process: TargetProcess, classes: [UInt64], thisFar limit: UInt64 = 64 << 30) {
+  init(of process: TargetProcess, classes: [UInt64], _ blocks: ThreadBlocks, thisFar limit: UInt64 = 64 << 30)
+  {
     let wanted = Set(classes)
     guard let least = wanted.min(), let most = wanted.max() else { return }
     let span = most - least
@@ -31,10 +32,11 @@ struct MemoryScan {
               let word = words.load(fromByteOffset: offset, as: UInt64.self)
               if word &- least <= span {
                 if wanted.contains(word) { objects.append((place + UInt64(offset), word)) }
-              } else if word == place &+ UInt64(offset), offset + 24 <= count, word % 64 == 0,
-                words.load(fromByteOffset: offset + 16, as: UInt64.self) == word
+              } else if word == place &+ UInt64(offset), offset + 24 <= count,
+                !blocks.isTwice
+                  || word % 64 == 0 && words.load(fromByteOffset: offset + 16, as: UInt64.self) == word
               {
-                threadPointers.append(word)
+                threadPointers.append(word &+ blocks.pointer)
               }
               offset += 16
             }

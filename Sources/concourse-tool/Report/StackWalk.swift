@@ -29,8 +29,8 @@ struct StackWalk {
 
   private func walk(_ thread: TargetThread) -> [UInt64] {
     var found = [thread.programCounter]
-    // A function that calls none has no frame of its own: its return address is on top.
-    if let top = word(base), isReturnAddress(top),
+    // A function that calls none has no frame of its own: its return address is on top, on arm64 in a register.
+    if let top = process.processor == .arm64 ? thread.returnAddress : word(base), isReturnAddress(top),
       called(before: top)?.contains(thread.programCounter) ?? false
     {
       found.append(top)
@@ -54,11 +54,14 @@ struct StackWalk {
     return found
   }
 
+  /// Both processors have the caller's frame pointer and above it the return address.
+  private func returnAddress(_ frame: UInt64) -> UInt64? { word(frame &+ 8).map(process.processor.plain) }
+
   /// The frames that a frame pointer leads to: where each is, and its return address.
   private func chain(from start: UInt64) -> [(frame: UInt64, address: UInt64)] {
     var links: [(UInt64, UInt64)] = []
     var frame = start
-    while links.count < Self.most, let next = word(frame), let address = word(frame &+ 8),
+    while links.count < Self.most, let next = word(frame), let address = returnAddress(frame),
       isReturnAddress(address)
     {
       links.append((frame, address))
@@ -91,19 +94,23 @@ struct StackWalk {
   }
 
   private func called(before address: UInt64) -> Range<UInt64>? {
-    guard let code = process.memory.bytes(at: address &- 5, count: 5), code[0] == 0xE8,
-      let distance: Int32 = code.number(at: 1)
+    guard let code = process.memory.bytes(at: address &- 5, count: 5),
+      let destination = process.processor.destination(ofCall: code, before: address)
     else { return nil }
-    return function(address &+ UInt64(bitPattern: Int64(distance)))
+    return function(destination)
   }
 
   /// The return address of a call that the function of the frame has made: into code without frame pointers.
   private func callOfOther(below frame: UInt64) -> UInt64? {
-    guard let caller = word(frame &+ 8), let range = called(before: caller) else { return nil }
+    guard let caller = returnAddress(frame), let range = called(before: caller) else { return nil }
     var place = frame
     while place > base {
       place -= 8
-      if let address = word(place), range.contains(address), isReturnAddress(address) { return address }
+      if let address = word(place).map(process.processor.plain), range.contains(address),
+        isReturnAddress(address)
+      {
+        return address
+      }
     }
     return nil
   }
@@ -112,12 +119,6 @@ struct StackWalk {
   private func isReturnAddress(_ address: UInt64) -> Bool {
     guard address > 8, let region = process.region(of: address), region.isExecutable else { return false }
     guard let before = process.memory.bytes(at: address &- 7, count: 7) else { return true }
-    // call rel32
-    if before[2] == 0xE8 { return true }
-    // call through a register or memory: FF /2, with two to seven bytes.
-    for length in 2...7 where before[7 - length] == 0xFF && before[7 - length + 1] >> 3 & 7 == 2 {
-      return true
-    }
-    return false
+    return process.processor.endsWithCall(before)
   }
 }

@@ -11,6 +11,8 @@ struct SwiftTasks {
   /// The number of the runtime's module, and the size of its thread-local variables.
   private let module: UInt64
   private let size: UInt64
+  /// From the thread pointer to the address of the table of its variables.
+  private let placeOfTable: UInt64
 
   /// What a class of tasks has in place of a superclass.
   private static let kindOfTasks: UInt64 = 0x502
@@ -18,6 +20,7 @@ struct SwiftTasks {
   /// nil without Swift Concurrency, or if the program contains it.
   init?(_ process: TargetProcess, _ images: [MappedImage]) {
     memory = process.memory
+    placeOfTable = process.processor == .arm64 ? 0 : 8
     guard let image = images.first(where: { FilePath.lastPart(of: $0.path) == "libswift_Concurrency.so" }),
       image.threadLocalSize > 0, image.threadLocalSize <= 4096,
       let file = try? ElfImage(path: image.file(of: process)),
@@ -33,7 +36,8 @@ struct SwiftTasks {
   /// - Parameter threadPointer: of a thread that may run meanwhile.
   func current(_ threadPointer: UInt64) -> RecordedJob? {
     // glibc's table of the thread's variables has 16 bytes for each module; the first word is their address.
-    guard let table = memory.word(threadPointer &+ 8), let variables = memory.word(table &+ module &* 16)
+    guard let table = memory.word(threadPointer &+ placeOfTable),
+      let variables = memory.word(table &+ module &* 16)
     else { return nil }
     for offset in stride(from: 0, to: size, by: 8) {
       if let address = memory.word(variables &+ offset), let task = task(at: address) { return task }

@@ -10,6 +10,7 @@ struct TargetProcess {
   let id: Int32
   /// The program's name.
   let name: String
+  var processor = Processor.here
   let memory: any TargetMemory
   let regions: [MappedRegion]
   var threads: [TargetThread]
@@ -49,19 +50,10 @@ struct TargetThread {
   var framePointer: UInt64?
   var threadPointer: UInt64?
 
-  /// General registers, as the kernel orders them on x86-64.
-  mutating func take(registers: [UInt64]) {
-    guard registers.count >= 22 else { return }
-    framePointer = registers[4]
-    programCounter = registers[16]
-    stackPointer = registers[19]
-    threadPointer = registers[21]
-    let number = Int(truncatingIfNeeded: registers[15])
-    if number >= 0 {
-      // rdi, rsi, rdx, r10, r8, r9
-      call = (number, [14, 13, 12, 7, 9, 8].map { registers[$0] })
-    }
-  }
+  /// On arm64: where the function returns to, unless it has called another one since.
+  var returnAddress: UInt64?
+  /// On arm64: the number and the arguments of a system call, if it is in one.
+  var registersOfCall: (number: Int, arguments: [UInt64])?
 }
 
 extension TargetProcess {
@@ -137,11 +129,9 @@ extension TargetThread {
       return
     }
     guard stops else { return }
-    #if arch(x86_64)
-      var registers = [UInt64](repeating: 0, count: 27)
-      let size = registers.withUnsafeMutableBytes { tracing_registers(thread, $0.baseAddress!, $0.count) }
-      if size > 0 { take(registers: registers) }
-    #endif
+    var registers = [UInt64](repeating: 0, count: Processor.here.registers)
+    let size = registers.withUnsafeMutableBytes { tracing_registers(thread, $0.baseAddress!, $0.count) }
+    if size > 0 { take(registers: registers, of: .here) }
   }
 }
 
@@ -192,38 +182,6 @@ enum ProcFile {
     }
     return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
   }
-}
-
-/// System calls by their numbers on x86-64: those in which threads sleep.
-enum SystemCallNames {
-  static let futex = 202
-  static let epollWait = 232
-
-  private static let names: [Int: String] = [
-    0: "read", 1: "write", 7: "poll", 16: "ioctl", 17: "pread", 18: "pwrite", 19: "readv", 20: "writev",
-    23: "select",
-    34: "pause", 35: "nanosleep", 42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg",
-    47: "recvmsg", 56: "clone", 61: "wait4", 65: "semop", 72: "fcntl", 73: "flock", 74: "fsync",
-    75: "fdatasync",
-    126: "mmap",
-    128: "rt_sigtimedwait", 130: "rt_sigsuspend", 202: "futex", 220: "semtimedop", 230: "clock_nanosleep",
-    232: "epoll_wait", 243: "mq_timedreceive", 247: "waitid", 257: "openat", 270: "pselect", 271: "ppoll",
-    281: "epoll_pwait", 285: "fallocate", 288: "accept4", 295: "preadv", 296: "pwritev", 299: "recvmmsg",
-    306: "syncfs", 307: "sendmmsg", 326: "copy_file_range", 327: "preadv2", 328: "pwritev2",
-    426: "io_uring_enter", 435: "clone3",
-    441: "epoll_pwait2", 449: "futex_waitv",
-  ]
-
-  /// Those whose first argument is a descriptor.
-  private static let descriptorCalls: Set<Int> = [
-    0, 1, 16, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 232, 281, 285, 288, 295, 296, 299, 306,
-    307, 327,
-    328, 426, 441,
-  ]
-
-  static func name(_ number: Int) -> String { names[number] ?? "system call \(number)" }
-
-  static func takesDescriptor(_ number: Int) -> Bool { descriptorCalls.contains(number) }
 }
 
 enum UptimeClock {
