@@ -26,6 +26,7 @@ static bool is_run;
 static struct concourse_exploring_header *file;
 static int (*begin)(struct concourse_exploring_header *);
 static void (*explore)(void);
+static int (*await_idleness)(void);
 
 const char *concourse_testing_name(void) { return name; }
 
@@ -35,6 +36,8 @@ void concourse_testing_explore(void) {
   if (ftruncate(STDOUT_FILENO, 0) == 0) lseek(STDOUT_FILENO, 0, SEEK_SET);
   explore();
 }
+
+int concourse_testing_await_idleness(void) { return is_run ? await_idleness() : 0; }
 
 _Noreturn void concourse_testing_exit(int status) {
   fflush(NULL);
@@ -139,7 +142,8 @@ __attribute__((constructor)) static void start(void) {
   begin = dlsym(RTLD_DEFAULT, CONCOURSE_EXPLORING_BEGIN);
   explore = dlsym(RTLD_DEFAULT, CONCOURSE_EXPLORING_EXPLORE);
   void (*hold)(void) = dlsym(RTLD_DEFAULT, CONCOURSE_EXPLORING_HOLD);
-  if (!begin || !explore || !hold) refuse(CONCOURSE_TESTING_WITHOUT_LIBRARY);
+  await_idleness = dlsym(RTLD_DEFAULT, CONCOURSE_EXPLORING_IDLE);
+  if (!begin || !explore || !hold || !await_idleness) refuse(CONCOURSE_TESTING_WITHOUT_LIBRARY);
   if (!is_in_front((const void *)begin)) refuse(CONCOURSE_TESTING_OTHER_DISPATCH);
   struct stat status;
   file = MAP_FAILED;

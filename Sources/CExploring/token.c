@@ -177,6 +177,22 @@ static bool wake_for_child(void) {
   return found;
 }
 
+/// The thread that has waited longest for all others to be idle. The engine's monitor gets some looks before that: it may
+/// find work behind a blocked worker.
+static bool wake_for_idleness(void) {
+  enum { LOOKS = 20, SOON = 5000000 };
+  uint64_t deadline = earliest_deadline(false), now = explore_now();
+  if (idle_jumps < LOOKS && deadline != NEVER && deadline <= now + SOON) return false;
+  struct explored *longest = NULL;
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    struct explored *thread = explored_live[i];
+    bool waits = thread->state == CONCOURSE_EXPLORING_WAITING && thread->wakes & WAKES_IDLE;
+    if (waits && (!longest || thread->arrival < longest->arrival)) longest = thread;
+  }
+  if (longest) make_runnable(longest);
+  return longest;
+}
+
 // While it is set, the thread that runs waits in real time.
 bool explored_waits;
 
@@ -226,7 +242,7 @@ static void idle(void) {
   __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
   bool found = await_children();
   __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
-  if (found) return;
+  if (found || wake_for_idleness()) return;
   uint64_t deadline = earliest_deadline(false);
   // What comes from another machine comes in real time.
   if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET && await_outside()) return;
@@ -400,6 +416,13 @@ int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wake
   self->wakes = wakes;
   self->awaited = signals;
   return wait_in(self, operation, NULL, deadline, place);
+}
+
+EXPORTED int concourse_exploring_await_idleness(void) {
+  struct explored *self = explore_current();
+  if (!self) return 0;
+  explore_wait_outside(self, OP_IDLE, WAKES_IDLE, 0, NEVER, HERE);
+  return 1;
 }
 
 void explore_test_cancel(struct explored *self) {

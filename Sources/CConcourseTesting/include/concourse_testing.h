@@ -42,6 +42,8 @@ const char *_Nullable concourse_testing_name(void);
 void concourse_testing_serve(void);
 /// The schedule's switches begin here.
 void concourse_testing_explore(void);
+/// In a schedule, waits until no other thread can go on before time passes. Returns 0 elsewhere.
+int concourse_testing_await_idleness(void);
 /// Ends the process at once, with what it has printed.
 _Noreturn void concourse_testing_exit(int status);
 

@@ -201,6 +201,9 @@ typedef void (*_Nonnull concourse_exploring_hold)(void);
 /// From now on there are switches. Decisions are counted from here.
 typedef void (*_Nonnull concourse_exploring_explore)(void);
 #define CONCOURSE_EXPLORING_EXPLORE "concourse_exploring_explore_run"
+/// Waits until no other thread can go on before time passes. Returns 0 outside of a run.
+typedef int (*_Nonnull concourse_exploring_idle)(void);
+#define CONCOURSE_EXPLORING_IDLE "concourse_exploring_await_idleness"
 
 /// The offsets of a file with these capacities; returns its size. `header` is otherwise left as it is.
 static inline uint64_t concourse_exploring_lay_out(struct concourse_exploring_header *_Nonnull header, uint64_t follow,

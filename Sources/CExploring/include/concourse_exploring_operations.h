@@ -46,6 +46,7 @@ OPERATION(47, clock)
 OPERATION(48, kill)
 OPERATION(49, sigwait)
 OPERATION(50, exit)
+OPERATION(51, wait until idle)
 
 FUNCTION(256, dispatch_activate)
 FUNCTION(257, dispatch_after)

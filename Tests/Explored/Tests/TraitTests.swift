@@ -51,6 +51,32 @@ struct TraitTests {
     #expect(DispatchTime.now() >= begin + .seconds(86_400))
   }
 
+  @Test(.explored(schedules: 60)) func timeAdvances() async {
+    let saves = Cell(0)
+    DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(10)) { saves.increment() }
+    let task = Task {
+      try await Task.sleep(for: .seconds(5))
+      saves.increment()
+    }
+    await ExploredTime.advance(by: .seconds(4))
+    #expect(saves.value == 0)
+    await ExploredTime.advance(by: .seconds(2))
+    #expect(saves.value == 1)
+    await ExploredTime.advance(by: .seconds(4))
+    #expect(saves.value == 2)
+    try? await task.value
+  }
+
+  @Test(.explored(schedules: 60)) func allElseRunsUntilIdle() {
+    let visits = Cell(0)
+    let queue = DispatchQueue(label: "queue")
+    queue.async { queue.async { DispatchQueue.global().async { visits.increment() } } }
+    Task { await Task.detached { visits.increment() }.value }
+    queue.asyncAfter(deadline: .now() + .seconds(1)) { visits.increment() }
+    ExploredTime.runUntilIdle()
+    #expect(visits.value == 2)
+  }
+
   /// Each schedule begins with the same state of the process.
   @Test(.explored(schedules: 200)) func tenItems() {
     let visits = Cell(0)
