@@ -15,16 +15,43 @@ extension XCTestCase {
     line: UInt = #line, column: Int = #column, _ body: () throws -> Void
   ) throws {
     let place = place(fileID, line, column)
-    if let name = concourse_testing_name() {
-      guard String(cString: name) == place.name else { return }
-      let failures = testRun?.totalFailureCount ?? 0
-      concourse_testing_explore()
+    if concourse_testing_name() != nil {
+      guard let failures = begin(place) else { return }
       do { try body() } catch { Explorer.fail("error: \(error)") }
-      concourse_testing_exit(testRun?.totalFailureCount ?? 0 > failures ? 1 : 0)
+      end(failures)
     }
     if let failure = try TestExploration(place: place, schedules: schedules, seed: seed).run() {
       XCTFail(failure, file: filePath, line: line)
     }
+  }
+
+  /// As the synchronous one.
+  nonisolated(nonsending)
+    public func explore(
+      schedules: Int = 1_000, seed: UInt64 = 1, fileID: String = #fileID, filePath: StaticString = #filePath,
+      line: UInt = #line, column: Int = #column, _ body: () async throws -> Void
+    ) async throws
+  {
+    let place = place(fileID, line, column)
+    if concourse_testing_name() != nil {
+      guard let failures = begin(place) else { return }
+      do { try await body() } catch { Explorer.fail("error: \(error)") }
+      end(failures)
+    }
+    let exploration = TestExploration(place: place, schedules: schedules, seed: seed)
+    if let failure = try await Explorer.run(exploration) { XCTFail(failure, file: filePath, line: line) }
+  }
+
+  /// Begins the exploration in a schedule's process. Returns how often the test has failed so far; nil if another
+  /// exploration of the test is explored.
+  private func begin(_ place: ExplorationPlace) -> Int? {
+    guard let name = concourse_testing_name(), String(cString: name) == place.name else { return nil }
+    concourse_testing_explore()
+    return testRun?.totalFailureCount ?? 0
+  }
+
+  private func end(_ failures: Int) -> Never {
+    concourse_testing_exit(testRun?.totalFailureCount ?? 0 > failures ? 1 : 0)
   }
 
   private func place(_ fileID: String, _ line: UInt, _ column: Int) -> ExplorationPlace {

@@ -83,11 +83,18 @@ enum Explorer {
       await runSchedule(of: test, body)
     }
     let exploration = TestExploration(place: place, schedules: schedules, seed: seed)
+    let failure = try await run(exploration)
+    if let failure { Issue.record(Comment(rawValue: failure), sourceLocation: location) }
+  }
+
+  /// Runs an exploration on a thread that may wait.
+  nonisolated(nonsending)
+    static func run(_ exploration: TestExploration) async throws -> String?
+  {
     let lane = lanes[next.take() % lanes.count]
-    let failure = try await withCheckedThrowingContinuation { continuation in
+    return try await withCheckedThrowingContinuation { continuation in
       lane.async { continuation.resume(with: Result { try exploration.run() }) }
     }
-    if let failure { Issue.record(Comment(rawValue: failure), sourceLocation: location) }
   }
 
   /// Runs the body in a process of its own, and ends that.

@@ -50,7 +50,9 @@ struct TestExploration {
         expectedSteps = result.header.steps
         try checkBegin(result)
       }
-      switch result.verdict(hasStepLimit: number > 0) {
+      switch result.verdict(hasStepLimit: true) {
+      case .failed(.stepLimit) where number == 0:
+        throw ExplorationError("\(place.test) never comes to rest: it made \(result.header.steps) decisions")
       case .passed, .failed(.stepLimit): continue
       case .unusable(let reason): throw ExplorationError("\(place.test) \(reason)")
       case .failed(let failure): return try told(failure, schedule, result, server)

@@ -50,8 +50,9 @@ final class TestServer {
       return
     }
     if count == 1, Int(answer) == CONCOURSE_TESTING_HAS_THREADS { throw HasThreads() }
+    let output = String(decoding: written, as: UTF8.self)
     throw ExplorationError(
-      Self.refusal(count == 1 ? Int(answer) : 0, library) + "\n" + String(decoding: written, as: UTF8.self))
+      Self.refusal(count == 1 ? Int(answer) : 0, library) + (output.isEmpty ? "" : "\n\(output)"))
   }
 
   deinit {
