@@ -152,10 +152,10 @@ package struct EventStatistics {
     interval.end = end
     for thread in threads.keys {
       for item in threads[thread]!.items where item.start < end {
-        interval.queues[item.queue, default: QueueActivity()].busy += end - max(item.start, interval.start)
+        interval.queues[item.queue, default: QueueActivity()].busy &+= end - max(item.start, interval.start)
       }
       if let since = threads[thread]!.runsSince, since < end {
-        interval.running += end - max(since, interval.start)
+        interval.running &+= end - max(since, interval.start)
       }
     }
     interval.open = items.running
@@ -255,7 +255,7 @@ package struct EventStatistics {
         interval.queues[queue, default: QueueActivity()].run.add(duration)
         let function = common(item.function)
         interval.queues[queue]!.functions[function, default: DurationHistogram()].add(duration)
-        interval.queues[queue]!.busy += event.time.since(max(item.start, interval.start))
+        interval.queues[queue]!.busy &+= event.time.since(max(item.start, interval.start))
       }
       interval.queues[queue, default: QueueActivity()].ended += 1
     case .waitBegan:
@@ -282,7 +282,7 @@ package struct EventStatistics {
       thread.waits = []
     }
     if thread.items.isEmpty || !thread.waits.isEmpty {
-      if let since = thread.runsSince { interval.running += event.time.since(max(since, interval.start)) }
+      if let since = thread.runsSince { interval.running &+= event.time.since(max(since, interval.start)) }
       thread.runsSince = nil
     } else if thread.runsSince == nil {
       thread.runsSince = event.time

@@ -13,6 +13,8 @@ struct ElfBuilder {
   var runpath: String?
   /// The address of the names in the dynamic section, if not the true one.
   var namesAddress: UInt64?
+  /// Functions in a table of symbols.
+  var functions: [(name: String, address: UInt64, size: UInt64)] = []
 
   static let loadAddress: UInt64 = 0x40_0000
 
@@ -38,15 +40,39 @@ struct ElfBuilder {
 
     var file: [UInt8] = [0x7F, 0x45, 0x4C, 0x46, elfClass, order, 1] + Array(repeating: 0, count: 9)
     file += UInt16(2).littleBytes + machine.littleBytes + UInt32(1).littleBytes + UInt64(0).littleBytes
-    file += UInt64(64).littleBytes + UInt64(0).littleBytes + UInt32(0).littleBytes
+    let (symbols, symbolNames) = symbolTable
+    let sectionsStart = functions.isEmpty ? 0 : size + symbols.count + symbolNames.count
+    file += UInt64(64).littleBytes + UInt64(sectionsStart).littleBytes + UInt32(0).littleBytes
     file += UInt16(64).littleBytes + UInt16(56).littleBytes + UInt16(segments).littleBytes
-    file += UInt16(64).littleBytes + UInt16(0).littleBytes + UInt16(0).littleBytes
+    file += UInt16(64).littleBytes + UInt16(functions.isEmpty ? 0 : 3).littleBytes
+    file += UInt16(functions.isEmpty ? 0 : 2).littleBytes
     file += header(1, at: 0, size: size)
     if isDynamic { file += header(2, at: dynamicStart, size: entries.count * 16) }
     if interpreter != nil { file += header(3, at: loaderStart, size: loader.count) }
     file += loader + names
     for (tag, value) in entries { file += tag.littleBytes + value.littleBytes }
-    return file
+    guard !functions.isEmpty else { return file }
+    file += symbols + symbolNames + [UInt8](repeating: 0, count: 64)
+    return file + section(2, at: size, symbols.count)
+      + section(3, at: size + symbols.count, symbolNames.count)
+  }
+
+  /// The table of the functions, and their names.
+  private var symbolTable: ([UInt8], [UInt8]) {
+    var (symbols, names) = ([UInt8](), [UInt8](repeating: 0, count: 1))
+    for function in functions {
+      symbols += UInt32(names.count).littleBytes + [0x12, 0] + UInt16(1).littleBytes
+      symbols += function.address.littleBytes + function.size.littleBytes
+      names += Array(function.name.utf8) + [0]
+    }
+    return (symbols, names)
+  }
+
+  /// The header of a section, whose names are in the second section.
+  private func section(_ type: UInt32, at offset: Int, _ size: Int) -> [UInt8] {
+    UInt32(0).littleBytes + type.littleBytes + UInt64(0).littleBytes + UInt64(0).littleBytes
+      + UInt64(offset).littleBytes + UInt64(size).littleBytes + UInt32(2).littleBytes + UInt32(0).littleBytes
+      + UInt64(1).littleBytes + UInt64(24).littleBytes
   }
 
   private func header(_ type: UInt32, at offset: Int, size: Int) -> [UInt8] {

@@ -166,7 +166,7 @@ final class CoreFile: TargetMemory {
       return MappedRegion(
         start: segment.address, end: segment.address + segment.size, isReadable: segment.flags & 4 != 0,
         isWritable: segment.flags & 2 != 0, isExecutable: segment.flags & 1 != 0, isPrivate: true,
-        offset: mapping.map { $0.offset + (segment.address - $0.start) } ?? 0, path: mapping?.path ?? "")
+        offset: mapping.map { $0.offset &+ (segment.address - $0.start) } ?? 0, path: mapping?.path ?? "")
     }
   }
 
@@ -210,7 +210,7 @@ final class CoreFile: TargetMemory {
         guard let mapping = mapping(of: place) else { return false }
         count = Int(min(UInt64(rest.count), mapping.end - place, segment.size - within))
         if files[mapping.path] == nil { files[mapping.path] = .some(FileBytes(path: mapping.path)) }
-        found = files[mapping.path]??.read(at: mapping.offset + (place - mapping.start), count: count)
+        found = files[mapping.path]??.read(at: mapping.offset &+ (place - mapping.start), count: count)
       }
       guard let found else { return false }
       rest.copyBytes(from: found)
@@ -222,6 +222,6 @@ final class CoreFile: TargetMemory {
 
   func populated(_ region: MappedRegion) -> [Range<UInt64>] {
     guard let segment = segment(of: region.start), segment.fileSize > 0 else { return [] }
-    return [region.start..<region.start + segment.fileSize]
+    return [region.start..<region.start + min(segment.fileSize, region.end - region.start)]
   }
 }

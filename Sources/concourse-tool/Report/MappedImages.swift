@@ -19,10 +19,10 @@ struct MappedImage {
       let table: UInt64 = header.number(at: 32), let entrySize: UInt16 = header.number(at: 54),
       entrySize == 56,
       let count: UInt16 = header.number(at: 56), count < 1000, table < 1 << 20,
-      let headers = memory.bytes(at: region.start + table, count: Int(count) * 56)
+      let headers = memory.bytes(at: region.start &+ table, count: Int(count) * 56)
     else { return nil }
     var first: UInt64?
-    var notes: [Range<UInt64>] = []
+    var notes: [(address: UInt64, size: UInt64)] = []
     var threadLocalSize: UInt64 = 0
     for index in 0..<Int(count) {
       let entry = index * 56
@@ -31,13 +31,16 @@ struct MappedImage {
       let offset: UInt64 = headers.number(at: entry + 8)!
       let size: UInt64 = headers.number(at: entry + 40)!
       if type == 1 && first == nil { first = address &- offset }
-      if type == 4 && size < 1 << 16 { notes.append(address..<address &+ size) }
+      if type == 4 && size < 1 << 16 { notes.append((address, size)) }
       if type == 7 { threadLocalSize = size }
     }
     guard let first else { return nil }
     let bias = region.start &- first
     self.bias = bias
-    self.notes = notes.map { $0.lowerBound &+ bias..<$0.upperBound &+ bias }
+    self.notes = notes.compactMap { note in
+      let start = note.address &+ bias
+      return start.addingReportingOverflow(note.size).overflow ? nil : start..<start + note.size
+    }
     self.threadLocalSize = threadLocalSize
     path = region.path
     start = region.start
@@ -109,7 +112,7 @@ struct InspectionRecord {
       for notes in image.notes {
         guard let bytes = memory.bytes(at: notes.lowerBound, count: notes.count),
           let address = EngineNote.record(2, in: notes, memory),
-          let layout: UInt32 = memory.number(at: address), let size: UInt32 = memory.number(at: address + 4)
+          let layout: UInt32 = memory.number(at: address), let size: UInt32 = memory.number(at: address &+ 4)
         else { continue }
         guard layout == Self.layout, size >= 56, size < 1 << 16, size % 8 == 0,
           let words = memory.bytes(at: address, count: Int(size))

@@ -67,10 +67,11 @@ struct NodeIndex {
 
   init(in process: TargetProcess) {
     for region in process.regions
-    where region.isWritable && region.isPrivate && region.path.isEmpty && region.end - region.start < 1 << 36
+    where region.isWritable && region.isPrivate && region.path.isEmpty
+      && (Self.slabSize..<1 << 36).contains(region.end - region.start)
     {
       var slab = (region.start + Self.slabSize - 1) & ~(Self.slabSize - 1)
-      while slab + Self.slabSize <= region.end {
+      while region.end - slab >= Self.slabSize {
         index(slab, process.memory)
         slab += Self.slabSize
       }

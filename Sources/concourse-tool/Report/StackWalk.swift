@@ -15,8 +15,8 @@ struct StackWalk {
   ) -> [UInt64] {
     guard thread.programCounter != 0 else { return [] }
     guard let region = process.region(of: thread.stackPointer), region.isWritable,
-      case let end = min(region.end, thread.stackPointer + mostBytes),
-      let bytes = process.memory.bytes(at: thread.stackPointer, count: Int(end - thread.stackPointer))
+      case let size = min(region.end - thread.stackPointer, mostBytes),
+      let bytes = process.memory.bytes(at: thread.stackPointer, count: Int(size))
     else { return [thread.programCounter] }
     let walk = StackWalk(process: process, stack: bytes, base: thread.stackPointer, function: function)
     return walk.walk(thread)
@@ -73,9 +73,11 @@ struct StackWalk {
 
   /// The first place that looks like a frame from which at least one more can be reached.
   private func nextFrame(after start: UInt64) -> UInt64? {
+    let end = base + UInt64(stack.count)
+    guard end - start >= 24 else { return nil }
     var place = (start + 7) & ~7
-    let limit = min(base + UInt64(stack.count), place + 65_536)
-    while place + 16 <= limit {
+    let limit = place + min(end - place, 65_536)
+    while limit - place >= 16 {
       if let next = word(place), next > place, next - place < 1 << 20, next % 8 == 0,
         case let links = chain(from: place), links.count > 1,
         zip(links, links.dropFirst()).prefix(5).allSatisfy({ isCalled($0.address, from: $1.address) })

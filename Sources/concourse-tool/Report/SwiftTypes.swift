@@ -23,30 +23,30 @@ struct SwiftType {
     // A class begins with 0, or on some systems with an address; other types have small numbers there.
     guard let first = memory.word(metadata) else { return nil }
     let isClass = first == 0 || first > 0x7FF
-    guard let descriptor = memory.word(metadata + (isClass ? 40 : 8)),
+    guard let descriptor = memory.word(metadata &+ (isClass ? 40 : 8)),
       let flags: UInt32 = memory.number(at: descriptor), let kind = Kind(rawValue: flags & 0x1F),
       (kind == .aClass) == isClass,
-      let nameAddress = memory.relative(at: descriptor + 8), let name = memory.text(at: nameAddress)
+      let nameAddress = memory.relative(at: descriptor &+ 8), let name = memory.text(at: nameAddress)
     else { return nil }
     self.metadata = metadata
     self.name = name
-    parent = isClass ? memory.word(metadata + 8) ?? 0 : 0
-    size = isClass ? Int(memory.number(at: metadata + 24, as: UInt32.self) ?? 0) : 0
-    guard let names = Self.fieldNames(memory.relative(at: descriptor + 16), in: memory) else { return nil }
+    parent = isClass ? memory.word(metadata &+ 8) ?? 0 : 0
+    size = isClass ? Int(memory.number(at: metadata &+ 24, as: UInt32.self) ?? 0) : 0
+    guard let names = Self.fieldNames(memory.relative(at: descriptor &+ 16), in: memory) else { return nil }
     if kind == .enumeration {
       cases = names
       return
     }
-    guard let place: UInt32 = memory.number(at: descriptor + (isClass ? 40 : 24)), place > 0 || names.isEmpty
+    guard let place: UInt32 = memory.number(at: descriptor &+ (isClass ? 40 : 24)), place > 0 || names.isEmpty
     else {
       return nil
     }
     for (index, name) in names.enumerated() {
-      let vector = metadata + UInt64(place) * 8
+      let vector = metadata &+ UInt64(place) * 8
       let offset =
         isClass
-        ? memory.word(vector + UInt64(index) * 8)
-        : memory.number(at: vector + UInt64(index) * 4, as: UInt32.self).map(UInt64.init)
+        ? memory.word(vector &+ UInt64(index) * 8)
+        : memory.number(at: vector &+ UInt64(index) * 4, as: UInt32.self).map(UInt64.init)
       guard let offset, offset < 1 << 20 else { return nil }
       fields[name] = offset
     }
@@ -54,12 +54,12 @@ struct SwiftType {
 
   private static func fieldNames(_ descriptor: UInt64?, in memory: any TargetMemory) -> [String]? {
     guard let descriptor else { return [] }
-    guard let size: UInt16 = memory.number(at: descriptor + 10), size >= 12,
-      let count: UInt32 = memory.number(at: descriptor + 12), count < 1000
+    guard let size: UInt16 = memory.number(at: descriptor &+ 10), size >= 12,
+      let count: UInt32 = memory.number(at: descriptor &+ 12), count < 1000
     else { return nil }
     var names: [String] = []
     for index in 0..<UInt64(count) {
-      guard let name = memory.relative(at: descriptor + 16 + index * UInt64(size) + 8),
+      guard let name = memory.relative(at: descriptor &+ 16 &+ index * UInt64(size) &+ 8),
         let text = memory.text(at: name)
       else { return nil }
       names.append(text)

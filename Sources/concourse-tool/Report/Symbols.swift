@@ -39,8 +39,10 @@ final class Symbols {
   /// The addresses of the function that has this one; nil if unknown.
   func function(at address: UInt64) -> Range<UInt64>? {
     guard let image = image(of: address) else { return nil }
-    return table(of: image).range(at: address &- image.bias).map {
-      $0.lowerBound &+ image.bias..<$0.upperBound &+ image.bias
+    return table(of: image).range(at: address &- image.bias).flatMap { range in
+      let start = range.lowerBound &+ image.bias
+      let (end, overflow) = start.addingReportingOverflow(range.upperBound - range.lowerBound)
+      return overflow ? nil : start..<end
     }
   }
 

@@ -12,7 +12,10 @@ struct FunctionTable {
   func name(at address: UInt64) -> String? { index(at: address).map { functions[$0].name } }
 
   func range(at address: UInt64) -> Range<UInt64>? {
-    index(at: address).map { functions[$0].address..<functions[$0].address + max(functions[$0].size, 1) }
+    index(at: address).map { index in
+      let (start, size) = (functions[index].address, max(functions[index].size, 1))
+      return start..<start + min(size, .max - start)
+    }
   }
 
   private func index(at address: UInt64) -> Int? {
