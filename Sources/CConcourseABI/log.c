@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -27,9 +28,14 @@ static pthread_once_t chosen = PTHREAD_ONCE_INIT;
 static int open_file(void) {
   char path[64];
   snprintf(path, sizeof path, "/var/tmp/libdispatch.%d.log", (int)getpid());
-  // O_NOFOLLOW: the file name is predictable, and another user may have put a link there.
-  int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-  return file >= 0 ? file : SYSTEM_LOG;
+  // The file name is predictable: another user may have put a link there, a pipe, or a file that others can read.
+  int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  if (file < 0) return SYSTEM_LOG;
+  struct stat status;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1)
+    return file;
+  close(file);
+  return SYSTEM_LOG;
 }
 
 static void choose(void) {
