@@ -24,7 +24,8 @@ extension Conformance {
             #expect(operation.ends())
             #expect(operation.isWellFormed)
             #expect(operation.error == 0)
-            #expect(operation.bytes == (0..<8).map { UInt8(10 + 8 * index + $0) })
+            let expected = (0..<8).map { UInt8(10 + 8 * index + $0) }
+            #expect(operation.bytes == expected)
           }
         }
       }

@@ -191,7 +191,8 @@ extension Engine {
         let ended = onThreads(4) { thread in
           var mine = start
           for number in 0..<20 { mine.append(String(thread * 20 + number)) }
-          #expect(mine.text == "abcde" + (0..<20).map { String(thread * 20 + $0) }.joined())
+          let numbers = (0..<20).map { String(thread * 20 + $0) }
+          #expect(mine.text == "abcde" + numbers.joined())
         }
         #expect(ended)
         #expect(start.text == "abcde")
