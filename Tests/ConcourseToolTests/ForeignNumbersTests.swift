@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseTool
 
 /// Numbers that no process and no engine has, but a damaged or forged core dump, program or recording may have. Each of
-/// these ended the command; most were found by the targets in `Tests/Fuzz`.
+/// these ended the command. The targets in `Tests/Fuzz` have found the process number, the stack and the functions.
 @Suite("numbers from elsewhere")
 struct ForeignNumbersTests {
   /// Memory that ends where all memory ends.

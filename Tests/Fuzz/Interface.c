@@ -235,7 +235,7 @@ static void call(void) {
   case 44: first = object(any); dispatch_set_context((dispatch_object_t){first}, first); break;
   case 45: dispatch_set_finalizer_f((dispatch_object_t){object(any)}, next() % 4 ? run : NULL); break;
   case 46: {
-    dispatch_object_t floored = {queue()};
+    dispatch_object_t floored = {._dq = queue()};
     dispatch_qos_class_t class = (dispatch_qos_class_t)next();
     dispatch_set_qos_class_floor(floored, class, (int)number());
     break;

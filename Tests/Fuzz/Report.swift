@@ -151,9 +151,11 @@ public func fuzz(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
       regions[place].end = max(replacement(kind, end), regions[place].start)
     case 1:
       let place = Int(input.next(UInt8.self)) % threads.count
-      var registers = (0..<27).map { _ in replacement(kind, threads[place].stackPointer) }
+      var registers = (0..<process.processor.registers).map { _ in
+        replacement(kind, threads[place].stackPointer)
+      }
       registers[15] = UInt64(input.next(UInt8.self))
-      threads[place].take(registers: registers)
+      threads[place].take(registers: registers, of: process.processor)
     case 2: id = input.next()
     default:
       let place = address()
