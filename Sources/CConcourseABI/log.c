@@ -32,7 +32,8 @@ static int open_file(void) {
   int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
   if (file < 0) return SYSTEM_LOG;
   struct stat status;
-  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1)
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 &&
+      (status.st_mode & 077) == 0)
     return file;
   close(file);
   return SYSTEM_LOG;

@@ -31,7 +31,7 @@ static int (*await_idleness)(void);
 const char *concourse_testing_name(void) { return name; }
 
 void concourse_testing_explore(void) {
-  // What the test runner has printed so far says nothing.
+  // What the test runner has printed so far is not of this schedule.
   fflush(NULL);
   if (ftruncate(STDOUT_FILENO, 0) == 0) lseek(STDOUT_FILENO, 0, SEEK_SET);
   explore();
@@ -81,6 +81,10 @@ static int is_in_front(const void *library) {
 
 static void become_run(void) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // What the body starts ends with it.
+  setpgid(0, 0);
+  // The output is a file: a run that the library ends would lose what is in the buffer.
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(input, STDIN_FILENO);
   close(input);
@@ -111,6 +115,10 @@ static void serve(void) {
     pid_t child = fork();
     if (child == 0) return become_run();
     int status = -1;
+    siginfo_t information;
+    while (child > 0 && waitid(P_PID, (id_t)child, &information, WEXITED | WNOWAIT) < 0 && errno == EINTR) continue;
+    // While the child is a zombie, the kernel gives the id of its group to no other.
+    if (child > 0) kill(-child, SIGKILL);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     send_bytes(&status, sizeof status);
   }
@@ -154,6 +162,8 @@ __attribute__((constructor)) static void start(void) {
   dup2(CONCOURSE_TESTING_OUTPUT, STDERR_FILENO);
   close(CONCOURSE_TESTING_FILE);
   close(CONCOURSE_TESTING_OUTPUT);
+  // A process that the test starts must not keep the socket open.
+  fcntl(CONCOURSE_TESTING_SOCKET, F_SETFD, FD_CLOEXEC);
   if (is_early) return serve();
   hold();
 }

@@ -177,12 +177,12 @@ static bool wake_for_child(void) {
   return found;
 }
 
-/// The thread that has waited longest for all others to be idle. The engine's monitor gets some looks before that: it may
-/// find work behind a blocked worker.
+/// The thread that has waited longest for all others to be idle. The engine's monitor gets some looks before that, until
+/// something is due for the program: it may find work behind a blocked worker.
 static bool wake_for_idleness(void) {
   enum { LOOKS = 20, SOON = 5000000 };
-  uint64_t deadline = earliest_deadline(false), now = explore_now();
-  if (idle_jumps < LOOKS && deadline != NEVER && deadline <= now + SOON) return false;
+  uint64_t look = earliest_deadline(false);
+  if (idle_jumps < LOOKS && look < earliest_deadline(true) && look <= explore_now() + SOON) return false;
   struct explored *longest = NULL;
   for (uint32_t i = 0; i < explored_live_count; i++) {
     struct explored *thread = explored_live[i];

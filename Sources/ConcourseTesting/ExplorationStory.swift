@@ -27,6 +27,7 @@ enum ExplorationStory {
         : "it needs \(made) \(made == 1 ? "switch" : "switches")\(count.map { " (of \($0))" } ?? ""):")
     let events = result.events
     let switched = events.indices.filter { events[$0].flags & UInt8(CONCOURSE_EXPLORING_SWITCHED) != 0 }
+      .prefix(mostSwitches)
     var steps = switched.map { Step(events[$0].thread, events[$0].operation, events[$0].addresses) }
     let instead = switched.map { firstOperation(of: events[$0].next, in: events[($0 + 1)...]) }
     steps += instead.compactMap { $0 }.map { Step($0.thread, $0.operation, $0.addresses) }
@@ -34,7 +35,7 @@ enum ExplorationStory {
       failure == .deadlock || failure == .hang ? thread.state == UInt8(CONCOURSE_EXPLORING_WAITING) : false
     }.map { Step(UInt16($0.offset), $0.element.operation, $0.element.addresses) }
     let places = symbols.places((steps + ends).map(\.addresses))
-    for (number, index) in switched.enumerated().prefix(mostSwitches) {
+    for (number, index) in switched.enumerated() {
       lines.append("  \(number + 1). stopped: \(text(steps[number], places[number]))")
       guard events[index].next != ScheduleSwitch.time else {
         lines.append("     the clock was advanced")

@@ -26,14 +26,14 @@ struct ExplorationSymbols {
 
   /// The file's name and the line of each address; none if the tool is not there.
   private static func lines(of addresses: [UInt64]) -> [String?] {
-    let words = [
-      "--obj=/proc/self/exe", "--no-inlines", "--output-style=GNU", "--functions=none", "--basenames",
-    ]
     let path = realpath("/proc/self/exe", nil)
     defer { free(path) }
     guard let tool, let path else { return [] }
-    let program = words.map { $0 == words[0] ? "--obj=\(String(cString: path))" : $0 }
-    let output = Self.output(of: tool, program + addresses.map { "0x" + String($0, radix: 16) })
+    let words = [
+      "--obj=\(String(cString: path))", "--no-inlines", "--output-style=GNU", "--functions=none",
+      "--basenames",
+    ]
+    let output = Self.output(of: tool, words + addresses.map { "0x" + String($0, radix: 16) })
     // "Queues.swift:34:7", or with "?" for what is not known.
     return output.split(separator: "\n").map { text in
       let parts = text.split(separator: ":")

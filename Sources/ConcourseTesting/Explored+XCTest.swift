@@ -20,9 +20,7 @@ extension XCTestCase {
       do { try body() } catch { Explorer.fail("error: \(error)") }
       end(failures)
     }
-    if let failure = try TestExploration(place: place, schedules: schedules, seed: seed).run() {
-      XCTFail(failure, file: filePath, line: line)
-    }
+    tell(try TestExploration(place: place, schedules: schedules, seed: seed).run(), filePath, line)
   }
 
   /// As the synchronous one.
@@ -39,7 +37,12 @@ extension XCTestCase {
       end(failures)
     }
     let exploration = TestExploration(place: place, schedules: schedules, seed: seed)
-    if let failure = try await Explorer.run(exploration) { XCTFail(failure, file: filePath, line: line) }
+    tell(try await Explorer.run(exploration), filePath, line)
+  }
+
+  private func tell(_ outcome: TestExploration.Outcome, _ file: StaticString, _ line: UInt) {
+    if let failure = outcome.failure { XCTFail(failure, file: file, line: line) }
+    if let warning = outcome.warning { print("\(file):\(line): warning: \(name) : \(warning)") }
   }
 
   /// Begins the exploration in a schedule's process. Returns how often the test has failed so far; nil if another
@@ -58,7 +61,10 @@ extension XCTestCase {
     // "Class.method" on Linux; the runner wants "Module.Class/method".
     let method = name.split(separator: ".").last.map(String.init) ?? name
     let test = "\(String(reflecting: type(of: self)))/\(method)"
-    return ExplorationPlace(
+    var place = ExplorationPlace(
       fileID: fileID, line: Int(line), column: column, test: test, arguments: [test], isEarly: true)
+    // Each run of a test has an object of its own.
+    place.arrival = Arrivals.count("\(ObjectIdentifier(self)) \(place.name)")
+    return place
   }
 }

@@ -7,15 +7,20 @@ public import Testing
 ///
 /// Each schedule is a process of its own, in which one thread runs at a time, and a seed decides at each operation of
 /// Dispatch, tasks, locks and files which thread goes on. Clocks are virtual there: they jump when no thread can go on.
-/// The process runs the test from its beginning, and ends with the body: what the test does after it happens once, in
-/// the test's own process, where the body does not run.
+///
+/// What the test does before it comes here happens twice at the same time: in the test's own process, and in the one that
+/// schedules are forked from. So it must not claim what only one process can have, such as a port. A schedule's process ends
+/// with the body. What the test does after it happens once, in the test's own process, where the body does not run.
+/// Processes that the body starts inherit the variables of the loader by which schedules run.
 ///
 /// An issue, an error, a crash, a deadlock and a hang count as failures. The issue that reports it has a token: with
-/// `CONCOURSE_REPLAY=TOKEN` in the environment, the test repeats exactly that schedule.
+/// `CONCOURSE_REPLAY=TOKEN` in the environment, the test repeats exactly that schedule. Schedules that take a hundred times
+/// the decisions of the first one are ended, and a warning says how many. A time limit of the test does not end an
+/// exploration.
 ///
 /// The test must use the toolchain's Dispatch, and have no parameters. In XCTest this is a method of `XCTestCase`.
 /// - Parameters:
-///   - schedules: How many orders are tried.
+///   - schedules: How many orders are tried, at least one.
 ///   - seed: Another seed tries others.
 /// - Throws: `ExplorationError` if the test cannot be explored.
 nonisolated(nonsending)
@@ -55,19 +60,6 @@ enum Explorer {
   private static let lanes = (0..<max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))).map {
     DispatchQueue(label: "explorations \($0)")
   }
-  private static let next = Turn()
-
-  private final class Turn: @unchecked Sendable {
-    private let queue = DispatchQueue(label: "turn")
-    // SAFETY: only touched in items of the queue.
-    private var count = 0
-    func take() -> Int {
-      queue.sync {
-        count += 1
-        return count
-      }
-    }
-  }
 
   nonisolated(nonsending)
     static func explore(
@@ -76,22 +68,34 @@ enum Explorer {
     ) async throws
   {
     guard !test.isParameterized else { throw ExplorationError("a test with parameters") }
-    let place = place(of: test, location)
+    var place = place(of: test, location)
+    let key = "\(test.id) \(place.name)"
+    place.arrival = Arrivals.count(key)
     if let name = concourse_testing_name() {
       // Another one of the same test.
       guard String(cString: name) == place.name else { return }
       await runSchedule(of: test, body)
     }
-    let exploration = TestExploration(place: place, schedules: schedules, seed: seed)
-    let failure = try await run(exploration)
-    if let failure { Issue.record(Comment(rawValue: failure), sourceLocation: location) }
+    let outcome: TestExploration.Outcome
+    do {
+      outcome = try await run(TestExploration(place: place, schedules: schedules, seed: seed))
+    } catch is TestServer.NeverArrives {
+      // The runner repeats the test.
+      Arrivals.restart(key)
+      place.arrival = 1
+      outcome = try await run(TestExploration(place: place, schedules: schedules, seed: seed))
+    }
+    if let failure = outcome.failure { Issue.record(Comment(rawValue: failure), sourceLocation: location) }
+    if let warning = outcome.warning {
+      Issue.record(Comment(rawValue: warning), severity: .warning, sourceLocation: location)
+    }
   }
 
   /// Runs an exploration on a thread that may wait.
   nonisolated(nonsending)
-    static func run(_ exploration: TestExploration) async throws -> String?
+    static func run(_ exploration: TestExploration) async throws -> TestExploration.Outcome
   {
-    let lane = lanes[next.take() % lanes.count]
+    let lane = lanes[Arrivals.count("lanes") % lanes.count]
     return try await withCheckedThrowingContinuation { continuation in
       lane.async { continuation.resume(with: Result { try exploration.run() }) }
     }

@@ -14,7 +14,7 @@ import Glibc
 /// }
 /// ```
 ///
-/// Only the body of an exploration may call these functions.
+/// Only the body of an exploration may call these functions; elsewhere they trap. Negative durations are zero.
 public enum ExploredTime {
   /// Lets so much time pass, with all that is due then, and waits until nothing else can go on.
   public static func advance(by duration: Duration) async {
@@ -24,7 +24,8 @@ public enum ExploredTime {
     }
   }
 
-  /// Waits until nothing else can go on before time passes.
+  /// Waits until nothing else can go on before something is due. Up to ten milliseconds may pass meanwhile, as they may
+  /// anywhere on a slow machine.
   public static func runUntilIdle() async { await apart { becomeIdle() } }
 
   /// As the asynchronous one; the calling thread waits.

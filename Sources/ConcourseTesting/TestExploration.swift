@@ -11,9 +11,11 @@ struct ExplorationPlace: Sendable {
   var arguments: [String]
   /// Whether the test runner has threads before the test begins.
   var isEarly = false
+  /// Which time the test has come here, from 1 on.
+  var arrival = 1
 
   /// Says in the server's children which exploration begins.
-  var name: String { "\(fileID):\(line):\(column)" }
+  var name: String { "\(fileID):\(line):\(column)#\(arrival)" }
   /// Of tokens. It has no line, so that tokens survive small changes.
   var identity: UInt16 { Fingerprint("\(fileID) \(test)".utf8).short }
 }
@@ -34,15 +36,23 @@ struct TestExploration {
   private static let mostTrials = 1_500
   private static let shrinkingSeconds = 5
 
-  /// - Returns: What to tell if a schedule has failed.
-  func run() throws -> String? {
+  /// What to tell of an exploration.
+  struct Outcome {
+    /// If a schedule has failed.
+    var failure: String?
+    /// If schedules did not end.
+    var warning: String?
+  }
+
+  func run() throws -> Outcome {
     if let text = environment(Self.replayVariable), !text.isEmpty {
       let token: ScheduleToken
       do { token = try ScheduleToken(text) } catch { throw ExplorationError(error.reason) }
-      if token.program == place.identity { return try replay(token) }
+      if token.program == place.identity { return Outcome(failure: try replay(token)) }
     }
+    guard schedules > 0 else { throw ExplorationError("the number of schedules is \(schedules)") }
     let server = try server()
-    var expectedSteps: UInt64 = 0
+    var (expectedSteps, endless) = (UInt64(0), 0)
     for number in 0..<schedules {
       let schedule = schedule(number, expectedSteps)
       let result = try server.run(schedule)
@@ -53,20 +63,32 @@ struct TestExploration {
       switch result.verdict(hasStepLimit: true) {
       case .failed(.stepLimit) where number == 0:
         throw ExplorationError("\(place.test) never comes to rest: it made \(result.header.steps) decisions")
-      case .passed, .failed(.stepLimit): continue
+      case .passed: continue
+      case .failed(.stepLimit): endless += 1
       case .unusable(let reason): throw ExplorationError("\(place.test) \(reason)")
-      case .failed(let failure): return try told(failure, schedule, result, server)
+      case .failed(let failure): return Outcome(failure: try told(failure, schedule, result, server))
       }
     }
-    return nil
+    guard endless > 0 else { return Outcome() }
+    return Outcome(
+      warning:
+        "\(endless) of \(schedules) schedules did not end within \(Self.times) times the decisions of the first"
+    )
   }
 
   private func server() throws -> TestServer {
-    if place.isEarly { return try TestServer(arguments: place.arguments, name: place.name, isEarly: true) }
+    func start(isEarly: Bool) throws -> TestServer {
+      do {
+        return try TestServer(arguments: place.arguments, name: place.name, isEarly: isEarly)
+      } catch let end as TestServer.NeverArrives where place.arrival == 1 {
+        throw end.reason
+      }
+    }
+    guard !place.isEarly else { return try start(isEarly: true) }
     do {
-      return try TestServer(arguments: place.arguments, name: place.name, isEarly: false)
-    } catch is TestServer.HasThreads {
-      return try TestServer(arguments: place.arguments, name: place.name, isEarly: true)
+      return try start(isEarly: false)
+    } catch is TestServer.NeedsThreads {
+      return try start(isEarly: true)
     }
   }
 
@@ -124,7 +146,12 @@ struct TestExploration {
     if let error { throw error }
     schedule.switches = shrinker.switches
     schedule.records = true
-    let last = try server.run(schedule)
+    var last = try server.run(schedule)
+    if !fails(last) {
+      // The shorter list fails only together with what the strategy would have done.
+      schedule.switches = result.made
+      last = try server.run(schedule)
+    }
     let token = ScheduleToken(
       program: place.identity, build: 0, seed: schedule.seed, isRealTime: false, switches: schedule.switches)
     let lines =

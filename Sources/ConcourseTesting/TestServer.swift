@@ -7,11 +7,19 @@ final class TestServer {
   private let file: ExploringFile
   private let output: Int32
   private let socket: Int32
-  private let process: pid_t
+  private var process: pid_t = 0
   private(set) var symbols = ExplorationSymbols(base: 0)
 
-  /// The test makes threads before it comes to the exploration.
-  struct HasThreads: Error {}
+  /// The test makes threads before it comes to the exploration, or waits for one.
+  struct NeedsThreads: Error {}
+  /// The test ends without coming to the exploration.
+  struct NeverArrives: Error {
+    let reason: ExplorationError
+  }
+
+  /// How long the test may take to the exploration, and how long a schedule may take, whose thread that computes without an
+  /// end is stopped before: in milliseconds.
+  private static let patience: Int32 = 60_000
 
   /// - Parameters:
   ///   - arguments: What makes the test program run one test.
@@ -19,14 +27,18 @@ final class TestServer {
   ///   - isEarly: Whether each schedule begins with the process, and not with the exploration.
   init(arguments: [String], name: String, isEarly: Bool) throws {
     let library = try ExploringLibrary.path()
-    output = tracing_memory_file()
-    var sockets: [Int32] = [-1, -1]
-    guard output >= 0,
-      let file = ExploringFile(switches: ExploringFile.mostSwitches, events: ExploringFile.mostEvents),
-      socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &sockets) == 0
-    else { throw ExplorationError("no memory or no descriptors: \(String(cString: strerror(errno)))") }
+    guard let file = ExploringFile(switches: ExploringFile.mostSwitches, events: ExploringFile.mostEvents)
+    else {
+      throw ExplorationError("no memory or no descriptors: \(String(cString: strerror(errno)))")
+    }
     self.file = file
-    socket = sockets[0]
+    var sockets: [Int32] = [-1, -1]
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    (output, socket) = (tracing_memory_file(), socketpair(AF_UNIX, type, 0, &sockets) == 0 ? sockets[0] : -1)
+    defer { close(sockets[1]) }
+    guard output >= 0 && socket >= 0 else {
+      throw ExplorationError("no memory or no descriptors: \(String(cString: strerror(errno)))")
+    }
     process = try Self.start(
       arguments,
       Self.environment(
@@ -39,6 +51,11 @@ final class TestServer {
         (output, CONCOURSE_TESTING_OUTPUT),
       ])
     close(sockets[1])
+    sockets[1] = -1
+    guard isReadable() else {
+      if !isEarly { throw NeedsThreads() }
+      throw ExplorationError("the test, alone in a process with \(library), did not begin within a minute")
+    }
     var answer: UInt8 = 0
     let count = Self.retry { read(socket, &answer, 1) }
     if count == 1, Int(answer) == CONCOURSE_TESTING_READY {
@@ -49,16 +66,26 @@ final class TestServer {
       symbols = ExplorationSymbols(base: base)
       return
     }
-    if count == 1, Int(answer) == CONCOURSE_TESTING_HAS_THREADS { throw HasThreads() }
+    if count == 1, Int(answer) == CONCOURSE_TESTING_HAS_THREADS { throw NeedsThreads() }
     let output = String(decoding: written, as: UTF8.self)
-    throw ExplorationError(
+    let reason = ExplorationError(
       Self.refusal(count == 1 ? Int(answer) : 0, library) + (output.isEmpty ? "" : "\n\(output)"))
+    throw count == 1 ? reason : NeverArrives(reason: reason)
   }
 
   deinit {
-    close(socket)
-    close(output)
+    if socket >= 0 { close(socket) }
+    if output >= 0 { close(output) }
+    guard process > 0 else { return }
+    // A run ends with the server.
+    kill(process, SIGKILL)
     while waitpid(process, nil, 0) < 0 && errno == EINTR {}
+  }
+
+  /// Waits for a byte of the server's, or for its end. Returns false if neither comes in time.
+  private func isReadable() -> Bool {
+    var entry = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+    return Self.retry { Int(poll(&entry, 1, Self.patience)) } > 0
   }
 
   private static func refusal(_ answer: Int, _ library: String) -> String {
@@ -79,8 +106,11 @@ final class TestServer {
     lseek(output, 0, SEEK_SET)
     var request: UInt8 = 1
     var status: Int32 = 0
-    guard Self.retry({ send(socket, &request, 1, Int32(MSG_NOSIGNAL)) }) == 1,
-      Self.retry({ recv(socket, &status, 4, Int32(MSG_WAITALL)) }) == 4, status != -1
+    guard Self.retry({ send(socket, &request, 1, Int32(MSG_NOSIGNAL)) }) == 1 else {
+      throw ExplorationError("the process that runs schedules has ended")
+    }
+    guard isReadable() else { throw ExplorationError("a schedule did not end within a minute") }
+    guard Self.retry({ recv(socket, &status, 4, Int32(MSG_WAITALL)) }) == 4, status != -1
     else { throw ExplorationError("the process that runs schedules has ended") }
     let header = file.header
     let events = file.events(header.event_count)
@@ -111,13 +141,14 @@ final class TestServer {
       "LD_PRELOAD": [library, ConcourseTesting.environment("LD_PRELOAD") ?? ""].filter { !$0.isEmpty }.joined(
         separator: ":"),
       CONCOURSE_TESTING_VARIABLE: name,
-      // Else each child looks up the functions that it calls.
+      // Otherwise each child looks up the functions that it calls.
       "LD_BIND_NOW": "1",
       "SWIFT_DETERMINISTIC_HASHING": "1",
       // A trap would start the program that prints backtraces.
       "SWIFT_BACKTRACE": "enable=no",
     ]
     var entries = changed.map { "\($0.key)=\($0.value)" }.sorted()
+    // SAFETY: as with `posix_spawn` itself, a test that changes the environment meanwhile must not run beside others.
     var next = environ
     while let entry = next.pointee {
       let text = String(cString: entry)
@@ -127,13 +158,39 @@ final class TestServer {
     return entries
   }
 
+  /// The descriptors that a new process would have, besides the first three.
+  private static func inherited() -> [Int32] {
+    guard let folder = opendir("/proc/self/fd") else { return [] }
+    defer { closedir(folder) }
+    var found: [Int32] = []
+    while let entry = readdir(folder) {
+      // SAFETY: the name ends with a zero.
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      guard let number = Int32(name), number > STDERR_FILENO, fcntl(number, F_GETFD) & FD_CLOEXEC == 0 else {
+        continue
+      }
+      found.append(number)
+    }
+    return found
+  }
+
   private static func start(
     _ arguments: [String], _ environment: [String], descriptors: [(Int32, Int)]
   ) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    for (own, new) in descriptors { posix_spawn_file_actions_adddup2(&actions, own, Int32(new)) }
+    // The numbers of the server's descriptors may be taken here.
+    let sources = descriptors.map { fcntl($0.0, F_DUPFD_CLOEXEC, Int32(CONCOURSE_TESTING_OUTPUT + 1)) }
+    defer { for source in sources { close(source) } }
+    guard !sources.contains(-1) else { throw ExplorationError("no descriptors are left") }
+    // What other tests have open: the server lives longer than they expect of a process that they start.
+    for open in inherited() { posix_spawn_file_actions_addclose(&actions, open) }
+    for (own, new) in zip(sources, descriptors) {
+      posix_spawn_file_actions_adddup2(&actions, own, Int32(new.1))
+    }
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -141,7 +198,11 @@ final class TestServer {
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+    // Other tests may ignore some.
+    var all = sigset_t()
+    sigfillset(&all)
+    posix_spawnattr_setsigdefault(&attributes, &all)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     guard let program = realpath("/proc/self/exe", nil) else {
       throw ExplorationError("the test program's file is not known")
     }

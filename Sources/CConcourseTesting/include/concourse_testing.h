@@ -22,8 +22,8 @@ enum {
 /// The server's descriptors: a socket, the file that the runs share with the process that asks, and the runs' output.
 enum { CONCOURSE_TESTING_SOCKET = 200, CONCOURSE_TESTING_FILE = 201, CONCOURSE_TESTING_OUTPUT = 202 };
 
-/// The first byte that the server sends. With CONCOURSE_TESTING_READY, 8 bytes follow: where the program lies. After that each byte that it gets asks for a run, and it sends the run's status,
-/// of `waitpid`.
+/// The first byte that the server sends. After CONCOURSE_TESTING_READY come 8 bytes: where the program lies. Then each byte
+/// that the server gets asks for a run, and it sends the run's status, of `waitpid`.
 enum {
   CONCOURSE_TESTING_READY = 1,
   /// The exploring library was not loaded.
@@ -52,8 +52,8 @@ _Noreturn void concourse_testing_exit(int status);
 int concourse_testing_fix_addresses(void);
 void concourse_testing_leave_addresses(int former);
 
-/// Restricts a process to the processor of the calling thread, which is about to wait for it. Of the threads of a run one
-/// runs at a time: to wake one on another processor takes longer.
+/// Restricts a process to the processor of the calling thread, which is about to wait for it. Only one thread of a run runs
+/// at a time, and to wake one on another processor takes longer.
 void concourse_testing_move_here(int process);
 
 #endif

@@ -126,7 +126,7 @@ struct concourse_exploring_header {
   /// sizeof this, for both sides to check.
   uint32_t header_size;
 
-  // What the run shall do. The command writes it.
+  // What the run does. The process that starts it writes this.
   uint32_t strategy;
   /// PCT: the number of ordering constraints of the bugs to find; depth - 1 changes of priority.
   uint32_t depth;
@@ -139,7 +139,7 @@ struct concourse_exploring_header {
   uint32_t real_time;
   /// 1 if the command wants events with return addresses; they take half of the time.
   uint32_t wants_frames;
-  /// 1 if the process ends, with any status, when the library ends the run: nobody will look at it.
+  /// 1 if the process ends, with any status, when the library ends the run: it is not inspected.
   uint32_t ends_process;
   /// A result: 1 once there may be switches.
   uint32_t began;

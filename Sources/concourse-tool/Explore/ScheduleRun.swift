@@ -71,12 +71,12 @@ final class ScheduleRun {
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
     // A group of its own: the terminal's signals are for the command, which ends the group. The command blocks some
-    // signals, the program shall not.
+    // signals, which the program must not.
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
     posix_spawnattr_setpgroup(&attributes, 0)
-    // The command ignores it, the program shall not.
+    // The command ignores it, and the program must not.
     var pipe = sigset_t()
     sigemptyset(&pipe)
     sigaddset(&pipe, SIGPIPE)

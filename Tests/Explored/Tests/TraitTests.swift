@@ -77,13 +77,34 @@ struct TraitTests {
     #expect(visits.value == 2)
   }
 
-  /// Each schedule begins with the same state of the process.
+  /// A timer that fires again and again does not keep the process from being idle.
+  @Test(.explored(schedules: 60)) func isIdleBetweenShortIntervals() {
+    let visits = Cell(0)
+    let timer = DispatchSource.makeTimerSource(queue: .global())
+    timer.schedule(deadline: .now() + .milliseconds(50), repeating: .milliseconds(1))
+    timer.setEventHandler { visits.increment() }
+    timer.activate()
+    ExploredTime.runUntilIdle()
+    #expect(visits.value == 0)
+    ExploredTime.advance(by: .milliseconds(60))
+    #expect(visits.value > 0)
+    timer.cancel()
+  }
+
+  /// The state of the process is the same when each schedule begins.
   @Test(.explored(schedules: 200)) func tenItems() {
     let visits = Cell(0)
     let group = DispatchGroup()
     for number in 1...10 { DispatchQueue(label: "\(number)").async(group: group) { visits.increment() } }
     group.wait()
     #expect(visits.value == 10)
+  }
+
+  /// Only the third time fails.
+  @Test(.enabled(if: isFailureWanted)) func eachTime() async throws {
+    for time in 1...3 {
+      try await explore(schedules: 5) { #expect(time < 3) }
+    }
   }
 
   @Test(.enabled(if: isFailureWanted), .explored()) func expectationInAnItem() {

@@ -2,7 +2,7 @@ import CExploring
 import CTracing
 import Glibc
 
-/// The file that the command shares with the exploring library in one run: what the run shall do, and what came of it.
+/// The file that the command shares with the exploring library in one run: what the run does, and what came of it.
 ///
 /// The program may write anything into it, so numbers are checked before they are used as places.
 final class ExploringFile {
@@ -50,7 +50,7 @@ final class ExploringFile {
     memory.storeBytes(of: header, as: concourse_exploring_header.self)
   }
 
-  /// Writes what the next run shall do, and clears what came of the last one.
+  /// Writes what the next run does, and clears what came of the last one.
   func prepare(_ schedule: Schedule) {
     var header = layout
     header.follow_count = min(UInt64(schedule.switches.count), layout.follow_count)

@@ -16,7 +16,7 @@ enum ExploringStrategy: String, CaseIterable {
   case random, pct, pos
 }
 
-/// What one run of the program shall do.
+/// What one run of the program does.
 struct Schedule: Equatable {
   /// nil: only the switches of the list.
   var strategy: ExploringStrategy?

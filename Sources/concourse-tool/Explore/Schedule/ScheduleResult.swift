@@ -41,7 +41,7 @@ struct ScheduleResult {
       return .unusable("waits for something outside of it: the network, another process, or its input")
     case CONCOURSE_EXPLORING_NOT_STARTED.rawValue:
       return .unusable("did not load the exploring library")
-    default: return .unusable("ended in a way that this version of the command does not know")
+    default: return .unusable("ended in a way that this version of Concourse does not know")
     }
   }
 }
