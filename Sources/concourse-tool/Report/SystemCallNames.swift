@@ -33,12 +33,12 @@ extension Processor {
   }
 
   private static let namesOfX86: [Int: String] = [
-    0: "read", 1: "write", 7: "poll", 16: "ioctl", 17: "pread", 18: "pwrite", 19: "readv", 20: "writev",
+    0: "read", 1: "write", 7: "poll", 9: "mmap", 16: "ioctl", 17: "pread", 18: "pwrite", 19: "readv",
+    20: "writev",
     23: "select",
     34: "pause", 35: "nanosleep", 42: "connect", 43: "accept", 44: "sendto", 45: "recvfrom", 46: "sendmsg",
     47: "recvmsg", 56: "clone", 61: "wait4", 65: "semop", 72: "fcntl", 73: "flock", 74: "fsync",
     75: "fdatasync",
-    126: "mmap",
     128: "rt_sigtimedwait", 130: "rt_sigsuspend", 202: "futex", 220: "semtimedop", 230: "clock_nanosleep",
     232: "epoll_wait", 243: "mq_timedreceive", 247: "waitid", 257: "openat", 270: "pselect", 271: "ppoll",
     281: "epoll_pwait", 285: "fallocate", 288: "accept4", 295: "preadv", 296: "pwritev", 299: "recvmmsg",
