@@ -81,7 +81,7 @@ static int is_in_front(const void *library) {
 
 static void become_run(void) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // What the body starts ends with it.
+  // The server ends what the body has started.
   setpgid(0, 0);
   // The output is a file: a run that the library ends would lose what is in the buffer.
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);

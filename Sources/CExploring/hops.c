@@ -17,7 +17,8 @@ struct executor {
 
 typedef void ASYNC switch_function(void *CONTEXT context, resume_function *resume, struct executor executor);
 
-/// GUARDED BY the token. The tasks that have left an actor for another. Most go on at once; one that prefers an executor does so as a job.
+/// GUARDED BY the token. The tasks that have left an actor for another. Most go on at once; one that prefers an executor
+/// does so as a job.
 static struct hop {
   void *context;
   resume_function *resume;

@@ -20,7 +20,11 @@ extension XCTestCase {
       do { try body() } catch { Explorer.fail("error: \(error)") }
       end(failures)
     }
-    tell(try TestExploration(place: place, schedules: schedules, seed: seed).run(), filePath, line)
+    do {
+      tell(try TestExploration(place: place, schedules: schedules, seed: seed).run(), filePath, line)
+    } catch let end as TestServer.NeverArrives {
+      throw end.reason
+    }
   }
 
   /// As the synchronous one.
@@ -37,7 +41,11 @@ extension XCTestCase {
       end(failures)
     }
     let exploration = TestExploration(place: place, schedules: schedules, seed: seed)
-    tell(try await Explorer.run(exploration), filePath, line)
+    do {
+      tell(try await Explorer.run(exploration), filePath, line)
+    } catch let end as TestServer.NeverArrives {
+      throw end.reason
+    }
   }
 
   private func tell(_ outcome: TestExploration.Outcome, _ file: StaticString, _ line: UInt) {

@@ -8,13 +8,13 @@ public import Testing
 /// Each schedule is a process of its own, in which one thread runs at a time, and a seed decides at each operation of
 /// Dispatch, tasks, locks and files which thread goes on. Clocks are virtual there: they jump when no thread can go on.
 ///
-/// What the test does before it comes here happens twice at the same time: in the test's own process, and in the one that
-/// schedules are forked from. So it must not claim what only one process can have, such as a port. A schedule's process ends
-/// with the body. What the test does after it happens once, in the test's own process, where the body does not run.
+/// What the test does before it comes here happens again in other processes, while the test's own process waits: once for
+/// each exploration, and once for each schedule in XCTest and if the test has made threads. So it must not claim what only
+/// one process can have, such as a port. A schedule's process ends with the body. What the test does after it happens once, in the test's own process, where the body does not run.
 /// Processes that the body starts inherit the variables of the loader by which schedules run.
 ///
 /// An issue, an error, a crash, a deadlock and a hang count as failures. The issue that reports it has a token: with
-/// `CONCOURSE_REPLAY=TOKEN` in the environment, the test repeats exactly that schedule. Schedules that take a hundred times
+/// `CONCOURSE_REPLAY=TOKEN` in the environment, the test repeats exactly that schedule. Schedules that take many times
 /// the decisions of the first one are ended, and a warning says how many. A time limit of the test does not end an
 /// exploration.
 ///
@@ -79,8 +79,8 @@ enum Explorer {
     let outcome: TestExploration.Outcome
     do {
       outcome = try await run(TestExploration(place: place, schedules: schedules, seed: seed))
-    } catch is TestServer.NeverArrives {
-      // The runner repeats the test.
+    } catch let end as TestServer.NeverArrives {
+      guard isRepeated else { throw end.reason }
       Arrivals.restart(key)
       place.arrival = 1
       outcome = try await run(TestExploration(place: place, schedules: schedules, seed: seed))
@@ -89,6 +89,11 @@ enum Explorer {
     if let warning = outcome.warning {
       Issue.record(Comment(rawValue: warning), severity: .warning, sourceLocation: location)
     }
+  }
+
+  /// Whether the runner may begin a test anew in this process.
+  private static let isRepeated = CommandLine.arguments.contains {
+    $0.hasPrefix("--repetitions") || $0.hasPrefix("--repeat-until")
   }
 
   /// Runs an exploration on a thread that may wait.

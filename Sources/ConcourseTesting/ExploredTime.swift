@@ -24,8 +24,8 @@ public enum ExploredTime {
     }
   }
 
-  /// Waits until nothing else can go on before something is due. Up to ten milliseconds may pass meanwhile, as they may
-  /// anywhere on a slow machine.
+  /// Waits until nothing else can go on before something is due. Up to twenty milliseconds may pass meanwhile, in which
+  /// the runtime looks for work behind blocked threads.
   public static func runUntilIdle() async { await apart { becomeIdle() } }
 
   /// As the asynchronous one; the calling thread waits.

@@ -66,23 +66,17 @@ struct TestExploration {
       case .passed: continue
       case .failed(.stepLimit): endless += 1
       case .unusable(let reason): throw ExplorationError("\(place.test) \(reason)")
-      case .failed(let failure): return Outcome(failure: try told(failure, schedule, result, server))
+      case .failed(let failure): return Outcome(failure: told(failure, schedule, result, server))
       }
     }
     guard endless > 0 else { return Outcome() }
-    return Outcome(
-      warning:
-        "\(endless) of \(schedules) schedules did not end within \(Self.times) times the decisions of the first"
-    )
+    let limit = schedule(1, expectedSteps).stepLimit
+    return Outcome(warning: "\(endless) of \(schedules) schedules did not end within \(limit) decisions")
   }
 
   private func server() throws -> TestServer {
     func start(isEarly: Bool) throws -> TestServer {
-      do {
-        return try TestServer(arguments: place.arguments, name: place.name, isEarly: isEarly)
-      } catch let end as TestServer.NeverArrives where place.arrival == 1 {
-        throw end.reason
-      }
+      try TestServer(arguments: place.arguments, name: place.name, isEarly: isEarly)
     }
     guard !place.isEarly else { return try start(isEarly: true) }
     do {
@@ -105,16 +99,30 @@ struct TestExploration {
     return schedule
   }
 
-  /// A run that ends without coming to the exploration says why.
+  /// A run that ends without coming to the exploration says why: the server of one that begins early does not know.
   private func checkBegin(_ result: ScheduleResult) throws {
     guard result.header.began == 0 else { return }
     let output = String(decoding: result.output, as: UTF8.self)
-    throw ExplorationError("\(place.test) does not come here when it runs alone:\n\(output)")
+    throw TestServer.NeverArrives(
+      reason: ExplorationError("\(place.test) does not come here when it runs alone:\n\(output)"))
   }
 
   // MARK: A failure
 
+  /// What to tell of a failure that was found, also if a further run goes wrong.
   private func told(
+    _ failure: ScheduleFailure, _ schedule: Schedule, _ result: ScheduleResult, _ server: TestServer
+  ) -> String {
+    do {
+      return try shortened(failure, schedule, result, server)
+    } catch {
+      let lines = ["\(failure.testText) in schedule \(schedule.number + 1), seed \(seed)"]
+      return (lines + ExplorationStory.output(result) + ["it was not run again: \(error)"]).joined(
+        separator: "\n")
+    }
+  }
+
+  private func shortened(
     _ failure: ScheduleFailure, _ schedule: Schedule, _ result: ScheduleResult, _ server: TestServer
   ) throws -> String {
     let found = "\(failure.testText) in schedule \(schedule.number + 1), seed \(seed)"

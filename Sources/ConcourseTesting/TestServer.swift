@@ -198,10 +198,11 @@ final class TestServer {
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
-    // Other tests may ignore some.
-    var all = sigset_t()
-    sigfillset(&all)
-    posix_spawnattr_setsigdefault(&attributes, &all)
+    // Other tests may ignore some. What ends the terminal's programs is for the test's own process.
+    var usual = sigset_t()
+    sigfillset(&usual)
+    for signal in [SIGHUP, SIGINT, SIGQUIT] { sigdelset(&usual, signal) }
+    posix_spawnattr_setsigdefault(&attributes, &usual)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     guard let program = realpath("/proc/self/exe", nil) else {
       throw ExplorationError("the test program's file is not known")
