@@ -27,7 +27,7 @@ extension XCTestCase {
     }
   }
 
-  /// As the synchronous one.
+  /// As the synchronous one, for a body that awaits.
   nonisolated(nonsending)
     public func explore(
       schedules: Int = 1_000, seed: UInt64 = 1, fileID: String = #fileID, filePath: StaticString = #filePath,

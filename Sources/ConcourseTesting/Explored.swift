@@ -48,6 +48,7 @@ public struct ExplorationTrait: TestTrait, TestScoping {
   let schedules: Int
   let seed: UInt64
 
+  /// Explores the test. Swift Testing calls this instead of the test's function.
   public func provideScope(
     for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
   ) async throws {
@@ -123,6 +124,7 @@ enum Explorer {
     concourse_testing_explore()
     do {
       try await withoutActuallyEscaping(body) { body in
+        // SAFETY: as above.
         nonisolated(unsafe) let body = body
         try await trait.provideScope(for: test, testCase: Test.Case.current) { try await body() }
       }

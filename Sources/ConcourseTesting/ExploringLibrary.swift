@@ -46,10 +46,12 @@ enum ExploringLibrary {
   }
 }
 
+/// A variable of the environment.
 func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
 /// Why a test cannot be explored.
 public struct ExplorationError: Error, CustomStringConvertible {
+  /// One line: "cannot explore", and the reason.
   public let description: String
 
   init(_ reason: String) { description = "cannot explore: \(reason)" }
