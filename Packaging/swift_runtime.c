@@ -1,8 +1,8 @@
 // Part of libdispatch.so where Scripts/library links it with Swift's static runtime.
 //
 // The runtime takes the lock of a `static let` under the id of its thread, which it reads once and keeps. A forked child
-// has its parent's: the kernel then lets a second thread of the child wait for the parent, which never unlocks. The child
-// forgets the id here. (Where the runtime is a library of its own, the id is out of reach.)
+// has its parent's: the kernel then lets a second thread of the child wait for the parent, which never unlocks. The
+// child forgets the id here. (Where the runtime is a library of its own, the id is out of reach.)
 
 #include <pthread.h>
 

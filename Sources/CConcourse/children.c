@@ -1,6 +1,6 @@
 // Processes that a worker starts get what the process has, not what the engine has given to its worker: the signal mask
-// with which the process began, the nice value of its first thread, and the kernel's time slice. What an item has changed on its thread, or asks for in the
-// attributes of posix_spawn, stays.
+// with which the process began, the nice value of its first thread, and the kernel's time slice. What an item has changed
+// on its thread, or asks for in the attributes of posix_spawn, stays.
 //
 // `fork` calls a fork handler, which sets all three in the child. posix_spawn calls none, so the library defines
 // posix_spawn and posix_spawnp, which give the mask to the C library's own function as an attribute, and raise the worker
