@@ -6,6 +6,12 @@ enum ExploringLibrary {
   /// Its path, if it is at none of the usual places.
   static let variable = "CONCOURSE_EXPLORING_LIBRARY"
 
+  #if arch(arm64)
+    private static let triplet = "aarch64-linux-gnu"
+  #else
+    private static let triplet = "x86_64-linux-gnu"
+  #endif
+
   /// The path that the environment gives; else that of the package's own build, or beside an installed `concourse`.
   static func path() throws -> String {
     if let chosen = environment(variable) {
@@ -20,7 +26,7 @@ enum ExploringLibrary {
     let installed = commands.compactMap(resolved).flatMap { command in
       let prefix = command.split(separator: "/", omittingEmptySubsequences: false).dropLast(2).joined(
         separator: "/")
-      return ["\(prefix)/lib/concourse/\(name)", "\(prefix)/lib/\(name)"]
+      return ["concourse/", "\(triplet)/concourse/", ""].map { "\(prefix)/lib/\($0)\(name)" }
     }
     for place in ["\(package)/.build/library/\(name)"] + installed {
       if let path = resolved(place) { return try checked(path) }
