@@ -23,6 +23,7 @@ Pool/Band+Worker.swift:rejoin,park,resume,waitToBeWoken,waitForEvents,leaveIdle
 Pool/Monitor+Replacement.swift:giveUp Queue/DispatchQueue+Drain.swift:giveUpPlace Queue/DispatchQueue+Enqueue.swift:keep
 Queue/Hierarchy/DispatchQueue+Suspension.swift:keep,makeTickets,exchange
 Queue/Hierarchy/DispatchQueue+Target.swift:changeTarget,lostItsWay Queue/QueueState.swift
+Queue/QueueState+Readers.swift Queue/QueueState+Snapshot.swift
 Source/SourceCore.swift:callEventHandler Source/SourceState.swift Submit/WorkItemState.swift
 """.split()
 
@@ -209,7 +210,7 @@ class Instrumentation:
             edits.append((match.start(), match.end(), self.negation(path, line)))
         for start, end in self.conditions(code):
             edits.append((start, start, self.condition(path, line, text[start:end])))
-        if path == "Queue/QueueState.swift":
+        if path.startswith("Queue/QueueState"):
             for match in re.finditer(STEP, code):
                 number = self.add(path, line, f"without {match[0]}")
                 edits += [(match.start(), match.start(), f".unless({number}, {{ $0"), (match.end(), match.end(), " })")]

@@ -27,7 +27,7 @@
 /// finds that looks again before it leaves the queue to readers (`setNarrow`, `releaseToReaders`). The model
 /// tests explore this.
 ///
-/// No other file sees the bits.
+/// Only QueueState+Snapshot.swift knows the bits. The places of readers are in QueueState+Readers.swift.
 @usableFromInline
 struct QueueState: ~Copyable {
   @usableFromInline let word: Atomic<UInt64>
@@ -66,10 +66,10 @@ struct QueueState: ~Copyable {
     return !seen.hasReaders && !seen.isHeld
   }
 
-  /// Changes the word by `change`, and tries again if another thread changed it meanwhile.
+  /// For the transitions: changes the word by `change`, and tries again if another thread changed it meanwhile.
   /// - Returns: the decision that `change` returned for the value it replaced.
   @inline(__always)
-  private func update<Decision>(
+  func update<Decision>(
     _ change: (Snapshot) -> (Snapshot, Decision)
   ) -> Decision {
     // ORDERING: relaxed; the compare-exchange below confirms what was read.
@@ -125,90 +125,11 @@ extension QueueState {
 
   /// Gives back a queue taken exclusively if the word has not changed meanwhile.
   func releaseExclusively(_ thread: UInt32) -> Bool {
-    let free = Snapshot(bits: snapshot.bits & (Snapshot.special | Snapshot.nested | Snapshot.narrow))
+    let free = snapshot.whenFree
     // ORDERING: releasing; pairs with the acquiring transitions of the next holder.
     return word.compareExchange(
       expected: free.owned(by: thread).bits, desired: free.bits, ordering: .releasing
     ).exchanged
-  }
-
-  /// Takes one reader's place on a free concurrent queue.
-  /// - Parameters:
-  ///   - limit: how many there are on a narrow queue.
-  ///   - collided: called whenever another thread has changed the word meanwhile.
-  @inline(__always)
-  func takeReaderPlace(
-    limit: @autoclosure () -> UInt64 = .max, collided: () -> Void = {}
-  ) -> Bool {
-    var seen = snapshot
-    while seen.isFree && seen.mayAddReader && !(seen.isNarrow && seen.readers >= limit()) {
-      // ORDERING: acquiring; a reader sees what the barriers before it wrote.
-      let (done, original) = word.weakCompareExchange(
-        expected: seen.bits, desired: seen.bits &+ Snapshot.reader, ordering: .acquiring)
-      if done { return true }
-      // On arm64 it may also fail without a reason.
-      if original != seen.bits { collided() }
-      seen = Snapshot(bits: original)
-    }
-    return false
-  }
-
-  /// Takes one more reader's place, for a thread that the owner lets read or that already reads.
-  /// Allowed in every state.
-  func addReaderPlace() {
-    requireRoom()
-    // ORDERING: acquiring; as in `takeReaderPlace`.
-    word.wrappingAdd(Snapshot.reader, ordering: .acquiring)
-  }
-
-  private func requireRoom() {
-    guard snapshot.mayAddReader else {
-      Trap.clientBug(109, "more than \(Snapshot.mostReaders) items are in flight on one concurrent queue")
-    }
-  }
-
-  /// The place of an asynchronous item.
-  struct ItemPlace {
-    /// What keeps the queue until the place is given back.
-    enum Reference {
-      /// The reference that all items share.
-      case shared
-      /// The same, and the caller must retain the queue for it.
-      case first
-      /// One of its own, for which the caller must retain the queue.
-      case own
-    }
-
-    let reference: Reference
-    /// Whether the target is not a global queue. It does not change before the place is given back.
-    let isNested: Bool
-  }
-
-  /// Takes the place of an asynchronous item on a free concurrent queue, also while readers are counted apart.
-  /// - Parameters:
-  ///   - limit: how many places there are on a narrow queue.
-  ///   - shares: whether items share a reference. If they do, no readers may be counted apart: standing places
-  ///     would hide the end of the last item.
-  /// - Returns: nil if the queue is not free.
-  @inline(__always)
-  func takeItemPlace(limit: @autoclosure () -> UInt64 = .max, shares: Bool) -> ItemPlace? {
-    var seen = snapshot
-    while seen.clearing(Snapshot.apart).isFree && seen.mayAddReader
-      && !(seen.isNarrow && seen.readers >= limit())
-    {
-      // ORDERING: acquiring; as in `takeReaderPlace`.
-      let (done, original) = word.weakCompareExchange(
-        expected: seen.bits, desired: seen.addingItem(shares: shares).bits, ordering: .acquiring)
-      if done { return seen.placeOfNextItem(shares: shares) }
-      seen = Snapshot(bits: original)
-    }
-    return nil
-  }
-
-  /// Takes a place for an item that the owner admits, or that was held back. Allowed in every state.
-  func addItemPlace(shares: Bool) -> ItemPlace {
-    requireRoom()
-    return update { seen in (seen.addingItem(shares: shares), seen.placeOfNextItem(shares: shares)) }
   }
 
   enum DrainStart {
@@ -356,81 +277,6 @@ extension QueueState {
       return (leftovers ? passed.setting(Snapshot.pending) : passed, ())
     }
   }
-
-  struct ReaderRelease {
-    /// The caller now owns the queue and must hand it to the first in the list.
-    let owns: Bool
-    /// The last place is gone: the caller must then release the reference that the asynchronous items shared.
-    let endsReference: Bool
-  }
-
-  /// An ordinary item of a concurrent queue has ended.
-  /// - Parameter keep: called before the caller becomes the owner while others still read. They may release the shared
-  ///   reference, so an item that has none of its own must retain the queue now. May be called more than once.
-  @inline(__always)
-  func releaseReaderPlace(_ thread: UInt32, keep: () -> Void = {}) -> ReaderRelease {
-    release(Snapshot.reader, thread, keep: keep)
-  }
-
-  /// The indicators have been closed: gives back the places that stood for their readers, but for `readers`.
-  func releaseStanding(_ thread: UInt32, readers: Int) -> ReaderRelease {
-    release(Snapshot.places(standingFor: readers), thread, keep: {})
-  }
-
-  /// The same, for a submitter, which does not hand the queue on.
-  func releaseStanding(readers: Int) -> Wake {
-    update { seen in
-      let fewer = Snapshot(bits: seen.bits &- Snapshot.places(standingFor: readers))
-      return fewer.isReleased
-        ? (fewer.setting(Snapshot.enqueued), .enqueue(fewer.level)) : (fewer, .nothing)
-    }
-  }
-
-  @inline(__always)
-  private func release(_ places: UInt64, _ thread: UInt32, keep: () -> Void) -> ReaderRelease {
-    update { seen in
-      var fewer = Snapshot(bits: seen.bits &- places)
-      // Most often there is nothing to look at.
-      guard seen.isPending || seen.isKept else {
-        return (fewer, ReaderRelease(owns: false, endsReference: false))
-      }
-      let endsReference = fewer.isKept && !fewer.hasReaders
-      if endsReference { fewer = fewer.clearing(Snapshot.kept) }
-      guard fewer.isReleased else { return (fewer, ReaderRelease(owns: false, endsReference: endsReference)) }
-      if fewer.hasReaders { keep() }
-      return (
-        fewer.clearingWork().owned(by: thread), ReaderRelease(owns: true, endsReference: endsReference)
-      )
-    }
-  }
-}
-
-// MARK: - Counting readers apart
-
-extension QueueState {
-  /// Adds the places that are to stand for readers counted apart.
-  /// - Returns: false if something waits, the number of readers is limited, or another thread has added them.
-  func beginApart() -> Bool {
-    update { seen in
-      guard seen.mayCountApart else { return (seen, false) }
-      return (Snapshot(bits: seen.bits + Snapshot.standing * Snapshot.reader), true)
-    }
-  }
-
-  /// The indicators are open.
-  /// - Returns: false if something waits meanwhile, or the number of readers is limited.
-  func setApart() -> Bool {
-    update { seen in
-      seen.isFree && !seen.isNarrow ? (seen.setting(Snapshot.apart), true) : (seen, false)
-    }
-  }
-
-  /// - Returns: whether the caller must close the indicators.
-  func clearApart() -> Bool {
-    guard snapshot.isApart else { return false }
-    // ORDERING: acquiring; pairs with `setApart`, whose thread opened the indicators.
-    return word.bitwiseAnd(~Snapshot.apart, ordering: .acquiring).oldValue & Snapshot.apart != 0
-  }
 }
 
 // MARK: - Suspension and activation
@@ -475,114 +321,6 @@ extension QueueState {
   func setNested(_ nested: Bool) {
     update { seen in
       (nested ? seen.setting(Snapshot.nested) : seen.clearing(Snapshot.nested), ())
-    }
-  }
-}
-
-// MARK: - One value of the word
-
-extension QueueState {
-  /// One value of the word, with names for what it says.
-  struct Snapshot: CustomStringConvertible {
-    let bits: UInt64
-
-    /// The system's ids are below 2²².
-    fileprivate static let ownerMask: UInt64 = 0x7F_FFFF
-    fileprivate static let kept: UInt64 = 1 << 23
-    fileprivate static let reader: UInt64 = 1 << 24
-    fileprivate static let readerMask: UInt64 = 0xFFF_FFFF << 24
-    fileprivate static let pending: UInt64 = 1 << 52
-    fileprivate static let enqueued: UInt64 = 1 << 53
-    fileprivate static let suspended: UInt64 = 1 << 54
-    fileprivate static let inactive: UInt64 = 1 << 55
-    fileprivate static let special = idleConcurrent
-    fileprivate static let nested: UInt64 = 1 << 57
-    fileprivate static let narrow: UInt64 = 1 << 58
-    fileprivate static let barred: UInt64 = 1 << 59
-    fileprivate static let levelShift: UInt64 = 60
-    fileprivate static let levelMask: UInt64 = 7 << 60
-    fileprivate static let apart: UInt64 = 1 << 63
-    /// More than there are threads, so that the count does not reach 0 while it includes these: readers that took their
-    /// places apart may give them back in the word while the indicators are opened or closed.
-    static var standing: UInt64 { UInt64(Tuning.value(1 << 26, inModel: 16)) }
-    /// Far more than fit into memory. Racing additions do not reach the next field.
-    static var mostReaders: UInt64 { UInt64(Tuning.value((1 << 28) - (1 << 16), inModel: 64)) }
-
-    var owner: UInt32 { UInt32(truncatingIfNeeded: bits & Self.ownerMask) }
-    var readers: UInt64 { (bits & Self.readerMask) / Self.reader }
-    var isOwned: Bool { bits & Self.ownerMask != 0 }
-    var hasReaders: Bool { bits & Self.readerMask != 0 }
-    var isPending: Bool { bits & Self.pending != 0 }
-    var isEnqueued: Bool { bits & Self.enqueued != 0 }
-    var isSuspended: Bool { bits & Self.suspended != 0 }
-    var isInactive: Bool { bits & Self.inactive != 0 }
-    /// Suspended or inactive: nothing may start.
-    var isHeld: Bool { bits & (Self.suspended | Self.inactive) != 0 }
-    /// Whether asynchronous items share a reference.
-    var isKept: Bool { bits & Self.kept != 0 }
-    var isNarrow: Bool { bits & Self.narrow != 0 }
-    var isNested: Bool { bits & Self.nested != 0 }
-    var isApart: Bool { bits & Self.apart != 0 }
-    /// Whether readers are counted apart, and nothing keeps the next one from reading.
-    var isFreeApart: Bool { bits & ~(Self.special | Self.nested | Self.readerMask) == Self.apart }
-    /// Whether readers may be counted apart from now on.
-    var mayCountApart: Bool { isFree && !isNarrow && readers < Self.excess }
-    /// Whether so many places are taken in the word that it may overflow: readers that take theirs in the word, as those
-    /// that read again, and give them back apart let the number there grow.
-    var hasExcess: Bool { readers >= Self.standing + Self.excess }
-    static var excess: UInt64 { UInt64(Tuning.value(1 << 20, inModel: 2)) }
-    /// Whether the word has standing places, so that there may be no readers.
-    var hasStanding: Bool { readers >= Self.standing / 2 }
-    /// Whether the first entry of the list is a barrier, and waits until the last reader has ended.
-    var waitsForAllReaders: Bool { bits & Self.barred != 0 && hasReaders && !isEnqueued && !isHeld }
-    var level: QoSLevel { QoSLevel(rawValue: UInt8((bits & Self.levelMask) >> Self.levelShift))! }
-
-    /// Whether the queue is held, owned or read: its last reference should not have been released.
-    var forbidsEnd: Bool {
-      bits & (Self.ownerMask | Self.readerMask | Self.suspended | Self.inactive) != 0
-    }
-
-    /// The queue has no owner, no entry is noted, and it is not held. Readers may run.
-    fileprivate var isFree: Bool {
-      bits & ~(Self.special | Self.nested | Self.narrow | Self.readerMask | Self.kept) == 0
-    }
-    fileprivate var mayAddReader: Bool { readers < Self.mostReaders }
-    /// The standing places, but for as many as there are readers.
-    fileprivate static func places(standingFor readers: Int) -> UInt64 {
-      reader &* (standing &- UInt64(bitPattern: Int64(readers)))
-    }
-    /// Whether the thread that has given back places must look at the list: an entry has waited for it.
-    fileprivate var isReleased: Bool {
-      let isLate = hasReaders && !isNarrow
-      return !isLate && isPending && !isOwned && !isEnqueued && !isHeld
-    }
-
-    fileprivate func addingItem(shares: Bool) -> Snapshot {
-      Snapshot(bits: bits &+ Self.reader | (shares ? Self.kept : 0))
-    }
-    fileprivate func placeOfNextItem(shares: Bool) -> ItemPlace {
-      ItemPlace(reference: !shares ? .own : isKept ? .shared : .first, isNested: isNested)
-    }
-
-    fileprivate func owned(by thread: UInt32) -> Snapshot { Snapshot(bits: bits | UInt64(thread)) }
-    fileprivate func unowned() -> Snapshot { clearing(Self.ownerMask) }
-    fileprivate func setting(_ flag: UInt64) -> Snapshot { Snapshot(bits: bits | flag) }
-    fileprivate func clearing(_ flag: UInt64) -> Snapshot { Snapshot(bits: bits & ~flag) }
-    /// Whoever takes the queue looks at the list: what was noted is then known.
-    fileprivate func clearingWork() -> Snapshot { clearing(Self.pending | Self.barred | Self.levelMask) }
-    fileprivate func noting(_ level: QoSLevel) -> Snapshot { raised(to: level).setting(Self.pending) }
-    fileprivate func raised(to level: QoSLevel) -> Snapshot {
-      isNoted(level)
-        ? self : Snapshot(bits: bits & ~Self.levelMask | UInt64(level.rawValue) << Self.levelShift)
-    }
-    /// Whether the level is at least this one. By numbers: a comparison of levels becomes a jump table.
-    fileprivate func isNoted(_ level: QoSLevel) -> Bool {
-      bits & Self.levelMask >= UInt64(level.rawValue) << Self.levelShift
-    }
-
-    var description: String {
-      "owner \(owner), readers \(isApart ? "counted apart" : "\(readers)")\(isPending ? ", pending" : "")\(isEnqueued ? ", enqueued" : "")"
-        + "\(isSuspended ? ", suspended" : "")\(isInactive ? ", inactive" : "")"
     }
   }
 }
