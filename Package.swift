@@ -76,16 +76,24 @@ let package = Package(
     // What the command and the exploring library agree on. Scripts/library compiles the library's own files beside it.
     .systemLibrary(name: "CExploring", path: "Sources/CExploring/include"),
 
+    // Schedules, their tokens, shrinking, and the file that a run shares with the exploring library: for the command and
+    // for tests.
+    .target(
+      name: "ConcourseSchedules", dependencies: ["CExploring", "CTracing"], swiftSettings: noImplicitImports),
+
     // Explorations in tests. Its processes load the exploring library; it links no engine.
     .target(name: "CConcourseTesting"),
     .target(
-      name: "ConcourseTesting", dependencies: ["CConcourseTesting", "CExploring", "CTracing"],
+      name: "ConcourseTesting",
+      dependencies: ["CConcourseTesting", "CExploring", "ConcourseSchedules", "CTracing"],
       exclude: ["README.md"]),
 
     // The `concourse` command.
     .executableTarget(
       name: "ConcourseTool",
-      dependencies: ["CExploring", "CExtendedAttributes", "ConcourseRecording", "CTracing"],
+      dependencies: [
+        "CExploring", "CExtendedAttributes", "ConcourseRecording", "ConcourseSchedules", "CTracing",
+      ],
       path: "Sources/concourse-tool",
       exclude: ["README.md", "Explore/README.md"],
       resources: [.embedInCode("Trace/trace.html"), .embedInCode("Trace/trace.js")],
@@ -104,6 +112,7 @@ let package = Package(
       name: "ConcourseToolTests",
       dependencies: [
         "ConcourseTool", "CExploring", "CExtendedAttributes", "ConcourseEvents", "ConcourseRecording",
+        "ConcourseSchedules",
       ],
       exclude: ["Probe"]),
     // Programs that these tests examine. The tests do not depend on them, since that would link them in.

@@ -1,4 +1,5 @@
 import CExploring
+import ConcourseSchedules
 
 /// What a failed exploration says: in about ten lines.
 enum ExplorationStory {

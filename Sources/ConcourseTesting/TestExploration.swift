@@ -1,3 +1,4 @@
+import ConcourseSchedules
 import Glibc
 
 /// Which exploration of which test.

@@ -1,5 +1,6 @@
 import CConcourseTesting
 import CTracing
+import ConcourseSchedules
 import Glibc
 
 /// A process of the test program that makes a child for each schedule.
@@ -112,11 +113,7 @@ final class TestServer {
     guard isReadable() else { throw ExplorationError("a schedule did not end within a minute") }
     guard Self.retry({ recv(socket, &status, 4, Int32(MSG_WAITALL)) }) == 4, status != -1
     else { throw ExplorationError("the process that runs schedules has ended") }
-    let header = file.header
-    let events = file.events(header.event_count)
-    return ScheduleResult(
-      status: status, header: header, made: file.made(header.made_count), firstEvent: events.first,
-      events: events.events, threads: file.threads(header.thread_count), output: written)
+    return ScheduleResult(file, status: status, output: written)
   }
 
   private static func retry(_ call: () -> Int) -> Int {

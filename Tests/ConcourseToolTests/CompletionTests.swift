@@ -1,3 +1,4 @@
+import ConcourseSchedules
 import Glibc
 import Testing
 

@@ -1,6 +1,7 @@
 import CExploring
 import Testing
 
+@testable import ConcourseSchedules
 @testable import ConcourseTool
 
 /// What the command makes of the results of runs; no program runs.

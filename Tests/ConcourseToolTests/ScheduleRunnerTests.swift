@@ -1,4 +1,5 @@
 import CExploring
+import ConcourseSchedules
 import Glibc
 import Testing
 

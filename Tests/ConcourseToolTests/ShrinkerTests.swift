@@ -1,3 +1,4 @@
+import ConcourseSchedules
 import Testing
 
 @testable import ConcourseTool

@@ -1,5 +1,6 @@
 import CExploring
 import ConcourseRecording
+import ConcourseSchedules
 
 /// What has been run so far.
 struct ExplorationFigures: Equatable {

@@ -1,6 +1,7 @@
 import CExploring
 import CTracing
 import ConcourseRecording
+import ConcourseSchedules
 import Glibc
 
 /// `concourse explore`: runs a program in many orders of its threads, and explains the first that fails.

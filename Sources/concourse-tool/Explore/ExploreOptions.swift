@@ -1,3 +1,5 @@
+import ConcourseSchedules
+
 /// The command line of `concourse explore`.
 struct ExploreOptions: CommandOptions {
   /// The place of the program among the arguments.

@@ -1,5 +1,6 @@
 import CExploring
 import ConcourseRecording
+import ConcourseSchedules
 
 /// The page of `concourse trace` for a run that failed: what each thread was in, and where threads were switched.
 ///

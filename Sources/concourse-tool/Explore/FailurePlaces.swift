@@ -1,5 +1,6 @@
 import CExploring
 import CTracing
+import ConcourseSchedules
 import Glibc
 
 /// Names the functions, files and lines of a run's addresses.

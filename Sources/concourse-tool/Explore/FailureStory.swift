@@ -1,4 +1,5 @@
 import CExploring
+import ConcourseSchedules
 
 /// What happened in a run that failed: where threads were switched, and how it ended. In about ten lines.
 struct FailureStory: Equatable {

@@ -1,4 +1,5 @@
 import CExploring
+import ConcourseSchedules
 
 /// A failure, its switches reduced to those that it needs.
 struct FoundFailure {

@@ -1,5 +1,6 @@
 import CExploring
 import CTracing
+import ConcourseSchedules
 import Glibc
 
 /// How the program is started for each run; the same each time, so that its memory has the same addresses.
@@ -139,13 +140,7 @@ final class ScheduleRun {
   }
 
   /// What came of a run that is over.
-  var result: ScheduleResult {
-    let header = file.header
-    let events = file.events(header.event_count)
-    return ScheduleResult(
-      status: status, header: header, made: file.made(header.made_count), firstEvent: events.first,
-      events: events.events, threads: file.threads(header.thread_count), output: written, isLate: isLate)
-  }
+  var result: ScheduleResult { ScheduleResult(file, status: status, output: written, isLate: isLate) }
 
   /// What the program has written, at most a megabyte.
   private var written: [UInt8] {

@@ -1,4 +1,5 @@
 import CTracing
+import ConcourseSchedules
 import Glibc
 
 /// Runs schedules, some at the same time, until there are no more.

@@ -3,28 +3,28 @@
 /// It leaves out ever smaller parts of the list until no single switch can be left out (delta debugging). Then one switch
 /// less may still do if another is made a little earlier or later, or lets another thread go on; so it tries these, and
 /// begins anew if one fails.
-struct Shrinker {
+package struct Shrinker {
   /// Runs some lists of switches, perhaps at the same time. Of the first that fails as before, the switches that were made
   /// and its place; nil if none does. An empty list of lists is never asked for.
-  typealias Trial = ([[ScheduleSwitch]]) -> (place: Int, made: [ScheduleSwitch])?
+  package typealias Trial = ([[ScheduleSwitch]]) -> (place: Int, made: [ScheduleSwitch])?
 
   /// The best list so far. It fails.
-  private(set) var switches: [ScheduleSwitch]
+  package private(set) var switches: [ScheduleSwitch]
   /// Lists that were tried.
-  private(set) var trials = 0
+  package private(set) var trials = 0
   private let threads: Int
   private let most: Int
 
   /// - Parameters:
   ///   - threads: How many threads a run has.
   ///   - most: Trials after which the best list is good enough.
-  init(_ switches: [ScheduleSwitch], threads: Int, most: Int = 2000) {
+  package init(_ switches: [ScheduleSwitch], threads: Int, most: Int = 2000) {
     self.switches = switches
     self.threads = threads
     self.most = most
   }
 
-  mutating func shrink(_ trial: Trial) {
+  package mutating func shrink(_ trial: Trial) {
     repeat { leaveOut(trial) } while switches.count > 1 && trials < most && attempt(variations, trial)
   }
 

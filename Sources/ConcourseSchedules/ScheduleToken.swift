@@ -3,17 +3,19 @@
 /// The text is base 32 with a version and a checksum. It names the program twice: by its file's name, without which
 /// nothing is repeated, and by its build, whose difference is only told. A switch is named by a thread's number and by
 /// how many decisions that thread has made, so that most tokens survive small changes of the program.
-struct ScheduleToken: Equatable {
+package struct ScheduleToken: Equatable {
   /// Of the file's name.
-  var program: UInt16
+  package var program: UInt16
   /// Of the build: its identifier, or its content.
-  var build: UInt16
-  var seed: UInt64
-  var isRealTime: Bool
-  var switches: [ScheduleSwitch]
+  package var build: UInt16
+  package var seed: UInt64
+  package var isRealTime: Bool
+  package var switches: [ScheduleSwitch]
 
-  struct Failure: Error, Equatable {
-    let reason: String
+  package struct Failure: Error, Equatable {
+    package let reason: String
+
+    package init(reason: String) { self.reason = reason }
   }
 
   private static let version: UInt8 = 1
@@ -22,7 +24,7 @@ struct ScheduleToken: Equatable {
   /// More switches than a run can record.
   private static let mostSwitches: UInt64 = 1 << 20
 
-  var text: String {
+  package var text: String {
     var bytes: [UInt8] = [Self.version, isRealTime ? 1 : 0]
     for number in [program, build] { bytes += [UInt8(number >> 8), UInt8(number & 0xFF)] }
     Self.append(seed, to: &bytes)
@@ -36,12 +38,12 @@ struct ScheduleToken: Equatable {
     return Self.encode(bytes + [UInt8(sum >> 8), UInt8(sum & 0xFF)])
   }
 
-  init(program: UInt16, build: UInt16, seed: UInt64, isRealTime: Bool, switches: [ScheduleSwitch]) {
+  package init(program: UInt16, build: UInt16, seed: UInt64, isRealTime: Bool, switches: [ScheduleSwitch]) {
     (self.program, self.build, self.seed) = (program, build, seed)
     (self.isRealTime, self.switches) = (isRealTime, switches)
   }
 
-  init(_ text: String) throws(Failure) {
+  package init(_ text: String) throws(Failure) {
     let damaged = Failure(reason: "the token is damaged: copy all of it")
     guard let all = Self.decode(text), all.count >= 10 else { throw damaged }
     let bytes = Array(all.dropLast(2))
@@ -131,15 +133,15 @@ struct ScheduleToken: Equatable {
 }
 
 /// A number for bytes (FNV-1a). It finds accidents, and nobody's forgery.
-struct Fingerprint {
-  private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
+package struct Fingerprint {
+  package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 
-  init(_ bytes: some Sequence<UInt8>) { add(bytes) }
+  package init(_ bytes: some Sequence<UInt8>) { add(bytes) }
 
-  mutating func add(_ bytes: some Sequence<UInt8>) {
+  package mutating func add(_ bytes: some Sequence<UInt8>) {
     for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01B3 }
   }
 
   /// All bits, folded.
-  var short: UInt16 { UInt16(truncatingIfNeeded: value ^ value >> 16 ^ value >> 32 ^ value >> 48) }
+  package var short: UInt16 { UInt16(truncatingIfNeeded: value ^ value >> 16 ^ value >> 32 ^ value >> 48) }
 }

@@ -5,11 +5,11 @@ import Glibc
 /// The file that the command shares with the exploring library in one run: what the run does, and what came of it.
 ///
 /// The program may write anything into it, so numbers are checked before they are used as places.
-final class ExploringFile {
+package final class ExploringFile {
   /// More switches than that are only counted.
-  static let mostSwitches = 1 << 16
+  package static let mostSwitches = 1 << 16
   /// Of a run that records, the last events.
-  static let mostEvents = 1 << 15
+  package static let mostEvents = 1 << 15
 
   /// F_ADD_SEALS, and against further seals, shrinking and growing.
   private static let addSeals: Int32 = 1033
@@ -17,20 +17,20 @@ final class ExploringFile {
   /// More than any run has. Larger numbers are not the library's.
   private static let mostCounted: UInt64 = 1 << 40
 
-  let descriptor: Int32
+  package let descriptor: Int32
   private let memory: UnsafeMutableRawPointer
   private let size: Int
   /// As this process wrote it: the program may have overwritten its own.
   private let layout: concourse_exploring_header
 
   /// nil without the memory.
-  convenience init?(_ schedule: Schedule) {
+  package convenience init?(_ schedule: Schedule) {
     self.init(switches: schedule.switches.count, events: schedule.records ? Self.mostEvents : 0)
     prepare(schedule)
   }
 
   /// A file for schedules of at most so many switches, which record at most so many events. nil without the memory.
-  init?(switches: Int, events: Int) {
+  package init?(switches: Int, events: Int) {
     var header = concourse_exploring_header()
     let end = concourse_exploring_lay_out(
       &header, UInt64(switches), UInt64(Self.mostSwitches), UInt64(events))
@@ -51,7 +51,7 @@ final class ExploringFile {
   }
 
   /// Writes what the next run does, and clears what came of the last one.
-  func prepare(_ schedule: Schedule) {
+  package func prepare(_ schedule: Schedule) {
     var header = layout
     header.follow_count = min(UInt64(schedule.switches.count), layout.follow_count)
     header.events_capacity = schedule.records ? layout.events_capacity : 0
@@ -85,7 +85,7 @@ final class ExploringFile {
   }
 
   /// A copy, while the program may still write.
-  var header: concourse_exploring_header {
+  package var header: concourse_exploring_header {
     // SAFETY: inside the mapping. Each field is a word of its own, and a torn copy is only looked at for `outcome`.
     var header = memory.load(as: concourse_exploring_header.self)
     header.steps = min(header.steps, Self.mostCounted)
@@ -95,17 +95,17 @@ final class ExploringFile {
     return header
   }
 
-  var outcome: UInt32 { header.outcome }
+  package var outcome: UInt32 { header.outcome }
 
   /// The first `count` switches that were made, as far as there was room.
-  func made(_ count: UInt64) -> [ScheduleSwitch] {
+  package func made(_ count: UInt64) -> [ScheduleSwitch] {
     table(layout.made_offset, Int(min(count, layout.made_capacity)), concourse_exploring_switch.self).map {
       ScheduleSwitch(thread: $0.thread, next: $0.next, point: $0.point)
     }
   }
 
   /// The last events of `count`, with the number of the first.
-  func events(_ count: UInt64) -> (first: UInt64, events: [concourse_exploring_event]) {
+  package func events(_ count: UInt64) -> (first: UInt64, events: [concourse_exploring_event]) {
     let capacity = layout.events_capacity
     let kept = min(count, capacity)
     guard kept > 0 else { return (count, []) }
@@ -113,7 +113,7 @@ final class ExploringFile {
     return (count - kept, (count - kept..<count).map { all[Int($0 % capacity)] })
   }
 
-  func threads(_ count: UInt32) -> [concourse_exploring_thread] {
+  package func threads(_ count: UInt32) -> [concourse_exploring_thread] {
     table(
       layout.threads_offset, min(Int(count), CONCOURSE_EXPLORING_THREADS), concourse_exploring_thread.self)
   }
@@ -127,7 +127,7 @@ final class ExploringFile {
 }
 
 extension concourse_exploring_event {
-  var addresses: [UInt64] { Self.list(frames, Int(frame_count)) }
+  package var addresses: [UInt64] { Self.list(frames, Int(frame_count)) }
 
   fileprivate static func list<Tuple>(_ frames: Tuple, _ count: Int) -> [UInt64] {
     // SAFETY: the tuple is an array of the C structure, of 64-bit numbers.
@@ -136,5 +136,5 @@ extension concourse_exploring_event {
 }
 
 extension concourse_exploring_thread {
-  var addresses: [UInt64] { concourse_exploring_event.list(frames, Int(frame_count)) }
+  package var addresses: [UInt64] { concourse_exploring_event.list(frames, Int(frame_count)) }
 }

@@ -1,21 +1,21 @@
 import CExploring
 
 /// What came of one run.
-struct ScheduleResult {
+package struct ScheduleResult {
   /// As `waitpid` gives it; nil if the process has been stopped for good and not been ended yet.
-  var status: Int32?
-  var header: concourse_exploring_header
-  var made: [ScheduleSwitch]
+  package var status: Int32?
+  package var header: concourse_exploring_header
+  package var made: [ScheduleSwitch]
   /// The number of the first event that is kept.
-  var firstEvent: UInt64
-  var events: [concourse_exploring_event]
-  var threads: [concourse_exploring_thread]
-  var output: [UInt8]
+  package var firstEvent: UInt64
+  package var events: [concourse_exploring_event]
+  package var threads: [concourse_exploring_thread]
+  package var output: [UInt8]
   /// Whether it has run for too long.
-  var isLate = false
+  package var isLate = false
 
   /// - Parameter hasStepLimit: Whether the user has set it.
-  func verdict(hasStepLimit: Bool) -> ScheduleVerdict {
+  package func verdict(hasStepLimit: Bool) -> ScheduleVerdict {
     if isLate {
       return .unusable("does not end: a run has taken \(header.steps) decisions and a minute or more")
     }
@@ -43,5 +43,16 @@ struct ScheduleResult {
       return .unusable("did not load the exploring library")
     default: return .unusable("ended in a way that this version of Concourse does not know")
     }
+  }
+}
+
+extension ScheduleResult {
+  /// What the run has left in `file`.
+  package init(_ file: ExploringFile, status: Int32?, output: [UInt8], isLate: Bool = false) {
+    let header = file.header
+    let events = file.events(header.event_count)
+    self.init(
+      status: status, header: header, made: file.made(header.made_count), firstEvent: events.first,
+      events: events.events, threads: file.threads(header.thread_count), output: output, isLate: isLate)
   }
 }
