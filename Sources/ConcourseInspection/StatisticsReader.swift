@@ -2,10 +2,6 @@ internal import ConcourseRecording
 internal import ConcourseRuntime
 internal import Glibc
 
-// Both modules have a type of this name.
-private typealias Recording = ConcourseRecording.Recording
-private typealias EngineRecording = ConcourseRuntime.Recording
-
 /// Reads what the process records, for all streams of statistics. A thread runs while there are streams.
 ///
 /// A thread of its own, since a timer on a queue would be late when the pool is busy, which is when it matters, and would
@@ -35,18 +31,18 @@ final class StatisticsReader {
 
   private var isInherited: Bool { getpid() != process }
 
-  var isPossible: Bool { !isInherited && EngineRecording.isPossible }
+  var isPossible: Bool { !isInherited && Recording.isPossible }
 
   // MARK: Streams
 
   /// Begins to record, and to count for a new stream.
   /// - Returns: nil in a forked child, and if the system refuses a thread or memory.
   func begin(every interval: UInt64) -> StatisticsStream? {
-    if isInherited || !EngineRecording.beginStream() { return nil }
+    if isInherited || !Recording.beginStream() { return nil }
     let stream = withState { state -> StatisticsStream? in
       if state.streams.isEmpty {
         // Of earlier streams, and of other tools.
-        (state.missedBefore, state.lost) = (EngineRecording.missed, 0)
+        (state.missedBefore, state.lost) = (Recording.missed, 0)
         state.reader = nil
         if Self.findReader(&state) { state.reader?.skipPast() }
       } else {
@@ -61,7 +57,7 @@ final class StatisticsReader {
       state.streams[ObjectIdentifier(stream)] = stream
       return stream
     }
-    if stream == nil { EngineRecording.endStream() }
+    if stream == nil { Recording.endStream() }
     return stream
   }
 
@@ -92,7 +88,7 @@ final class StatisticsReader {
       defer { stream.completion = nil }
       return (true, stream.completion)
     }
-    if isEnded { EngineRecording.endStream() }
+    if isEnded { Recording.endStream() }
     completion?(nil)
   }
 
@@ -216,14 +212,14 @@ final class StatisticsReader {
   private static func poll(_ state: inout State) -> Bool {
     guard findReader(&state), let reader = state.reader else { return false }
     reader.poll()
-    reader.clocks = EngineRecording.clocks
+    reader.clocks = Recording.clocks
     return true
   }
 
   private static func add(_ state: inout State, before time: UInt64) {
     guard let reader = state.reader else { return }
     state.lastPart = time
-    reader.missed = EngineRecording.missed &- state.missedBefore
+    reader.missed = Recording.missed &- state.missedBefore
     let recording = reader.take()
     state.lost = recording.lost
     for stream in state.streams.values { stream.add(recording, before: time) }
@@ -232,7 +228,7 @@ final class StatisticsReader {
   /// - Returns: whether the process has made the memory of its recording.
   private static func findReader(_ state: inout State) -> Bool {
     if state.reader != nil { return true }
-    guard let memory = EngineRecording.memory else { return false }
+    guard let memory = Recording.memory else { return false }
     state.reader = try? RecordingReader(OwnMemory(start: memory), readsModules: false)
     return state.reader != nil
   }
@@ -245,7 +241,7 @@ final class StatisticsReader {
       [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
         // SAFETY: an array of bytes begins at a multiple of 16; the reader asks for whole words only.
         let words = UnsafeMutableRawBufferPointer(buffer).bindMemory(to: UInt64.self)
-        EngineRecording.copy(start + Int(offset), into: words)
+        Recording.copy(start + Int(offset), into: words)
         filled = count
       }
     }
@@ -272,7 +268,7 @@ package final class StatisticsStream {
     end = start &+ self.interval
   }
 
-  fileprivate func add(_ recording: Recording, before time: UInt64) { counts.add(recording, before: time) }
+  fileprivate func add(_ recording: RecordedRun, before time: UInt64) { counts.add(recording, before: time) }
 
   fileprivate func finish(at time: UInt64) -> EventInterval {
     end = time &+ interval

@@ -111,7 +111,7 @@ package struct EventStatistics {
 
   /// - Parameter limit: Only the events before this time are taken now. The rings are read one after the other, so of
   ///   the latest events some are missing: perhaps the submission of an item that has started.
-  package mutating func add(_ recording: Recording, before limit: UInt64) {
+  package mutating func add(_ recording: RecordedRun, before limit: UInt64) {
     if formers > 0 && interval.queues.isEmpty {
       // Of the interval before.
       for former in 0..<formers { names[Self.formerQueues + former] = nil }
@@ -142,7 +142,7 @@ package struct EventStatistics {
     if recording.lostNames != lostNames {
       lostNames = recording.lostNames
       // A later queue at such an address has had no room for its name. A global queue is never freed.
-      names = names.filter { $1.isGlobal || !Recording.isUnnamed($0, recording.unnamed) }
+      names = names.filter { $1.isGlobal || !RecordedRun.isUnnamed($0, recording.unnamed) }
     }
   }
 

@@ -55,7 +55,7 @@ struct RecordedNames {
   func latest(without unnamed: [UInt8]) -> [RecordedName] {
     var places: [UInt64: Int] = [:]
     var latest: [RecordedName] = []
-    for name in all where name.isGlobal || !Recording.isUnnamed(name.queue, unnamed) {
+    for name in all where name.isGlobal || !RecordedRun.isUnnamed(name.queue, unnamed) {
       if let place = places[name.queue] {
         latest[place] = name
       } else {

@@ -220,7 +220,7 @@ package final class RecordingReader {
   package var hasEvents: Bool { rings.contains { !$0.records.isEmpty } }
 
   /// Everything read so far and not taken, in the order of time.
-  package func recording() -> Recording {
+  package func recording() -> RecordedRun {
     let clock = RecordedClock(layout, rings.map { ($0.ticks, $0.uptime) } + [clocks].compactMap { $0 })
     var events: [RecordedEvent] = []
     var damaged: UInt64 = 0
@@ -248,7 +248,7 @@ package final class RecordingReader {
     for index in names.indices { names[index].time = clock.uptime(names[index].time) }
     names.sort { $0.time < $1.time }
     let gaps = rings.flatMap(\.gaps).map { RecordedGap(time: clock.uptime($0.time), thread: $0.thread) }
-    var recording = Recording(
+    var recording = RecordedRun(
       process: layout.process, start: layout.firstUptime, wall: layout.firstWall,
       events: order.map { events[$0] },
       threads: threadNames, names: names, modules: modules, tasks: tasks, overwritten: losses.overwritten,
@@ -261,7 +261,7 @@ package final class RecordingReader {
   }
 
   /// As `recording()`; the next one has later events and names only.
-  package func take() -> Recording {
+  package func take() -> RecordedRun {
     let taken = recording()
     names.take()
     threadNames = [:]

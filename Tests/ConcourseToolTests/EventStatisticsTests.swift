@@ -12,9 +12,10 @@ struct TopStatisticsTests {
     RecordedEvent(time: time, thread: thread, kind: kind, node: node, object: object, function: function)
   }
 
-  private func recording(_ events: [RecordedEvent], names: [RecordedName] = [], lost: UInt64 = 0) -> Recording
+  private func recording(_ events: [RecordedEvent], names: [RecordedName] = [], lost: UInt64 = 0)
+    -> RecordedRun
   {
-    Recording(
+    RecordedRun(
       process: 1, start: 0, wall: 0, events: events, threads: [:], names: names, modules: [],
       overwritten: lost)
   }

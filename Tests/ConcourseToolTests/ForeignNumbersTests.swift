@@ -94,7 +94,7 @@ struct ForeignNumbersTests {
     }
     var statistics = EventStatistics(start: 0)
     statistics.add(
-      Recording(events: begin + end, threads: [:], queue: 7, label: "q", program: "/p"), before: .max)
+      RecordedRun(events: begin + end, threads: [:], queue: 7, label: "q", program: "/p"), before: .max)
     #expect(statistics.finish(at: .max).queues[7]?.run.count == 40)
   }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Reading recordings")
 struct RecordingReaderTests {
-  private func read(_ bytes: [UInt8]) throws -> Recording {
+  private func read(_ bytes: [UInt8]) throws -> RecordedRun {
     let reader = try RecordingReader(BytesInMemory(bytes))
     reader.poll()
     return reader.recording()

@@ -16,7 +16,7 @@ struct SlowReasonTests {
 
   /// A serial queue "db" and a global queue.
   private func reason(_ events: [RecordedEvent], until end: UInt64 = 0) -> (SlowReason, CriticalPath) {
-    let recording = Recording(
+    let recording = RecordedRun(
       process: 1, start: 0, wall: 0, events: events, threads: [1: "main"],
       names: [
         RecordedName(queue: 0xA0, time: 0, target: 0, kind: 1, text: "db"),

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Timelines and traces")
 struct TimelineTests {
-  private func sample() throws -> Recording {
+  private func sample() throws -> RecordedRun {
     let reader = try RecordingReader(BytesInMemory(RecordingBuilder.sample.bytes))
     reader.poll()
     return reader.recording()

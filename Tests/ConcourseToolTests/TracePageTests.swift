@@ -31,7 +31,7 @@ struct TracePageTests {
     return result.text
   }
 
-  private func sample() throws -> Recording {
+  private func sample() throws -> RecordedRun {
     let reader = try RecordingReader(BytesInMemory(RecordingBuilder.sample.bytes))
     reader.poll()
     return reader.recording()

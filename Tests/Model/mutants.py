@@ -22,7 +22,7 @@ IO/DescriptorSchedule.swift Node/WorkList.swift Park/Lock.swift Park/ThreadEvent
 Pool/Band+Worker.swift:rejoin,park,resume,waitToBeWoken,waitForEvents,leaveIdle
 Pool/Monitor+Replacement.swift:giveUp Queue/DispatchQueue+Drain.swift:giveUpPlace Queue/DispatchQueue+Enqueue.swift:keep
 Queue/Hierarchy/DispatchQueue+Suspension.swift:keep,makeTickets,exchange
-Queue/Hierarchy/DispatchQueue+Target.swift:changeTarget,lostItsWay Queue/QueueState.swift
+Queue/Hierarchy/DispatchQueue+Target.swift:changeTarget,isOnFormerTarget Queue/QueueState.swift
 Queue/QueueState+Readers.swift Queue/QueueState+Snapshot.swift
 Source/SourceCore.swift:callEventHandler Source/SourceState.swift Submit/WorkItemState.swift
 """.split()

@@ -7,7 +7,7 @@ extension DispatchQueue {
   /// - Parameter entry: this queue's entry, if it is still in the list of the target.
   final func drain(at entry: NodePointer?) {
     guard case .drain = state.beginDrain(CurrentThread.id) else { return }
-    if mayChangeTarget && lostItsWay { return leave(state.releaseToTarget(levelOfRest)) }
+    if mayChangeTarget && isOnFormerTarget { return leave(state.releaseToTarget(levelOfRest)) }
     let outer = Frame.current
     let frame = Frame(
       queue: .passUnretained(self), parent: outer, exclusive: true, level: outer?.pointee.level ?? level)

@@ -41,7 +41,7 @@ struct ExplorePage {
           separator: " ")
       )
     }
-    let recording = Recording(
+    let recording = RecordedRun(
       events: page.recorded, threads: Dictionary(threads) { $1 },
       queue: queue, label: "the order of all threads", program: program)
     return TracePage.write(

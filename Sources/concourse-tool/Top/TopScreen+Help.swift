@@ -14,7 +14,7 @@ extension TopScreen {
       ("RATE", "items started, in a second"), ("DEPTH", "items that wait for their start"),
       ("WAIT p99", "from submission to start: median and 99th percentile"),
       ("RUN p99", "from start to end; BUSY: the sum, as part of the interval"),
-      ("LOST", Recording.remedy),
+      ("LOST", RecordedRun.remedy),
     ]
     let left = columns < 80 ? 11 : 16
     func row(_ title: String, _ text: String) -> [ScreenLine] {

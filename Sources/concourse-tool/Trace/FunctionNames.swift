@@ -16,7 +16,7 @@ final class FunctionNames {
   /// The names of the tasks of Swift Concurrency.
   var tasks: [UInt64: String]
 
-  init(_ recording: Recording, root: String = "") {
+  init(_ recording: RecordedRun, root: String = "") {
     modules = recording.modules.sorted { $0.base < $1.base }
     tasks = recording.tasks
     self.root = root
@@ -57,7 +57,7 @@ final class FunctionNames {
   ///
   /// The library records the closure that a block of Swift's has captured. That may be a thunk, too, around another
   /// closure, which is gone once the item has run.
-  func nameThunks(_ recording: inout Recording) {
+  func nameThunks(_ recording: inout RecordedRun) {
     let labels = recording.labelItems { code in
       guard RecordedJob(code) == nil, let module = module(of: code) else { return false }
       return symbol(of: code, module).map(Demangler.isThunk) ?? false
@@ -68,7 +68,7 @@ final class FunctionNames {
   // MARK: Queues without a label
 
   /// Names the queues that have no label by the function that made them.
-  func nameQueues(_ recording: inout Recording) {
+  func nameQueues(_ recording: inout RecordedRun) {
     for index in recording.names.indices where recording.names[index].text.isEmpty {
       if let maker = maker(recording.names[index].frames) {
         recording.names[index].text = "(made in \(maker))"

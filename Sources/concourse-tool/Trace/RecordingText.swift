@@ -3,7 +3,7 @@ import ConcourseRecording
 /// What a flight recorder has left, for people: what each thread was in at the end, and the last events.
 enum RecordingText {
   /// - Parameter showsAll: Whether all events are shown, or the last 40.
-  static func text(_ recording: Recording, showsAll: Bool = false, name: (UInt64) -> String) -> String {
+  static func text(_ recording: RecordedRun, showsAll: Bool = false, name: (UInt64) -> String) -> String {
     let timeline = Timeline(recording)
     let labels = recording.namesByQueue
     let program = recording.program
@@ -28,7 +28,7 @@ enum RecordingText {
       }
       for wait in waits where wait.thread == thread {
         state.append(
-          "waits: \(Recording.wait(wait.kind)) \(recording.object(of: wait, labels)), since "
+          "waits: \(RecordedRun.wait(wait.kind)) \(recording.object(of: wait, labels)), since "
             + duration(timeline.end - wait.start) + beforeLast)
       }
       if state.isEmpty { state = ["in no item"] }
@@ -55,7 +55,7 @@ enum RecordingText {
   }
 
   private static func describe(
-    _ event: RecordedEvent, _ recording: Recording, _ labels: [UInt64: [Int]], _ name: (UInt64) -> String
+    _ event: RecordedEvent, _ recording: RecordedRun, _ labels: [UInt64: [Int]], _ name: (UInt64) -> String
   ) -> String {
     let queue = { recording.label(of: event.object, at: event.time, labels) }
     let hex = "0x" + String(event.object, radix: 16)
@@ -65,7 +65,7 @@ enum RecordingText {
     case .started: return "started    \(name(event.function)) on \(queue())"
     case .ended: return "ended      \(name(event.function)) on \(queue())"
     case .waitBegan, .waitEnded:
-      let what = Recording.wait(event.node) + " " + (event.node <= 2 ? queue() : hex)
+      let what = RecordedRun.wait(event.node) + " " + (event.node <= 2 ? queue() : hex)
       return (event.kind == .waitBegan ? "waits      " : "waited     ") + what
     case .threadBegan: return "first event of the thread"
     case .threadEnded: return "the thread ends"
@@ -97,7 +97,7 @@ enum RecordingText {
   }
 }
 
-extension Recording {
+extension RecordedRun {
   /// The name of the recorded program.
   var program: String { modules.first.map { FilePath.lastPart(of: $0.path) } ?? "process" }
 }

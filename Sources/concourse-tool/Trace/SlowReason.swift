@@ -9,14 +9,14 @@ struct SlowReason {
   /// Blocked threads by place; nil if none was blocked.
   private(set) var blocked: String?
 
-  private let recording: Recording
+  private let recording: RecordedRun
   private let timeline: Timeline
   private let labels: [UInt64: [Int]]
   private let functions: (UInt64) -> String
   /// Less is not slow.
   private static let leastDuration: UInt64 = 1_000_000
 
-  init(_ recording: Recording, _ timeline: Timeline, functions: @escaping (UInt64) -> String) {
+  init(_ recording: RecordedRun, _ timeline: Timeline, functions: @escaping (UInt64) -> String) {
     self.recording = recording
     self.timeline = timeline
     self.functions = functions
@@ -118,7 +118,8 @@ struct SlowReason {
     case .wait(let kind, let object):
       guard case .waited(let wait) = sum.last.cause else { return "" }
       let name =
-        kind <= 2 ? "\(Recording.wait(kind)) for queue \(label(object))" : "a wait (\(Recording.wait(kind)))"
+        kind <= 2
+        ? "\(RecordedRun.wait(kind)) for queue \(label(object))" : "a wait (\(RecordedRun.wait(kind)))"
       let end =
         timeline.waits[wait].hasEnded
         ? (kind == 4 ? "; who ended it is not recorded." : ".") : "; it had not ended."
@@ -201,7 +202,7 @@ struct SlowReason {
   private func blockedThreads() -> String? {
     var places: [String: (time: UInt64, count: Int)] = [:]
     for wait in timeline.waits where wait.start < wait.end {
-      let key = "\(Recording.wait(wait.kind)) in \(place(wait))"
+      let key = "\(RecordedRun.wait(wait.kind)) in \(place(wait))"
       let before = places[key] ?? (0, 0)
       places[key] = (before.time &+ (wait.end - wait.start), before.count + 1)
     }

@@ -83,7 +83,7 @@ struct Timeline {
   private var states: [UInt32: ThreadState] = [:]
   private var runningNow = 0
 
-  init(_ recording: Recording) {
+  init(_ recording: RecordedRun) {
     start = recording.events.first?.time ?? recording.start
     end = max(recording.events.last?.time ?? recording.start, recording.end ?? 0)
     var isKnown: Set<UInt64> = []
@@ -234,7 +234,7 @@ struct Timeline {
   }
 }
 
-extension Recording {
+extension RecordedRun {
   /// What a thread waits for: the label of a queue, or an address.
   func object(of wait: Timeline.Wait, _ labels: [UInt64: [Int]]) -> String {
     wait.kind <= 2 ? label(of: wait.object, at: wait.start, labels) : "0x" + String(wait.object, radix: 16)

@@ -13,7 +13,7 @@ enum TraceFormat {
     self = format
   }
 
-  func write(_ recording: Recording, functions: @escaping (UInt64) -> String) throws(RecordingFailure)
+  func write(_ recording: RecordedRun, functions: @escaping (UInt64) -> String) throws(RecordingFailure)
     -> [UInt8]
   {
     switch self {

@@ -4,7 +4,7 @@ import ConcourseRecording
 ///
 /// The threads are one process of the trace, the queues another. Times are microseconds since the first event.
 struct TraceJSON {
-  private let recording: Recording
+  private let recording: RecordedRun
   private let timeline: Timeline
   private let functions: (UInt64) -> String
   private let labels: [UInt64: [Int]]
@@ -14,7 +14,7 @@ struct TraceJSON {
   /// The number of the process that stands for the queues.
   private static let queues = 0
 
-  static func write(_ recording: Recording, functions: @escaping (UInt64) -> String) -> [UInt8] {
+  static func write(_ recording: RecordedRun, functions: @escaping (UInt64) -> String) -> [UInt8] {
     var writer = TraceJSON(
       recording: recording, timeline: Timeline(recording), functions: functions,
       labels: recording.namesByQueue)
@@ -65,7 +65,7 @@ struct TraceJSON {
       var details = [("for", JSONValue.string(recording.object(of: wait, labels)))]
       if !wait.hasEnded { details.append(("ended", .bool(false))) }
       event(
-        "X", process, Int(wait.thread), wait.start - base, "wait: " + Recording.wait(wait.kind), "wait",
+        "X", process, Int(wait.thread), wait.start - base, "wait: " + RecordedRun.wait(wait.kind), "wait",
         ("dur", .micros(wait.end - wait.start)), ("args", .object(details)))
     }
     for mark in timeline.marks {

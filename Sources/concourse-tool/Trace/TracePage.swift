@@ -12,7 +12,7 @@ enum TracePage {
   }
 
   static func write(
-    _ recording: Recording, _ telling: Telling? = nil, functions: @escaping (UInt64) -> String
+    _ recording: RecordedRun, _ telling: Telling? = nil, functions: @escaping (UInt64) -> String
   ) -> [UInt8] {
     let timeline = Timeline(recording)
     var columns = Columns(recording, timeline, telling)
@@ -36,7 +36,7 @@ enum TracePage {
 
   /// The data of the page: texts as JSON, and numbers as arrays.
   private struct Columns {
-    let recording: Recording
+    let recording: RecordedRun
     let timeline: Timeline
     let telling: Telling?
     let labels: [UInt64: [Int]]
@@ -45,7 +45,7 @@ enum TracePage {
     /// Of the columns.
     private var types: [String] = []
 
-    init(_ recording: Recording, _ timeline: Timeline, _ telling: Telling?) {
+    init(_ recording: RecordedRun, _ timeline: Timeline, _ telling: Telling?) {
       self.recording = recording
       self.timeline = timeline
       self.telling = telling
@@ -112,7 +112,7 @@ enum TracePage {
 
     private func name(_ wait: Timeline.Wait) -> String {
       if let telling { return telling.waitName(wait) }
-      let kind = Recording.wait(wait.kind)
+      let kind = RecordedRun.wait(wait.kind)
       return wait.kind <= 2 ? "\(kind): \(recording.label(of: wait.object, at: wait.start, labels))" : kind
     }
 

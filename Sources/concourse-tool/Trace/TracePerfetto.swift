@@ -4,7 +4,7 @@ import ConcourseRecording
 ///
 /// The numbers of the fields are those of Perfetto's `TracePacket`, `TrackDescriptor` and `TrackEvent`.
 struct TracePerfetto {
-  private let recording: Recording
+  private let recording: RecordedRun
   private let timeline: Timeline
   private let functions: (UInt64) -> String
   private let labels: [UInt64: [Int]]
@@ -21,7 +21,7 @@ struct TracePerfetto {
     var write: (inout TracePerfetto) -> Void
   }
 
-  static func write(_ recording: Recording, functions: @escaping (UInt64) -> String) -> [UInt8] {
+  static func write(_ recording: RecordedRun, functions: @escaping (UInt64) -> String) -> [UInt8] {
     var writer = TracePerfetto(
       recording: recording, timeline: Timeline(recording), functions: functions,
       labels: recording.namesByQueue)
@@ -144,7 +144,8 @@ struct TracePerfetto {
     let depth = wait.item.map { timeline.items[$0].depth + 1 } ?? 0
     let object = recording.object(of: wait, labels)
     addSlice(
-      track(ofThread: wait.thread), wait.start, wait.end, depth, "wait: " + Recording.wait(wait.kind), "wait",
+      track(ofThread: wait.thread), wait.start, wait.end, depth, "wait: " + RecordedRun.wait(wait.kind),
+      "wait",
       to: &entries
     ) { $0.annotation("for", object) }
   }

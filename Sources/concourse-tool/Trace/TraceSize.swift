@@ -2,7 +2,7 @@ import ConcourseRecording
 
 /// How large a trace gets, and how much of a recording fits into a file.
 enum TraceSize {
-  typealias Encoding = (Recording) throws(RecordingFailure) -> [UInt8]
+  typealias Encoding = (RecordedRun) throws(RecordingFailure) -> [UInt8]
 
   /// A trace above this size is announced before it is made.
   static let large = 64_000_000
@@ -10,14 +10,14 @@ enum TraceSize {
   private static let sampled = 20_000
 
   /// The bytes of the trace of a recording, judged by that of its last events.
-  static func expected(_ recording: Recording, _ encode: Encoding) throws(RecordingFailure) -> Int {
+  static func expected(_ recording: RecordedRun, _ encode: Encoding) throws(RecordingFailure) -> Int {
     let count = recording.events.count
     guard count > sampled else { return try encode(recording).count }
     return Int(Double(try encode(recording.last(events: sampled)).count) / Double(sampled) * Double(count))
   }
 
   /// The trace of the last part of a recording whose trace has at most `limit` bytes.
-  static func write(_ recording: inout Recording, limit: Int, _ encode: Encoding) throws(RecordingFailure)
+  static func write(_ recording: inout RecordedRun, limit: Int, _ encode: Encoding) throws(RecordingFailure)
     -> [UInt8]
   {
     var size = try expected(recording, encode)
@@ -53,26 +53,26 @@ enum TraceSize {
   }
 }
 
-extension Recording {
+extension RecordedRun {
   /// The last nanoseconds of what was recorded.
-  func last(nanoseconds: UInt64) -> Recording {
+  func last(nanoseconds: UInt64) -> RecordedRun {
     guard let latest = events.last?.time else { return self }
     let end = max(latest, end ?? 0)
     return since(end > nanoseconds ? end - nanoseconds : 0)
   }
 
   /// At most so many of the last events, and the beginnings of what was going on then.
-  func last(events count: Int) -> Recording {
+  func last(events count: Int) -> RecordedRun {
     guard count < events.count else { return self }
     return since(place: events.count - count, at: events[events.count - count].time)
   }
 
-  private func since(_ time: UInt64) -> Recording {
+  private func since(_ time: UInt64) -> RecordedRun {
     since(place: events.firstIndex { $0.time >= time } ?? events.count, at: time)
   }
 
   /// The events from a place on. Items and waits that had begun begin at `time`; a submission before it is not shown.
-  private func since(place: Int, at time: UInt64) -> Recording {
+  private func since(place: Int, at time: UInt64) -> RecordedRun {
     guard place > 0 else { return self }
     var open: [UInt32: [RecordedEvent]] = [:]
     var missing = gaps[...]

@@ -5,7 +5,7 @@ struct TraceVerdict {
   /// A title and a sentence.
   private(set) var lines: [(String, String)] = []
 
-  init(_ recording: Recording, _ timeline: Timeline) {
+  init(_ recording: RecordedRun, _ timeline: Timeline) {
     let labels = recording.namesByQueue
     func label(_ queue: UInt64) -> String { recording.label(of: queue, at: timeline.start, labels) }
     let duration = max(timeline.end - timeline.start, 1)
@@ -54,7 +54,7 @@ struct TraceVerdict {
       lines.append(
         (
           "Longest sleep in a wait",
-          "\(RecordingText.duration(wait.end - wait.start)) in \(Recording.wait(wait.kind))"
+          "\(RecordingText.duration(wait.end - wait.start)) in \(RecordedRun.wait(wait.kind))"
             + (wait.kind <= 2 ? " on \(label(wait.object))" : "") + (wait.hasEnded ? "" : ", not ended")
         ))
     }

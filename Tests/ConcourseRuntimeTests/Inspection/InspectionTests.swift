@@ -5,9 +5,6 @@ import Testing
 @testable import ConcourseInspection
 @testable import ConcourseRuntime
 
-/// `Recording` alone is the reader's type.
-private typealias EngineRecording = ConcourseRuntime.Recording
-
 extension Crash {
   /// Each in a process of its own: pool and recording are of the whole process.
   @Suite("Inspection")
@@ -46,7 +43,7 @@ extension Crash {
         #expect(snapshot.pool.bands.map(\.qosClass) == [.default, .utility, .background])
         #expect(snapshot.pool.limit == 512)
         // Nothing was made for it.
-        #expect(EngineRecording.memory == nil && !EngineRecording.isOn)
+        #expect(Recording.memory == nil && !Recording.isOn)
       }
     }
 
@@ -106,7 +103,7 @@ extension Crash {
     func counts() async {
       await #expect(processExitsWith: .success) {
         let stream = try #require(StatisticsStream.begin(every: 0))
-        #expect(EngineRecording.isOn)
+        #expect(Recording.isOn)
         let queue = DispatchQueue(label: "test.inspected.counts")
         // All events fit into a ring, also if the reader comes late.
         let size = Sanitizer.shrunk(10_000)
@@ -120,7 +117,7 @@ extension Crash {
         #expect(found.last?.queue.waiting == 0 && found.last?.queue.running == 0)
         #expect(found.allSatisfy { $0.queue.kind == .serial && $0.queue.id == found[0].queue.id })
         stream.cancel()
-        #expect(!EngineRecording.isOn)
+        #expect(!Recording.isOn)
         #expect(stream.wait() == .some(nil))
       }
     }
@@ -207,13 +204,13 @@ extension Crash {
           #expect(found.reduce(0) { $0 + $1.submitted } == 10)
         }
         first.cancel()
-        #expect(EngineRecording.isOn)
+        #expect(Recording.isOn)
         queue.async {}
         #expect(
           try InspectionTests.sum("test.inspected.two", ended: 1, second).reduce(0) { $0 + $1.started } == 1)
         second.cancel()
         second.cancel()
-        #expect(!EngineRecording.isOn)
+        #expect(!Recording.isOn)
       }
     }
 
@@ -221,14 +218,14 @@ extension Crash {
     func besideTool() async {
       await #expect(processExitsWith: .success) {
         let stream = try #require(StatisticsStream.begin(every: 0))
-        EngineRecording.begin(until: .max)
-        EngineRecording.end()
-        #expect(EngineRecording.isOn)
-        EngineRecording.begin(until: .max)
+        Recording.begin(until: .max)
+        Recording.end()
+        #expect(Recording.isOn)
+        Recording.begin(until: .max)
         stream.cancel()
-        #expect(EngineRecording.isOn)
-        EngineRecording.end()
-        #expect(!EngineRecording.isOn)
+        #expect(Recording.isOn)
+        Recording.end()
+        #expect(!Recording.isOn)
       }
     }
 
@@ -244,7 +241,7 @@ extension Crash {
           while !isStopped.value { Processor.yield() }
           queue.async {
             for _ in 0..<40000 {
-              EngineRecording.sourceRaised(UnsafeRawPointer(bitPattern: 16)!, value: 0, kind: 0, queue: 0)
+              Recording.sourceRaised(UnsafeRawPointer(bitPattern: 16)!, value: 0, kind: 0, queue: 0)
             }
             isFull.change { $0 = true }
           }
@@ -306,11 +303,11 @@ extension Crash {
         #expect(observation?.isPossible == true)
         for _ in 0..<3 { #expect(comes(called)) }
         observation?.cancel()
-        #expect(!EngineRecording.isOn)
+        #expect(!Recording.isOn)
         observation = Inspection.observe(every: .milliseconds(1), on: queue) { _ in called.signal() }
-        #expect(EngineRecording.isOn)
+        #expect(Recording.isOn)
         observation = nil
-        #expect(!EngineRecording.isOn)
+        #expect(!Recording.isOn)
       }
     }
 
@@ -382,7 +379,7 @@ extension Crash {
           if StatisticsStream.begin(every: 0) != nil { failed |= 4 }
           if stream.wait() != .some(nil) { failed |= 8 }
           stream.cancel()
-          if EngineRecording.isOn { failed |= 16 }
+          if Recording.isOn { failed |= 16 }
           _exit(failed)
         }
         #expect(status == 0)

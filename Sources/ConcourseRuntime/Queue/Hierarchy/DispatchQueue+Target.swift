@@ -149,7 +149,7 @@ extension DispatchQueue {
 
   /// Whether an entry for this queue has been reached on a former target. For the owner: no other thread changes the
   /// target meanwhile.
-  final var lostItsWay: Bool {
+  final var isOnFormerTarget: Bool {
     state.snapshot.isNested
       ? Frame.current?.pointee.queue.toOpaque() != target?.toOpaque() : Frame.current != nil
   }

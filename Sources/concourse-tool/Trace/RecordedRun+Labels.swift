@@ -1,6 +1,6 @@
 import ConcourseRecording
 
-extension Recording {
+extension RecordedRun {
   /// The highest bits of what stands in place of the code of an item that has its queue's label for a name. No code and
   /// no job of a task has them.
   private static let labelBits: UInt64 = 1 << 62

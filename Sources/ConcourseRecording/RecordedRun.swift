@@ -1,5 +1,5 @@
 /// What a process has recorded.
-package struct Recording {
+package struct RecordedRun {
   package let process: UInt32
   /// The uptime, and the time since 1970, when the recording began; nanoseconds.
   package let start: UInt64
@@ -28,7 +28,7 @@ package struct Recording {
   package var end: UInt64?
 }
 
-extension Recording {
+extension RecordedRun {
   /// One that was not read from a process: events of a program, on one queue.
   package init(
     events: [RecordedEvent], threads: [UInt32: String], queue: UInt64, label: String, program: String
@@ -133,7 +133,7 @@ package struct RecordedModule: Equatable {
   package var path: String
 }
 
-extension Recording {
+extension RecordedRun {
   /// What a thread waited for: the numbers of `Recording.Wait` in ConcourseRuntime.
   package static func wait(_ number: UInt64) -> String {
     let names = [
