@@ -225,7 +225,7 @@ extension Band {
     let polls = seat != nil
     idleLock.withLock {
       // ORDERING: relaxed; under the lock.
-      worker.pointee.isPolling.store(polls, ordering: .relaxed)
+      worker.pointee.eventService.isPolling.store(polls, ordering: .relaxed)
       idle.insert(worker, at: polls ? 0 : idle.count)
       counters.apply(.init(active: -1, searching: searching ? -1 : 0, parked: 1))
     }

@@ -170,7 +170,7 @@ package final class Band {
     if let worker = idle.popLast() {
       counters.apply(.init(active: 1, searching: 1, parked: -1))
       // ORDERING: relaxed; under the lock.
-      let isPolling = worker.pointee.isPolling.load(ordering: .relaxed)
+      let isPolling = worker.pointee.eventService.isPolling.load(ordering: .relaxed)
       idleLock.unlock()
       worker.pointee.event.signal()
       if isPolling { Runtime.eventDriver?.interrupt() }

@@ -39,11 +39,14 @@ struct EntryCost: ~Copyable {
   }
 }
 
-/// Whether a worker runs what an event made runnable, and how long such entries have taken lately. Its next work is likely
-/// to come from events, too.
+/// What a worker does for events.
 struct EventService: ~Copyable {
+  /// Whether it runs what an event made runnable. Its next work is likely to come from events, too. OWNED BY the worker.
   let isOn = Atomic<Bool>(false)
+  /// How long such entries have taken lately. OWNED BY the worker.
   let cost = EntryCost()
+  /// Whether the worker, while parked, waits for events instead of on its own event. GUARDED BY `idleLock`.
+  let isPolling = Atomic<Bool>(false)
 }
 
 /// Entries that a worker pushes to a root without waking another worker, because it will take them itself before

@@ -38,9 +38,6 @@ struct WorkerRecord: ~Copyable {
   /// Wakes the worker when it is parked.
   let event = ThreadEvent()
 
-  /// Whether the worker, while parked, waits for events instead of on `event`. GUARDED BY `idleLock`.
-  let isPolling = Atomic<Bool>(false)
-
   // The other fields are atomic only so that one can be written without exclusive access to the record; relaxed.
 
   /// What the worker looks at before it takes an entry.
@@ -57,7 +54,6 @@ struct WorkerRecord: ~Copyable {
   /// The level of the entry that a worker of the default band runs while levels compete.
   let level = Atomic<QoSLevel>(.unspecified)
 
-  /// OWNED BY the worker.
   let eventService = EventService()
   /// The entries that the worker pushes without waking another; OWNED BY the worker.
   let deferral = Deferral()

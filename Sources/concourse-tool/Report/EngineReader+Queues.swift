@@ -34,11 +34,11 @@ extension EngineReader {
     var queue = QueueInfo(
       address: address, kind: kind,
       label: LabelWords.text(at: address &+ (try types.offset("DispatchQueue", "name")), in: memory) ?? "",
-      word: state, wordAddress: address &+ (try types.offset("DispatchQueue", "state")), target: target,
-      level: Int(level), width: state.isNarrow ? Int(width) : nil)
+      word: state, place: .init(word: address &+ (try types.offset("DispatchQueue", "state"))),
+      target: target, level: Int(level), width: state.isNarrow ? Int(width) : nil)
     if extras != 0, object(extras, isA: "QueueExtras") {
       // Their address is the first field.
-      queue.indicators = memory.word(extras &+ (try types.offset("QueueExtras", "readers"))) ?? 0
+      queue.place.indicators = memory.word(extras &+ (try types.offset("QueueExtras", "readers"))) ?? 0
       queue.word = queue.word(in: memory)
       queue.suspensions = memory.count(at: extras &+ (try types.offset("QueueExtras", "suspensions")))
       if let owns: UInt8 = memory.number(at: extras &+ (try types.offset("QueueExtras", "ownsLabel"))),

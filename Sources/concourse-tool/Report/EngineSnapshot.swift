@@ -6,9 +6,7 @@ struct QueueInfo {
   var kind: QueueKind
   var label: String
   var word: QueueWord
-  var wordAddress: UInt64
-  /// The indicators of readers that are counted apart; 0 if there have never been any.
-  var indicators: UInt64 = 0
+  var place: StatePlace
   /// The address of the target; 0 at the end of a hierarchy.
   var target: UInt64
   /// The served level.
@@ -31,6 +29,13 @@ struct QueueInfo {
   var holders: [UInt32] = []
   var members = Members()
 
+  /// Where its state is.
+  struct StatePlace {
+    var word: UInt64
+    /// The indicators of readers that are counted apart; 0 if there have never been any.
+    var indicators: UInt64 = 0
+  }
+
   /// What its items belong to.
   struct Members {
     var groups: Set<UInt64> = []
@@ -40,7 +45,7 @@ struct QueueInfo {
   /// The state now.
   func word(in memory: any TargetMemory) -> QueueWord {
     QueueWord(
-      bits: memory.word(wordAddress) ?? 0, apart: IndicatorWords.sum(at: indicators, in: memory))
+      bits: memory.word(place.word) ?? 0, apart: IndicatorWords.sum(at: place.indicators, in: memory))
   }
 
   var isBusy: Bool {

@@ -105,7 +105,7 @@ struct Verdicts {
     if process.isFrozen { return true }
     let areOwned = cycle.allSatisfy { node in
       guard case .queue(let address) = node, let queue = snapshot.queues[address] else { return true }
-      return process.memory.word(queue.wordAddress).map { QueueWord(bits: $0).owner } == queue.word.owner
+      return process.memory.word(queue.place.word).map { QueueWord(bits: $0).owner } == queue.word.owner
     }
     return areOwned
       && cycle.allSatisfy { node in
