@@ -224,7 +224,7 @@ final class Bootstrap: Sendable {
   private static func describe(_ endpoints: [Endpoint], _ number: Int) -> String {
     var lines = ["", "  bootstrap \(number) of process \(getpid())"] + endpoints.map { "  " + $0.state }
     lines += text("/proc/net/snmp").split(separator: "\n").filter { $0.hasPrefix("Udp:") }.map { "  \($0)" }
-    for thread in names(of: "/proc/self/task") {
+    for thread in names(in: "/proc/self/task") {
       let (name, place) = (text("/proc/self/task/\(thread)/comm"), text("/proc/self/task/\(thread)/wchan"))
       let call = text("/proc/self/task/\(thread)/syscall")
       let state = text("/proc/self/task/\(thread)/stat").split(separator: ")").last?.prefix(2) ?? ""
@@ -239,19 +239,6 @@ final class Bootstrap: Sendable {
     var bytes = [UInt8](repeating: 0, count: 4_096)
     let count = file < 0 ? 0 : read(file, &bytes, bytes.count)
     return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
-  }
-
-  private static func names(of path: String) -> [String] {
-    guard let directory = opendir(path) else { return [] }
-    defer { closedir(directory) }
-    var names = [String]()
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if !name.hasPrefix(".") { names.append(name) }
-    }
-    return names
   }
 
   // MARK: Kinds

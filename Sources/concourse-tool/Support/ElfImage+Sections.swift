@@ -56,50 +56,45 @@ extension ElfImage {
 
   /// Whether the file defines a function whose name satisfies `isWanted`. Linear in the number of symbols.
   func definesFunction(in table: SymbolTable, where isWanted: (ArraySlice<UInt8>) -> Bool) -> Bool {
-    let all = allSections
-    for section in all where section.type == table.rawValue {
-      guard Int(section.link) < all.count, section.size <= FileBytes.maximumRead,
-        case let strings = all[Int(section.link)], strings.size <= FileBytes.maximumRead,
-        let symbols = file.read(at: section.offset, count: Int(section.size)),
-        let names = file.read(at: strings.offset, count: Int(strings.size))
-      else { continue }
-      for index in 0..<symbols.count / 24 {
-        let entry = index * 24
-        // Functions only: a finished program may contain a copy of a library's variable, which counts as a definition
-        // too.
-        guard symbols[entry + 4] & 0xF == 2, symbols.number(at: entry + 6, as: UInt16.self) != 0 else {
-          continue
-        }
-        let start = Int(symbols.number(at: entry, as: UInt32.self)!)
-        guard start < names.count, let end = names[start...].firstIndex(of: 0) else { continue }
-        if isWanted(names[start..<end]) { return true }
-      }
+    var isFound = false
+    visitFunctions(in: table) { _, _, name in
+      isFound = isWanted(name)
+      return !isFound
     }
-    return false
+    return isFound
   }
 
   /// The functions that the file defines.
   func functions(in table: SymbolTable) -> [(address: UInt64, size: UInt64, name: String)] {
-    let all = allSections
     var found: [(UInt64, UInt64, String)] = []
+    visitFunctions(in: table) { symbols, entry, name in
+      let (address, size): (UInt64, UInt64) = (
+        symbols.number(at: entry + 8)!, symbols.number(at: entry + 16)!
+      )
+      found.append((address, size, String(decoding: name, as: UTF8.self)))
+      return true
+    }
+    return found
+  }
+
+  /// Calls `body` with the symbol table, the place in it and the name of each function that the file defines, until it
+  /// returns false.
+  private func visitFunctions(in table: SymbolTable, _ body: ([UInt8], Int, ArraySlice<UInt8>) -> Bool) {
+    let all = allSections
     for section in all where section.type == table.rawValue {
       guard Int(section.link) < all.count, section.size <= FileBytes.maximumRead,
         case let strings = all[Int(section.link)], strings.size <= FileBytes.maximumRead,
         let symbols = file.read(at: section.offset, count: Int(section.size)),
         let names = file.read(at: strings.offset, count: Int(strings.size))
       else { continue }
+      // Functions only: a finished program may contain a copy of a library's variable, which counts as a definition too.
       for entry in stride(from: 0, to: symbols.count / 24 * 24, by: 24)
       where symbols[entry + 4] & 0xF == 2 && symbols.number(at: entry + 6, as: UInt16.self) != 0 {
         let start = Int(symbols.number(at: entry, as: UInt32.self)!)
         guard start < names.count, let end = names[start...].firstIndex(of: 0) else { continue }
-        found.append(
-          (
-            symbols.number(at: entry + 8)!, symbols.number(at: entry + 16)!,
-            String(decoding: names[start..<end], as: UTF8.self)
-          ))
+        if !body(symbols, entry, names[start..<end]) { return }
       }
     }
-    return found
   }
 }
 
