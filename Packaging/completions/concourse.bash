@@ -25,7 +25,7 @@ _concourse() {
   fi
   case ${COMP_WORDS[1]} in
     run) options="--children --library --check --force --verbose --help" ;;
-    report) options="--core --recording --json --all --help" ;;
+    report) options="--core --recording --tasks --json --all --help" ;;
     top) options="--interval --sort --filter --once --json --text --library --help" ;;
     trace) options="-o --seconds --last --limit --library --recording --help" ;;
     explore)

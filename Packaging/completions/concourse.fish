@@ -71,6 +71,7 @@ complete -c concourse -n '__concourse_options_of run' -a '(__fish_complete_comma
 
 complete -c concourse -n '__concourse_options_of report' -l core -rF -d 'Read a core dump'
 complete -c concourse -n '__concourse_options_of report' -l recording -rF -d 'Read what a flight recorder has left'
+complete -c concourse -n '__concourse_options_of report' -l tasks -d 'List each task of Swift Concurrency'
 complete -c concourse -n '__concourse_options_of report' -l json -d 'Print JSON'
 complete -c concourse -n '__concourse_options_of report' -l all -d 'Also show what is idle, and whole stacks'
 complete -c concourse -n '__concourse_options_of report' -l help -d 'Explain the options'

@@ -48,6 +48,14 @@ struct ReportFixture {
     return text
   }
 
+  /// Whether the kernel writes a file `core` into the directory of the process.
+  static var writesCores: Bool {
+    guard let pattern = FileContents.read("/proc/sys/kernel/core_pattern"), let first = pattern.first else {
+      return false
+    }
+    return first != UInt8(ascii: "|") && first != UInt8(ascii: "/")
+  }
+
   /// `concourse_inspection`: layout 1, 376 bytes, and nothing else in the file.
   private static let emptyRecord = [1, 0, 0, 0, 0x78, 1, 0, 0] + [UInt8](repeating: 0, count: 368)
 

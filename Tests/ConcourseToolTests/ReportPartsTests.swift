@@ -139,10 +139,27 @@ struct ReportPartsTests {
       ("@objc closure #1 (Swift.Int) -> () in main.start() -> ()", "closure #1 in start()"),
       ("@objc main.(free in _0123456789ABCDEF)(pointer: Swift.Int) -> ()", "free(pointer:)"),
       ("main.Theatre.free.getter : Swift.Int", "Theatre.free.getter"),
+      (
+        "static (extension in Swift):Swift.Task< where A == (Swift.Int) -> (), B == Swift.Never>.sleep(for: Swift.Int) async -> ()",
+        "Task.sleep(for:)"
+      ),
+      ("(extension in main):Swift.Int.half() -> Swift.Int", "Int.half()"),
+      ("(extension in main):Swift.Task< where A", "Task< where A"),
       ("main.handler.setter : (Swift.Int) -> ()", "handler.setter"),
     ])
   func names(_ long: String, _ short: String) {
     #expect(Demangler.shorten(long) == short)
+  }
+
+  @Test(
+    "thunks of the compiler, also the parts of asynchronous ones, are known",
+    arguments: [
+      ("$sIetH_yts5Error_pIegHrzo_TR10async_MainTf3npf_nTQ0_", true), ("$sIeg_ytIegr_TRTA", true),
+      ("$sxIeAgHr_xs5Error_pIegHrzo_s8SendableRzs5NeverORs_r0_lTRTQ0_", true),
+      ("$s4main1MVAAyyYaFZTQ1_", false), ("main", false),
+    ])
+  func thunks(symbol: String, isThunk: Bool) {
+    #expect(Demangler.isThunk(symbol) == isThunk)
   }
 
   @Test("JSON escapes what it must")
@@ -158,6 +175,8 @@ struct ReportPartsTests {
       (["12"], ParsedCommandLine.options(ReportOptions(target: .process(12)))),
       (["--json", "12"], .options(ReportOptions(target: .process(12), isJSON: true))),
       (["--core=a", "--all"], .options(ReportOptions(target: .core("a"), showsAll: true))),
+      (["--tasks", "12"], .options(ReportOptions(target: .process(12), showsTasks: true))),
+      (["--recording=f", "--tasks"], .unusable("--recording has no --tasks")),
       (["--core"], .unusable("--core needs a path")),
       (["--recording"], .unusable("--recording needs a path")),
       (["--recording", "f", "--all"], .options(ReportOptions(target: .recording("f"), showsAll: true))),

@@ -124,15 +124,9 @@ struct ReportTests {
     #expect(stat.contains(") T "))
   }
 
-  /// Whether the kernel writes a file `core` into the directory of the process.
-  private static var writesCores: Bool {
-    guard let pattern = FileContents.read("/proc/sys/kernel/core_pattern"), let first = pattern.first else {
-      return false
-    }
-    return first != UInt8(ascii: "|") && first != UInt8(ascii: "/")
-  }
-
-  @Test("a core dump, whole and damaged", .enabled(if: writesCores, "the kernel writes cores elsewhere"))
+  @Test(
+    "a core dump, whole and damaged",
+    .enabled(if: ReportFixture.writesCores, "the kernel writes cores elsewhere"))
   func core() throws {
     let folder = try TemporaryFolder()
     let shell = "ulimit -c unlimited; cd '\(folder.path)' && exec '\(fixture.broken)' deadlock"
@@ -159,7 +153,7 @@ struct ReportTests {
   /// The thread that has found the deadlock is awake: it traps.
   @Test(
     "the core dump of a process that has trapped because of a deadlock names it, with the place of each thread",
-    .enabled(if: writesCores, "the kernel writes cores elsewhere"))
+    .enabled(if: ReportFixture.writesCores, "the kernel writes cores elsewhere"))
   func coreOfDeadlock() throws {
     let folder = try TemporaryFolder()
     let run = { (command: String) throws -> String in
@@ -397,7 +391,7 @@ struct ReportTests {
 }
 
 /// The memory of a process of which some words of the heap and of the stacks are replaced.
-private final class TornMemory: TargetMemory {
+final class TornMemory: TargetMemory {
   private let process: TargetProcess
   private let seed: UInt64
   /// One word of so many is replaced.

@@ -45,6 +45,7 @@ if CommandLine.arguments.dropFirst().first == "hostile" { Hostile.run() }
 if CommandLine.arguments.dropFirst().first == "healthy" { Hierarchy.run(isHeld: false) }
 if CommandLine.arguments.dropFirst().first == "held" { Hierarchy.run(isHeld: true) }
 if CommandLine.arguments.dropFirst().first == "tasks" { Tasks.run() }
+if CommandLine.arguments.dropFirst().first == "suspended" { Suspended.run() }
 if CommandLine.arguments.dropFirst().first == "channels" { Channels.run() }
 if CommandLine.arguments.dropFirst().first == "jobs" { Jobs.run() }
 if CommandLine.arguments.dropFirst().first == "computing" { Computing.run() }

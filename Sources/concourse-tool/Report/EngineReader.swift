@@ -8,6 +8,7 @@ struct EngineReader {
   let process: TargetProcess
   let record: InspectionRecord
   let types: EngineTypes
+  let taskClass: UInt64
   var snapshot: EngineSnapshot
 
   var memory: any TargetMemory { process.memory }
@@ -19,8 +20,11 @@ struct EngineReader {
   var nodes: NodeIndex?
   var monitors: [UInt64] { objects["Monitor"] ?? [] }
 
-  static func read(_ process: TargetProcess, _ record: InspectionRecord) throws(Failure) -> EngineSnapshot {
-    var reader = EngineReader(process: process, record: record)
+  /// - Parameter taskClass: The class of Swift Concurrency's tasks; 0 if they are not asked for.
+  static func read(_ process: TargetProcess, _ record: InspectionRecord, taskClass: UInt64 = 0)
+    throws(Failure) -> EngineSnapshot
+  {
+    var reader = EngineReader(process: process, record: record, taskClass: taskClass)
     do {
       try reader.readAll()
     } catch {
@@ -35,9 +39,10 @@ struct EngineReader {
     return reader.snapshot
   }
 
-  private init(process: TargetProcess, record: InspectionRecord) {
+  private init(process: TargetProcess, record: InspectionRecord, taskClass: UInt64) {
     self.process = process
     self.record = record
+    self.taskClass = taskClass
     types = EngineTypes(record.types, in: process.memory)
     snapshot = EngineSnapshot(process: process)
   }
@@ -53,7 +58,9 @@ struct EngineReader {
     snapshot.cap = memory.count(at: record.cap)
     snapshot.poolThreads = memory.count(at: record.threads)
     let blocks = ThreadBlocks(process)
-    let scan = MemoryScan(of: process, classes: Array(types.byMetadata.keys), blocks)
+    let scan = MemoryScan(
+      of: process, classes: Array(types.byMetadata.keys), taskClass: taskClass, blocks)
+    snapshot.taskCandidates = scan.tasks
     for (address, metadata) in scan.objects where isAlive(address) {
       if let type = types.byMetadata[metadata] { objects[type.name, default: []].append(address) }
     }

@@ -230,6 +230,14 @@ struct EngineSnapshot {
   var poolThreads = 0
   /// The main queue's address.
   var mainQueue: UInt64 = 0
+  /// The tasks of Swift Concurrency, the oldest first.
+  var tasks: [TaskInfo] = []
+  /// Addresses of what may be a task.
+  var taskCandidates: [UInt64] = []
+  /// Why there are no tasks, if the process may have some.
+  var tasksProblem: String?
+  /// The executors that tasks wait for.
+  var executors: [UInt64: ExecutorInfo] = [:]
   /// Whether the runtime has been used at all.
   var isStarted = true
 

@@ -1,17 +1,26 @@
-/// Looks through the writable memory of the process for objects of the engine, which keeps no list of them, and for the
-/// thread pointers of its threads.
+/// Looks through the writable memory of the process for objects of the engine, which keeps no list of them, for tasks of
+/// Swift Concurrency, and for the thread pointers of its threads.
 struct MemoryScan {
   /// Addresses of what looks like an object, and of its class's metadata.
   private(set) var objects: [(address: UInt64, metadata: UInt64)] = []
+  /// Addresses of what looks like a task.
+  private(set) var tasks: [UInt64] = []
   /// Thread pointers of what looks like a thread's control block.
   private(set) var threadPointers: [UInt64] = []
   private(set) var bytesRead: UInt64 = 0
 
-  init(of process: TargetProcess, classes: [UInt64], _ blocks: ThreadBlocks, thisFar limit: UInt64 = 64 << 30)
-  {
+  /// More candidates than this are not of a process that can be.
+  private static let mostTasks = 2_000_000
+
+  /// - Parameter taskClass: The class of tasks; 0 leaves them out.
+  init(
+    of process: TargetProcess, classes: [UInt64], taskClass: UInt64 = 0, _ blocks: ThreadBlocks,
+    thisFar limit: UInt64 = 64 << 30
+  ) {
     let wanted = Set(classes)
     guard let least = wanted.min(), let most = wanted.max() else { return }
     let span = most - least
+    let taskClass = taskClass == 0 ? .max : taskClass
     let pieceSize = 1 << 20
     // Larger than any heap: the shadow memory of a sanitizer, whose page table alone takes minutes to read.
     let reserved: UInt64 = 1 << 40
@@ -30,7 +39,9 @@ struct MemoryScan {
             var offset = 0
             while offset + 16 <= count {
               let word = words.load(fromByteOffset: offset, as: UInt64.self)
-              if word &- least <= span {
+              if word == taskClass {
+                if tasks.count < Self.mostTasks { tasks.append(place + UInt64(offset)) }
+              } else if word &- least <= span {
                 if wanted.contains(word) { objects.append((place + UInt64(offset), word)) }
               } else if word == place &+ UInt64(offset), offset + 24 <= count,
                 !blocks.isTwice

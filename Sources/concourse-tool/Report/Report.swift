@@ -13,7 +13,8 @@ struct Report {
   static func make(of process: TargetProcess) throws(TargetProcess.Failure) -> Report {
     let images = MappedImage.all(of: process)
     let record = try InspectionRecord.find(in: process, images)
-    var snapshot = try EngineReader.read(process, record)
+    let runtime = SwiftRuntime(process, images)
+    var snapshot = try EngineReader.read(process, record, taskClass: runtime?.tasks.taskClass ?? 0)
     let symbols = Symbols(process, images, engine: record.image)
     let shown = snapshot.threads.indices.filter { index in
       let thread = snapshot.threads[index]
@@ -25,11 +26,7 @@ struct Report {
         StackWalk.addresses(of: snapshot.threads[$0].thread, in: process, function: symbols.function(at:))
       })
     for (index, stack) in zip(shown, stacks) { snapshot.threads[index].stack = stack }
-    if let tasks = SwiftTasks(process, images) {
-      for (index, thread) in snapshot.threads.enumerated() {
-        snapshot.threads[index].task = thread.thread.threadPointer.flatMap(tasks.current)
-      }
-    }
+    if let runtime { snapshot.readTasks(runtime, symbols) }
     let graph = WaitGraph(snapshot)
     return Report(
       snapshot: snapshot, graph: graph, verdicts: Verdicts(snapshot, graph).all, library: record.image.path,

@@ -16,9 +16,9 @@ enum ReportCommand: Command {
       let report = try Report.make(of: process)
       Terminal.printLine(
         options.isJSON
-          ? ReportJSON.text(report)
+          ? ReportJSON.text(report, showsTasks: options.showsTasks)
           : ReportText.text(
-            report, showsAll: options.showsAll,
+            report, showsAll: options.showsAll, showsTasks: options.showsTasks,
             isColoured: isatty(STDOUT_FILENO) != 0 && getenv("NO_COLOR") == nil))
       return 0
     } catch {

@@ -2,9 +2,13 @@
 struct ReportJSON {
   private let report: Report
   private let words: Wording
+  private let tasks: TaskWording
+  private let showsTasks: Bool
 
-  static func text(_ report: Report) -> String {
-    let json = ReportJSON(report: report, words: Wording(report.snapshot))
+  static func text(_ report: Report, showsTasks: Bool = false) -> String {
+    let json = ReportJSON(
+      report: report, words: Wording(report.snapshot), tasks: TaskWording(report.snapshot),
+      showsTasks: showsTasks)
     return json.value.text
   }
 
@@ -32,6 +36,9 @@ struct ReportJSON {
       ),
       ("queues", .array((report.busyQueues + report.idleQueues).map(queue))),
       ("threads", .array(snapshot.threads.map(thread))),
+      ("tasks", showsTasks ? .array(snapshot.tasks.map(task)) : .null),
+      ("taskPlaces", .array(tasks.rows.map(row))),
+      ("tasksProblem", .optional(snapshot.tasksProblem)),
       ("waits", .array(waits)),
       ("cycles", .array(report.graph.cycles.map { .array($0.map(node)) })),
       ("sources", .array(snapshot.sources.map(source))),
@@ -101,6 +108,43 @@ struct ReportJSON {
       ("item", .optional(words.item(thread))), ("place", .optional(words.place(thread))),
       ("queues", .array(thread.frames.map { .address($0.queue) })),
       ("stack", .array(thread.stack.map(entry))),
+    ])
+  }
+
+  private func task(_ task: TaskInfo) -> JSONValue {
+    .object([
+      ("number", .int(task.id)), ("name", .optional(task.name)), ("state", .string(task.state.rawValue)),
+      ("kind", .string(task.kind.rawValue)), ("priority", .int(Int(task.priority))),
+      ("basePriority", .int(Int(task.basePriority))), ("isCancelled", .bool(task.isCancelled)),
+      ("parent", tasks.task(task.parent).map { .int($0.id) } ?? .null),
+      ("thread", task.thread.map { .int($0) } ?? .null), ("activity", .string(tasks.activity(task))),
+      ("awaits", task.awaits.map(awaited) ?? .null), ("place", .optional(tasks.place(task))),
+      ("stack", .array(task.stack.map(entry))),
+    ])
+  }
+
+  private func awaited(_ awaited: TaskInfo.Awaited) -> JSONValue {
+    switch awaited {
+    case .task(let address):
+      .object([("kind", .string("task")), ("task", tasks.task(address).map { .int($0.id) } ?? .null)])
+    case .group: .object([("kind", .string("group"))])
+    case .continuation: .object([("kind", .string("continuation"))])
+    case .sleep: .object([("kind", .string("sleep"))])
+    case .stream: .object([("kind", .string("stream"))])
+    case .executor(let executor):
+      .object([
+        ("kind", .string("executor")),
+        ("queue", snapshot.queues[executor].map { .address($0.address) } ?? .null),
+        ("type", .optional(snapshot.executors[executor]?.name)),
+        ("threads", .array((snapshot.executors[executor]?.threads ?? []).map { .int($0) })),
+      ])
+    }
+  }
+
+  private func row(_ row: TaskWording.Row) -> JSONValue {
+    .object([
+      ("count", .int(row.tasks.count)), ("state", .string(row.tasks[0].state.rawValue)),
+      ("activity", .string(row.activity)), ("place", .optional(row.place)),
     ])
   }
 

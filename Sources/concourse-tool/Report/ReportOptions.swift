@@ -9,9 +9,12 @@ struct ReportOptions: CommandOptions {
   var target = Target.process(0)
   var isJSON = false
   var showsAll = false
+  var showsTasks = false
 
   func validate() throws(UsageError) {
-    if case .recording = target, isJSON { throw UsageError("--recording has no --json") }
+    guard case .recording = target else { return }
+    if isJSON { throw UsageError("--recording has no --json") }
+    if showsTasks { throw UsageError("--recording has no --tasks") }
   }
 
   static let command = "report"
@@ -21,8 +24,8 @@ struct ReportOptions: CommandOptions {
       forms: ["[options] PID", "[options] --core FILE", "[--all] --recording FILE"],
       about: """
         Prints what a process that runs on Concourse waits for, also if it hangs or is stopped: the cause, if there
-        is one, then its pool, queues, threads, who waits for whom, sources and timers. The process does not notice:
-        the command reads its memory, and stops only threads that are running, for some microseconds each.
+        is one, then its pool, queues, threads, tasks, who waits for whom, sources and timers. The process does not
+        notice: the command reads its memory, and stops only threads that are running, for some microseconds each.
         """,
       options: [
         .file("--core", "reads a core dump instead", target: Target.core),
@@ -32,6 +35,9 @@ struct ReportOptions: CommandOptions {
           reads what a flight recorder (CONCOURSE_RECORDER) has left: what each thread was in at
           the end, items that had not started, and the last events
           """, target: Target.recording),
+        .flag(
+          "--tasks", \.showsTasks, true,
+          "lists each task of Swift Concurrency, with its children, instead of a line for each place"),
         .flag("--json", \.isJSON, true, "prints JSON (not of a recording)"),
         .flag("--all", \.showsAll, true, "also shows idle queues, whole stacks, and all rows or events"),
       ],

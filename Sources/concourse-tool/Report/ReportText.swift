@@ -3,6 +3,7 @@ struct ReportText {
   private let report: Report
   private let words: Wording
   private let showsAll: Bool
+  private let showsTasks: Bool
   private let isColoured: Bool
   private var lines: [String] = []
   /// The codes of the terminal for the beginnings of some lines, and their numbers of characters.
@@ -12,15 +13,16 @@ struct ReportText {
   /// Rows of a section that are shown without `--all`.
   private static let most = 20
 
-  static func text(_ report: Report, showsAll: Bool, isColoured: Bool) -> String {
-    var text = ReportText(report, showsAll, isColoured)
+  static func text(_ report: Report, showsAll: Bool, showsTasks: Bool = false, isColoured: Bool) -> String {
+    var text = ReportText(report, showsAll, showsTasks, isColoured)
     text.writeAll()
     return text.lines.enumerated().map { text.styled($0.element, $0.offset) }.joined(separator: "\n")
   }
 
-  private init(_ report: Report, _ showsAll: Bool, _ isColoured: Bool) {
+  private init(_ report: Report, _ showsAll: Bool, _ showsTasks: Bool, _ isColoured: Bool) {
     self.report = report
     self.showsAll = showsAll
+    self.showsTasks = showsTasks
     self.isColoured = isColoured
     words = Wording(report.snapshot)
   }
@@ -35,6 +37,7 @@ struct ReportText {
       writeQueues()
     }
     writeThreads()
+    writeTasks()
     if snapshot.isStarted {
       writeWaits()
       writeEvents()
@@ -66,11 +69,11 @@ struct ReportText {
   }
 
   /// Breaks a line at spaces; further lines begin with `indent` spaces.
-  private func wrap(_ text: String, indent: Int) -> [String] {
+  static func wrap(_ text: String, indent: Int) -> [String] {
     var wrapped: [String] = []
     var line = ""
     for word in text.split(separator: " ") {
-      if !line.isEmpty && line.count + 1 + word.count > Self.width {
+      if !line.isEmpty && line.count + 1 + word.count > width {
         wrapped.append(line)
         line = String(repeating: " ", count: indent) + word
       } else {
@@ -86,12 +89,12 @@ struct ReportText {
     let shown = report.verdicts.prefix(showsAll ? .max : 8)
     for verdict in shown {
       let text = verdict.summary.prefix(1).uppercased() + verdict.summary.dropFirst()
-      for line in wrap(text, indent: 2) {
+      for line in Self.wrap(text, indent: 2) {
         styles[lines.count] = (verdict.kind == .nothing ? "1" : "1;31", line.count)
         lines.append(line)
       }
       for detail in verdict.details {
-        let row = wrap("- " + detail.text, indent: 2)
+        let row = Self.wrap("- " + detail.text, indent: 2)
         lines += row.map { "  " + $0 }
         if let place = detail.place { lines.append("      at " + place) }
       }
@@ -164,7 +167,7 @@ struct ReportText {
       if let holder = queue.holders.first.flatMap({ snapshot.thread($0) }), let time = holder.blockedFor {
         more.append("its thread has slept for \(Wording.time(time))")
       }
-      if !more.isEmpty { lines += wrap(more.joined(separator: ", "), indent: 0).map { "    " + $0 } }
+      if !more.isEmpty { lines += Self.wrap(more.joined(separator: ", "), indent: 0).map { "    " + $0 } }
     }
     if shown.count < busy.count { lines.append("  … and \(busy.count - shown.count) more; --all shows them") }
   }
@@ -191,7 +194,7 @@ struct ReportText {
       if row.threads.count > 1 { line += " and \(row.threads.count - 1) more" }
       line += " (\(roleName(thread)))\(row.threads.count > 1 ? ", each" : "") \(words.activity(of: thread))"
       if thread.hasTimeout { line += ", with a time-out" }
-      lines += wrap(line, indent: 0).enumerated().map { ($0.offset == 0 ? "  " : "    ") + $0.element }
+      lines += Self.wrap(line, indent: 0).enumerated().map { ($0.offset == 0 ? "  " : "    ") + $0.element }
       if let frame = thread.frames.first {
         let task = thread.task.map { ", " + $0.name(nil) } ?? ""
         let item = words.item(thread).map { ": " + $0 } ?? ""
@@ -213,6 +216,13 @@ struct ReportText {
         "       " + (engine.count > 1 ? "\(engine.count) frames of Concourse" : Wording.place(entry)))
       rest = rest.dropFirst(max(1, engine.count))
     }
+  }
+
+  private mutating func writeTasks() {
+    if let problem = snapshot.tasksProblem { heading("TASKS", problem) }
+    guard !snapshot.tasks.isEmpty else { return }
+    heading("TASKS", TaskText.summary(of: snapshot.tasks))
+    lines += TaskText(snapshot, showsEach: showsTasks, showsAll: showsAll).lines
   }
 
   private func roleName(_ thread: ThreadInfo) -> String {
@@ -243,7 +253,7 @@ struct ReportText {
     guard !rows.isEmpty else { return }
     heading("WAITS", cyclic.isEmpty ? "who waits for whom" : "who waits for whom; * is a cycle")
     for row in rows.prefix(showsAll ? .max : Self.most) {
-      let wrapped = wrap(String(row.dropFirst(2)), indent: 2)
+      let wrapped = Self.wrap(String(row.dropFirst(2)), indent: 2)
       lines += [row.prefix(2) + wrapped[0]] + wrapped.dropFirst().map { "  " + $0 }
     }
     if rows.count > Self.most && !showsAll {
@@ -275,7 +285,7 @@ struct ReportText {
         if source.suspensions > 0 { parts.append("suspended") }
         if source.isCancelled { parts.append("cancelled") }
         if !source.isActive { parts.append("inactive") }
-        lines += wrap(parts.joined(separator: ", "), indent: 2).map { "  " + $0 }
+        lines += Self.wrap(parts.joined(separator: ", "), indent: 2).map { "  " + $0 }
       }
     }
     if let timers = snapshot.timers {

@@ -18,13 +18,18 @@ final class Symbols {
   }
 
   /// The stack of each thread. Asks the symbolizer once for all of them.
-  func resolve(_ stacks: [[UInt64]]) -> [[StackEntry]] {
+  ///
+  /// - Parameter areReturns: Whether the addresses, but the innermost, are return addresses, not beginnings of code.
+  func resolve(_ stacks: [[UInt64]], areReturns: Bool = true) -> [[StackEntry]] {
+    // A return address may be that of the next function or line.
+    func place(_ index: Int, _ address: UInt64) -> UInt64 {
+      index == 0 || !areReturns ? address : address &- 1
+    }
     var wanted: [UInt64] = []
     var seen: Set<UInt64> = []
     for stack in stacks {
-      // A return address may be that of the next function or line.
       for (index, address) in stack.enumerated() {
-        let place = index == 0 ? address : address - 1
+        let place = place(index, address)
         if seen.insert(place).inserted { wanted.append(place) }
       }
     }
@@ -32,7 +37,7 @@ final class Symbols {
     let clients = wanted.filter { entries[$0]![0].origin == .client && !entries[$0]![0].image.isEmpty }
     addLines(clients)
     return stacks.map { stack in
-      stack.enumerated().flatMap { index, address in entries[index == 0 ? address : address - 1] ?? [] }
+      stack.enumerated().flatMap { index, address in entries[place(index, address)] ?? [] }
     }
   }
 

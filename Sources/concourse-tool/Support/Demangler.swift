@@ -10,15 +10,26 @@ private func demangle(
 enum Demangler {
   /// Reabstraction thunks and the like.
   static func isThunk(_ symbol: String) -> Bool {
-    symbol.hasPrefix("$sI") || symbol.hasPrefix("$s") && (symbol.hasSuffix("TR") || symbol.hasSuffix("TRTA"))
+    guard symbol.hasPrefix("$s") else { return false }
+    if symbol.hasPrefix("$sI") || symbol.hasSuffix("TR") || symbol.hasSuffix("TRTA") { return true }
+    // A part of an asynchronous one, or one that is specialized.
+    return contains("TR", in: symbol) && contains("reabstraction thunk helper", in: demangled(symbol) ?? "")
   }
 
   static func readable(_ symbol: String) -> String {
     guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return symbol }
+    return demangled(symbol).map(shorten) ?? symbol
+  }
+
+  private static func demangled(_ symbol: String) -> String? {
     // The system has this function in its standard library, and frees its result with `free`.
-    guard let text = symbol.withCString({ demangle($0, strlen($0), nil, nil, 0) }) else { return symbol }
+    guard let text = symbol.withCString({ demangle($0, strlen($0), nil, nil, 0) }) else { return nil }
     defer { free(text) }
-    return shorten(String(cString: text))
+    return String(cString: text)
+  }
+
+  private static func contains(_ wanted: String, in text: String) -> Bool {
+    wanted.withCString { wanted in text.withCString { strstr($0, wanted) != nil } }
   }
 
   /// `closure #1 @Sendable () -> () in main.move(from: Int, to: Int) -> ()` becomes `closure #1 in move(from:to:)`.
@@ -40,7 +51,7 @@ enum Demangler {
         }
       }
     }
-    let parts = split(text, at: " in ").map(shortenPart)
+    let parts = split(withoutExtensions(text), at: " in ").map(shortenPart)
     return parts.joined(separator: " in ")
   }
 
@@ -59,6 +70,28 @@ enum Demangler {
       }
     }
     return result + rest
+  }
+
+  /// `(extension in Swift):Swift.Task< where A == Swift.Never>.sleep()`, a member of an extension, becomes
+  /// `Swift.Task.sleep()`.
+  private static func withoutExtensions(_ text: String) -> String {
+    guard let start = range(of: "(extension in ", in: text), let end = range(of: "):", in: text),
+      start.upperBound <= end.lowerBound
+    else { return text }
+    let front = String(text[..<start.lowerBound])
+    let member = String(text[end.upperBound...])
+    guard let clause = range(of: "< where ", in: member) else { return front + member }
+    // Up to the bracket that closes it; arrows have some, too.
+    var depth = 0
+    var last: Character = " "
+    for index in member[clause.lowerBound...].indices {
+      let character = member[index]
+      if character == "<" { depth += 1 }
+      if character == ">" && last != "-" { depth -= 1 }
+      if depth == 0 { return front + member[..<clause.lowerBound] + member[member.index(after: index)...] }
+      last = character
+    }
+    return front + member
   }
 
   private static func shortenPart(_ part: String) -> String {

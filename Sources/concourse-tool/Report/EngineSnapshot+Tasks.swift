@@ -1,0 +1,70 @@
+/// The tasks of Swift Concurrency, where they are suspended, and who has what they wait for.
+extension EngineSnapshot {
+  mutating func readTasks(_ runtime: SwiftRuntime, _ symbols: Symbols) {
+    let onThreads = SwiftTasks(process, runtime)
+    for (index, thread) in threads.enumerated() {
+      threads[index].task = thread.thread.threadPointer.flatMap { onThreads?.current($0) }
+    }
+    guard runtime.problem == nil else {
+      tasksProblem = runtime.problem
+      return
+    }
+    tasks = TaskReader.tasks(at: taskCandidates, in: process, runtime.tasks)
+    let stacks = symbols.resolve(tasks.map(\.frames), areReturns: false)
+    for (index, stack) in stacks.enumerated() {
+      tasks[index].isOfRuntime = tasks[index].state == .created && stack.first?.origin == .system
+      tasks[index].stack = Self.functions(stack)
+      if tasks[index].awaits == .continuation {
+        tasks[index].awaits = Self.continuation(tasks[index].stack)
+      }
+    }
+    tasks.removeAll(where: \.isOfRuntime)
+    var runners: [UInt64: UInt32] = [:]
+    for thread in threads { if let task = thread.task { runners[task.task] = thread.id } }
+    for index in tasks.indices where tasks[index].state == .running {
+      // A thread has the lower half of the number.
+      tasks[index].thread = runners[tasks[index].id & 0xFFFF_FFFF]
+    }
+    readExecutors(onThreads)
+  }
+
+  /// Without what the compiler and the runtime put between functions, or before them by the same name.
+  private static func functions(_ stack: [StackEntry]) -> [StackEntry] {
+    var kept: [StackEntry] = []
+    for entry in stack where !entry.isThunk {
+      if entry.origin == .system, !(entry.symbol?.hasPrefix("$s") ?? false) { continue }
+      if let last = kept.last, last.function == entry.function, entry.line == nil { continue }
+      kept.append(entry)
+    }
+    return kept
+  }
+
+  /// What a continuation stands for, by the functions of the standard library that await it for the program.
+  private static func continuation(_ stack: [StackEntry]) -> TaskInfo.Awaited {
+    for entry in stack.prefix(while: { $0.origin == .system }) {
+      guard let symbol = entry.symbol else { continue }
+      // `AsyncStream` and `AsyncThrowingStream`.
+      if symbol.hasPrefix("$sScS") || symbol.hasPrefix("$sScs") { return .stream }
+      let function = entry.function.split(separator: ".").last ?? ""
+      if function.hasPrefix("sleep(") || function.hasPrefix("_sleep(") { return .sleep }
+    }
+    return .continuation
+  }
+
+  private mutating func readExecutors(_ onThreads: SwiftTasks?) {
+    var wanted: Set<UInt64> = []
+    for task in tasks {
+      if case .executor(let executor) = task.awaits, executor != 0 { wanted.insert(executor) }
+    }
+    guard !wanted.isEmpty else { return }
+    for executor in wanted {
+      let type = process.memory.word(executor).flatMap { SwiftType(metadata: $0, in: process.memory) }
+      executors[executor] = ExecutorInfo(name: type?.name)
+    }
+    for thread in threads {
+      for executor in onThreads?.executors(of: thread.thread) ?? [] {
+        executors[executor]?.threads.append(thread.id)
+      }
+    }
+  }
+}

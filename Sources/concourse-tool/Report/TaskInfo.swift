@@ -1,0 +1,59 @@
+/// What the report knows of a task of Swift Concurrency.
+struct TaskInfo {
+  enum State: String {
+    /// Never submitted.
+    case created
+    case enqueued, running, suspended, completed
+  }
+
+  /// How the task was made.
+  enum Kind: String {
+    case unstructured, asyncLet, group
+  }
+
+  /// What it waits for.
+  enum Awaited: Equatable {
+    case task(UInt64)
+    case group
+    case continuation
+    /// Continuations of the standard library's.
+    case sleep, stream
+    /// Its turn on an actor or another serial executor; 0 if it has none.
+    case executor(UInt64)
+  }
+
+  let address: UInt64
+  let id: UInt64
+  var state: State
+  var kind = Kind.unstructured
+  var name: String?
+  /// Now, and as it was made.
+  var priority: UInt8
+  var basePriority: UInt8
+  var isCancelled: Bool
+  /// The address of the task that awaits its end as part of its own; 0 if it has no parent.
+  var parent: UInt64 = 0
+  var awaits: Awaited?
+  /// Where it goes on, the innermost first: the beginnings of parts of asynchronous functions.
+  var frames: [UInt64] = []
+  var stack: [StackEntry] = []
+  /// The thread that runs it, if it is known.
+  var thread: UInt32?
+
+  /// Whether it runs code of the standard library only: such as the one that ends a sleep.
+  var isOfRuntime = false
+
+  /// The functions of the program's.
+  var clients: [StackEntry] { stack.filter { $0.origin == .client } }
+
+  /// The innermost one.
+  var client: StackEntry? { clients.first { $0.line != nil } ?? clients.first }
+}
+
+/// An actor, or another serial executor, that tasks wait for.
+struct ExecutorInfo {
+  /// The name of its class; nil if it cannot be read.
+  var name: String?
+  /// The threads that run it.
+  var threads: [UInt32] = []
+}
