@@ -55,6 +55,7 @@ static atomic_uint fork_hook_count;
 
 void concourse_note_fork(void) {
   concourse_process = (uint32_t)getpid();
+  concourse_forget_swift_thread(concourse_thread_local.id);
   concourse_thread_local.id = 0;
   concourse_signal_note_fork();
   for (size_t i = 0; i < sizeof fork_hooks / sizeof fork_hooks[0]; i++) {
@@ -70,10 +71,15 @@ void concourse_at_fork(void (*hook)(void *), void *context) {
   atomic_store(&fork_hooks[place].hook, hook);
 }
 
+// The child has to know which id was its thread's.
+static void learn_thread(void) {
+  if (concourse_thread_local.id == 0) concourse_thread_local.id = concourse_gettid();
+}
+
 // If the C library refuses the handler for want of memory, a child has its parent's ids.
 uint32_t concourse_learn_process(void) {
   loaded_in = concourse_process = (uint32_t)getpid();
-  if (!atomic_exchange(&forks_are_watched, true)) (void)pthread_atfork(NULL, NULL, concourse_note_fork);
+  if (!atomic_exchange(&forks_are_watched, true)) (void)pthread_atfork(learn_thread, NULL, concourse_note_fork);
   return concourse_process;
 }
 
@@ -82,6 +88,7 @@ static void note_slack(void);
 // Before this module's other constructors. The constructor of another library may have used the runtime already.
 __attribute__((constructor(101))) static void note_load(void) {
   (void)concourse_process_id();
+  concourse_note_swift_runtime();
   note_slack();
   concourse_inspection_record.thread_state =
       (char *)&concourse_thread_local - (char *)__builtin_thread_pointer();

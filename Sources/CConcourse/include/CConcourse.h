@@ -117,6 +117,13 @@ void concourse_note_fork(void);
 /// Runs `hook` in each child from now on. For at most two callers.
 void concourse_at_fork(void (*_Nonnull hook)(void *_Nullable context), void *_Nullable context);
 
+/// Looks for the libraries of Swift's runtime among those that are loaded.
+void concourse_note_swift_runtime(void);
+/// For a forked child: Swift's runtime reads the thread's id again when it next needs it.
+///
+/// - Parameter thread: The id that this thread had in the parent; 0 if it is not known.
+void concourse_forget_swift_thread(uint32_t thread);
+
 /// Between these calls the thread sanitizer ignores this thread's memory accesses. For changes that reference counts
 /// order, which the sanitizer does not see.
 void concourse_race_check_off(void);

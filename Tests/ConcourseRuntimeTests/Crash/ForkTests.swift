@@ -1,4 +1,6 @@
+import CConcourse
 import Glibc
+import Synchronization
 import Testing
 
 @testable import ConcourseEvents
@@ -65,6 +67,18 @@ extension Crash {
         #expect(status & 0x7F == SIGILL)
       }
       end.says("submitting work in a forked child process, which has no worker threads")
+    }
+
+    @Test("two threads of the child meet at a lock of Swift's runtime")
+    func lazyValueOfTwoThreads() async {
+      await #expect(processExitsWith: .success) {
+        // The runtime keeps the thread's id from now on.
+        #expect(Lazily.process == getpid())
+        let status = inForkedChild {
+          _exit(Lazily.both && pthread_join(Lazily.thread, nil) == 0 ? 0 : 1)
+        }
+        #expect(status == 0)
+      }
     }
 
     @Test("S148 a lock that another thread of the parent held at the fork")
@@ -237,6 +251,28 @@ private enum Contended {
     lock.unlock()
     return nil
   }
+}
+
+/// Values that the runtime makes under a lock.
+private enum Lazily {
+  static let process = getpid()
+  static let waiter = Atomic<UInt32>(0)
+  nonisolated(unsafe) static var thread = pthread_t()
+
+  /// Ready when another thread sleeps until it is.
+  static let both: Bool = {
+    let failure = pthread_create(
+      &thread, nil,
+      { _ in
+        // ORDERING: relaxed; the other thread uses nothing but the number.
+        waiter.store(concourse_gettid(), ordering: .relaxed)
+        return both ? nil : UnsafeMutableRawPointer(bitPattern: 1)
+      }, nil)
+    var id: UInt32 = 0
+    // ORDERING: relaxed; as above.
+    repeat { id = waiter.load(ordering: .relaxed) } while failure == 0 && SystemThread.isAsleep(id) != true
+    return failure == 0
+  }()
 }
 
 /// Makes the pool and lets it run something on `queue`.
