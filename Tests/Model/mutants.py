@@ -15,8 +15,8 @@ MODEL = pathlib.Path(__file__).resolve().parent
 TRANSITIONS = """
 Coordination/DispatchOnce.swift Coordination/DispatchSemaphore.swift Coordination/GroupState.swift
 Coordination/ParallelLoop.swift EventLoop/WatchTable.swift:end,take
-EventLoop/TimerTable.swift EventLoop/TimerTables+Report.swift EventLoop/KernelTimer.swift
-EventLoop/TimerTables.swift:hasPassed,submit,set,lockTable,cancel,insert,arm,noteRefusal,makeUpForRefusal,armAgain,nextLook
+EventLoop/TimerTable.swift:insert,dequeue,take,mark,restore,publish EventLoop/TimerTables+Report.swift
+EventLoop/TimerTables.swift:hasPassed,submit,set,lockTable,cancel,insert,makeUpForRefusal,armAgain,nextLook
 EventLoop/EventLoop.swift:takeSeat,leaveSeat,pollAsWorker,poll,passOnInterruption,awaitSeat
 IO/DescriptorSchedule.swift Node/WorkList.swift Park/Lock.swift Park/ThreadEvent.swift Pool/BandCounters.swift
 Pool/Band+Worker.swift:rejoin,park,resume,waitToBeWoken,waitForEvents,leaveIdle

@@ -7,7 +7,7 @@ final class TimerTables {
   let tables: UnsafeMutableBufferPointer<Unmanaged<TimerTable>>
   private let perShard: Int
   /// The earliest times of the tables. Those of a shard are beside one another, so that they are quick to read.
-  private let earliest: UnsafeMutableBufferPointer<TimerTable.Earliest>
+  let earliest: UnsafeMutableBufferPointer<TimerTable.Earliest>
   /// How many threads of each shard have been given a table.
   private let turns: UnsafeMutablePointer<Atomic<UInt64>>
   let uptime = SeparateLines.allocate(KernelTimer(isWall: false))
@@ -15,7 +15,7 @@ final class TimerTables {
   let requests = SeparateLines.allocate(ReportRequests())
   /// Whether the kernel has refused to set a timer. The next timer that is set then makes up for it, or the monitor,
   /// which asks again each millisecond.
-  private let isRefused = Atomic<Bool>(false)
+  let isRefused = Atomic<Bool>(false)
 
   init(shards: Int) {
     perShard = shards == 1 ? 1 : Self.mostPerShard
@@ -68,21 +68,6 @@ final class TimerTables {
   }
 
   func kernelTimer(isWall: Bool) -> UnsafeMutablePointer<KernelTimer> { isWall ? wall : uptime }
-
-  /// The earliest time of a clock, `.max` for none.
-  func first(isWall: Bool) -> UInt64 {
-    var first = UInt64.max
-    for place in tables.indices { first = min(first, self.first(at: place, isWall: isWall)) }
-    return first
-  }
-
-  /// The earliest time of a clock in a table, in the total order of the thread that reports (see README.md).
-  func first(at place: Int, isWall: Bool) -> UInt64 {
-    let word = isWall ? earliest[place].wall : earliest[place].uptime
-    // ORDERING: sequentially consistent; closes the race of the store in `TimerTable.insert`, then the look in
-    // `KernelTimer.arm`, against `KernelTimer.hasFired`, then this look. Acquiring, too: see `hasPassed`.
-    return word.pointee.load(ordering: .sequentiallyConsistent)
-  }
 
   /// Whether a time has passed and all earlier timers have been reported, so that there is nothing to wait for. False
   /// in a forked child, where no thread reports.
@@ -199,17 +184,6 @@ final class TimerTables {
   }
 
   // MARK: The kernel's timers
-
-  func arm(_ poller: Poller, isWall: Bool, at time: UInt64) -> Bool {
-    let isArmed = kernelTimer(isWall: isWall).pointee.arm(poller, at: time)
-    if !isArmed { noteRefusal() }
-    return isArmed
-  }
-
-  func noteRefusal() {
-    // ORDERING: sequentially consistent; see `armAgain`.
-    isRefused.store(true, ordering: .sequentiallyConsistent)
-  }
 
   @inline(never)
   private func makeUpForRefusal(_ poller: Poller?, hasTried: Bool) {
