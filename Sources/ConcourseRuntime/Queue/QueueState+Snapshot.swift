@@ -90,7 +90,7 @@ extension QueueState {
     func unowned() -> Snapshot { clearing(Self.ownerMask) }
     func setting(_ flag: UInt64) -> Snapshot { Snapshot(bits: bits | flag) }
     func clearing(_ flag: UInt64) -> Snapshot { Snapshot(bits: bits & ~flag) }
-    /// Whoever takes the queue looks at the list: what was noted is then known.
+    /// The thread that takes the queue looks at the list: what was noted is then known.
     func clearingWork() -> Snapshot { clearing(Self.pending | Self.barred | Self.levelMask) }
     func noting(_ level: QoSLevel) -> Snapshot { raised(to: level).setting(Self.pending) }
     func raised(to level: QoSLevel) -> Snapshot {

@@ -23,7 +23,7 @@ struct ReportOptions: CommandOptions {
     CommandSyntax(
       forms: ["[options] PID", "[options] --core FILE", "[--all] --recording FILE"],
       about: """
-        Prints what a process that runs on Concourse waits for, also if it hangs or is stopped: the cause, if there
+        Prints what a process that runs on Concourse waits for, even if it hangs or is stopped: the cause, if there
         is one, then its pool, queues, threads, tasks, who waits for whom, sources and timers. The process does not
         notice: the command reads its memory, and stops only threads that are running, for some microseconds each.
         """,
