@@ -1,5 +1,5 @@
 // Reads the input as the words of a command line, for each command, and as a token of `concourse explore`.
-import ConcourseSchedules
+@testable import ConcourseSchedules
 @testable import ConcourseTool
 
 var seeds: [[UInt8]] {
