@@ -151,6 +151,24 @@ struct ReportPartsTests {
     #expect(Demangler.shorten(long) == short)
   }
 
+  @Test("a main thread that waits for work serves its queue, also if items wait just now")
+  func mainQueue() {
+    var process = TargetProcess(id: 7, name: "made up", memory: EmptyMemory(), regions: [], threads: [])
+    process.isFrozen = true
+    var snapshot = EngineSnapshot(process: process)
+    var queue = QueueInfo(
+      address: 0x1000, kind: .main, label: "main", word: QueueWord(bits: 0), wordAddress: 0, target: 0,
+      level: 4, width: nil)
+    queue.items = 3
+    snapshot.queues = [queue.address: queue]
+    for (wait, kind) in [(Wait.idle, Verdict.Kind.nothing), (.call("pause", nil), .mainQueue)] {
+      var thread = ThreadInfo(id: 7, thread: TargetThread(id: 7), role: .main)
+      thread.wait = wait
+      snapshot.threads = [thread]
+      #expect(Verdicts(snapshot, WaitGraph(snapshot)).all.map(\.kind) == [kind])
+    }
+  }
+
   @Test(
     "thunks of the compiler, also the parts of asynchronous ones, are known",
     arguments: [
@@ -189,4 +207,10 @@ struct ReportPartsTests {
   func options(_ arguments: [String], _ parsed: ParsedCommandLine<ReportOptions>) {
     #expect(ReportOptions.parse(arguments) == parsed)
   }
+}
+
+/// Of a process none of whose memory can be read.
+final class EmptyMemory: TargetMemory {
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool { false }
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { [] }
 }

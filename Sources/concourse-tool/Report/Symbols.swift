@@ -80,7 +80,7 @@ final class Symbols {
   private static let enginePrefixes = [
     "$s16ConcourseRuntime", "$s15ConcourseEvents", "$s12ConcourseABI", "$s9Concourse", "concourse_",
     "dispatch_",
-    "_dispatch_", "$sScheduled", "$sSv9Concourse", "$sScJ9Concourse",
+    "_dispatch_", "$sScheduled", "$sSv9Concourse", "$sSp16Concourse", "$sScJ9Concourse",
   ]
 
   private func origin(of symbol: String?, in image: MappedImage) -> StackEntry.Origin {

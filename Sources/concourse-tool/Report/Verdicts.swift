@@ -30,7 +30,9 @@ struct Verdicts {
     watch = HoldWatch(
       snapshot,
       snapshot.queues.values.filter { queue in
-        !queue.holders.isEmpty && queue.items + queue.heldBack > 0 && queue.kind != .global
+        // The main thread may be about to serve its queue.
+        (!queue.holders.isEmpty || queue.kind == .main) && queue.items + queue.heldBack > 0
+          && queue.kind != .global
           && !queue.word.isSuspended && !queue.word.isInactive
       })
     let words = Wording(snapshot)
@@ -91,6 +93,8 @@ struct Verdicts {
     }
     all = joined
   }
+
+  private var isStopped: Bool { snapshot.process.threads.contains { $0.state == "T" || $0.state == "t" } }
 
   private func entriesWait(_ number: Int) -> String {
     number == 1 ? "1 entry waits" : "\(number) entries wait"
@@ -214,14 +218,16 @@ struct Verdicts {
       return made(
         .barrier, "a barrier of queue \(name) waits for \(running) to end: \(waits), the barrier included")
     case .main:
-      guard let main = snapshot.threads.first(where: { $0.role == .main }) else { return nil }
+      guard let main = snapshot.threads.first(where: { $0.role == .main }),
+        !queue.holders.isEmpty || main.wait != .idle && (duration != nil || isStopped)
+      else { return nil }
+      let isInItem = main.frames.contains { $0.queue == queue.address }
       let item = "an item holds the main queue: \(waits) behind it"
       let none = "the main thread does not serve the main queue: \(waits)"
+      let activity = "the main thread \(words.activity(of: main))\(isInItem ? since : "")"
       return Verdict(
-        kind: .mainQueue, summary: main.frames.contains { $0.queue == queue.address } ? item : none,
-        details: [
-          .init(text: "the main thread \(words.activity(of: main))\(since)", place: words.place(main))
-        ],
+        kind: .mainQueue, summary: isInItem ? item : none,
+        details: [.init(text: activity, place: words.place(main))],
         queues: [queue.address], threads: [main.id])
     case .serial, .workloop, .runLoop, .concurrent:
       guard !holders.isEmpty else { return nil }
