@@ -11,6 +11,11 @@ enum Broken {
     ("never-resumed", { Log.start() }),
     ("slow-barrier", { Catalogue.start() }),
     ("busy-main-queue", { MainActor.assumeIsolated { Thumbnails.start() } }),
+    ("task-cycle", { Prices.start() }),
+    ("lost-continuation", { Connections.start() }),
+    ("endless-stream", { Sensors.start() }),
+    ("held-actor", { Accounts.start() }),
+    ("blocking-tasks", { Journal.start() }),
   ]
 
   static func main() {

@@ -1,7 +1,11 @@
 /// The tasks of Swift Concurrency, where they are suspended, and who has what they wait for.
 extension EngineSnapshot {
+  /// More places are not those of a program. Each takes time to look up.
+  private static let mostFunctions = 50_000
+
   mutating func readTasks(_ runtime: SwiftRuntime, _ symbols: Symbols) {
     let onThreads = SwiftTasks(process, runtime)
+    swiftThreads = onThreads
     for (index, thread) in threads.enumerated() {
       threads[index].task = thread.thread.threadPointer.flatMap { onThreads?.current($0) }
     }
@@ -9,8 +13,15 @@ extension EngineSnapshot {
       tasksProblem = runtime.problem
       return
     }
+    taskLayout = runtime.tasks
     tasks = TaskReader.tasks(at: taskCandidates, in: process, runtime.tasks)
-    let stacks = symbols.resolve(tasks.map(\.frames), areReturns: false)
+    var known: Set<UInt64> = []
+    let frames = tasks.map { task -> [UInt64] in
+      guard known.count < Self.mostFunctions else { return [] }
+      known.formUnion(task.frames)
+      return task.frames
+    }
+    let stacks = symbols.resolve(frames, areReturns: false)
     for (index, stack) in stacks.enumerated() {
       tasks[index].isOfRuntime = tasks[index].state == .created && stack.first?.origin == .system
       tasks[index].stack = Self.functions(stack)

@@ -145,6 +145,13 @@ struct ThreadInfo {
   /// The task of Swift Concurrency that it runs; nil if it is not known to run one.
   var task: RecordedJob?
 
+  /// Whether it has slept in the same wait since it was read.
+  func isStillAsleep(in process: TargetProcess) -> Bool {
+    if blockedSince != 0 { return process.memory.word(blockedSinceAddress) == blockedSince }
+    return process.core != nil
+      || TargetThread(process: process.id, thread: Int32(id))?.call?.arguments == thread.call?.arguments
+  }
+
   var isBlocked: Bool {
     switch wait {
     case .idle, .running: false
@@ -232,8 +239,12 @@ struct EngineSnapshot {
   var mainQueue: UInt64 = 0
   /// The tasks of Swift Concurrency, the oldest first.
   var tasks: [TaskInfo] = []
+  /// How they are laid out; nil if they are not known.
+  var taskLayout: TaskLayout?
   /// Addresses of what may be a task.
   var taskCandidates: [UInt64] = []
+  /// What Swift's runtime keeps for each thread.
+  var swiftThreads: SwiftTasks?
   /// Why there are no tasks, if the process may have some.
   var tasksProblem: String?
   /// The executors that tasks wait for.

@@ -10,7 +10,7 @@ struct MemoryScan {
   private(set) var bytesRead: UInt64 = 0
 
   /// More candidates than this are not of a process that can be.
-  private static let mostTasks = 2_000_000
+  private static let mostTasks = 1_000_000
 
   /// - Parameter taskClass: The class of tasks; 0 leaves them out.
   init(

@@ -28,8 +28,16 @@ struct Report {
     for (index, stack) in zip(shown, stacks) { snapshot.threads[index].stack = stack }
     if let runtime { snapshot.readTasks(runtime, symbols) }
     let graph = WaitGraph(snapshot)
+    let verdicts = Verdicts(snapshot, graph) {
+      guard let runtime, StalledTasks.areStalled(snapshot) else { return false }
+      return StalledTasks.isConfirmed(process) { process in
+        var again = try? EngineReader.read(process, record, taskClass: runtime.tasks.taskClass)
+        again?.readTasks(runtime, symbols)
+        return again
+      }
+    }
     return Report(
-      snapshot: snapshot, graph: graph, verdicts: Verdicts(snapshot, graph).all, library: record.image.path,
+      snapshot: snapshot, graph: graph, verdicts: verdicts.all, library: record.image.path,
       version: record.version)
   }
 

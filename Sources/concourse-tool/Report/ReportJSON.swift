@@ -67,6 +67,7 @@ struct ReportJSON {
       ),
       ("threads", .array(verdict.threads.map { .int($0) })),
       ("queues", .array(verdict.queues.map { .address($0) })),
+      ("tasks", .array(verdict.tasks.map { .int($0) })),
     ])
   }
 

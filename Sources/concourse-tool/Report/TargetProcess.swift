@@ -23,6 +23,9 @@ struct TargetProcess {
   /// Whether nothing in it will change: all its threads sleep for good.
   var isFrozen = false
 
+  /// Whether it stays as it is while it is read: all its threads sleep for good, or it is a core dump.
+  var isStill: Bool { core != nil || isFrozen }
+
   func region(of address: UInt64) -> MappedRegion? {
     // Sorted by address.
     var low = 0

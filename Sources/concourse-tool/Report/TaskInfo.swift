@@ -34,6 +34,8 @@ struct TaskInfo {
   /// The address of the task that awaits its end as part of its own; 0 if it has no parent.
   var parent: UInt64 = 0
   var awaits: Awaited?
+  /// The children in the group that it awaits, as far as they are known.
+  var awaitedChildren: [UInt64] = []
   /// Where it goes on, the innermost first: the beginnings of parts of asynchronous functions.
   var frames: [UInt64] = []
   var stack: [StackEntry] = []
@@ -42,6 +44,13 @@ struct TaskInfo {
 
   /// Whether it runs code of the standard library only: such as the one that ends a sleep.
   var isOfRuntime = false
+
+  /// Whether it is in the same wait as it was when it was read before.
+  func waitsAs(_ before: TaskInfo) -> Bool {
+    (id, state, awaitedChildren) == (before.id, before.state, before.awaitedChildren)
+      // What a continuation stands for is known from functions only.
+      && (awaits == before.awaits || awaits == .continuation && [.sleep, .stream].contains(before.awaits))
+  }
 
   /// The functions of the program's.
   var clients: [StackEntry] { stack.filter { $0.origin == .client } }

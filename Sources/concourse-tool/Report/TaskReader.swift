@@ -59,7 +59,7 @@ struct TaskReader {
   private enum Limit {
     static let records = 64
     static let contexts = 64
-    static let frames = 2_000_000
+    static let frames = 1_000_000
     static let children = 1_000_000
   }
 
@@ -96,6 +96,12 @@ struct TaskReader {
     return found.values.sorted { ($0.id, $0.address) < ($1.id, $1.address) }
   }
 
+  /// The task at an address once more; nil if it has gone.
+  static func task(at address: UInt64, in process: TargetProcess, _ layout: TaskLayout) -> TaskInfo? {
+    var reader = TaskReader(process, layout)
+    return reader.read(address)?.task
+  }
+
   private mutating func read(_ address: UInt64) -> (task: TaskInfo, isInner: Bool)? {
     guard address > 4096, address % 16 == 0, let bytes = memory.bytes(at: address, count: Place.end)
     else { return nil }
@@ -126,13 +132,17 @@ struct TaskReader {
     case Status.depends | Status.enqueued: task.state = .enqueued
     default: return nil
     }
-    readRecords(of: &task, from: word(Place.records))
+    let groups = readRecords(of: &task, from: word(Place.records))
     if task.state == .completed { return (task, isInner) }
     if status & Status.depends != 0 {
       guard let awaited = dependency(of: address, at: word(Place.dependency)),
         { if case .executor = awaited { true } else { false } }() == (task.state == .enqueued)
       else { return nil }
       task.awaits = awaited
+      if awaited == .group, let group = memory.word(word(Place.dependency) &+ 16) {
+        // A group begins with its class; its record follows.
+        task.awaitedChildren = groups[group &+ 8] ?? []
+      }
     }
     if task.state != .running {
       guard isCode(word(Place.resume)) else { return nil }
@@ -150,8 +160,10 @@ struct TaskReader {
 
   private func isCode(_ address: UInt64) -> Bool { process.region(of: address)?.isExecutable ?? false }
 
-  /// The name, and the children.
-  private mutating func readRecords(of task: inout TaskInfo, from first: UInt64) {
+  /// Reads the name and the children.
+  /// - Returns: The children of each group, by its record.
+  private mutating func readRecords(of task: inout TaskInfo, from first: UInt64) -> [UInt64: [UInt64]] {
+    var groups: [UInt64: [UInt64]] = [:]
     var place = first
     var count = 0
     while place != 0, count < Limit.records, let bytes = memory.bytes(at: place, count: 24) {
@@ -160,21 +172,27 @@ struct TaskReader {
       )
       switch kind {
       case Record.name: task.name = memory.text(at: content, limit: 256)
-      case Record.child, Record.group: readChildren(of: task.address, from: content)
+      case Record.child, Record.group:
+        let found = readChildren(from: content)
+        children[task.address, default: []] += found
+        if kind == Record.group { groups[place] = found }
       default: break
       }
       place = next
       count += 1
     }
+    return groups
   }
 
-  private mutating func readChildren(of parent: UInt64, from first: UInt64) {
+  private mutating func readChildren(from first: UInt64) -> [UInt64] {
+    var found: [UInt64] = []
     var child = first
     while child != 0, childrenLeft > 0 {
       childrenLeft -= 1
-      children[parent, default: []].append(child)
+      found.append(child)
       child = memory.word(child &+ layout.size &+ 8) ?? 0
     }
+    return found
   }
 
   /// A record that names what the task waits for, how, and the task itself.

@@ -40,8 +40,7 @@ struct TaskText {
   private mutating func writeRows() {
     let rows = words.rows
     for row in rows.prefix(Self.mostRows) {
-      let subject = row.tasks.count == 1 ? words.name(row.tasks[0]) : "\(row.tasks.count) tasks"
-      add("\(subject) \(row.activity)", indent: 2)
+      add(words.sentence(row), indent: 2)
       if let place = row.place { lines.append("    at \(place)") }
     }
     if rows.count > Self.mostRows {

@@ -70,12 +70,15 @@ struct TaskWording {
   private func executor(_ task: TaskInfo) -> String {
     guard case .executor(let address) = task.awaits, address != 0 else { return "a thread" }
     if snapshot.queues[address] != nil { return words.quoted(address) }
-    let info = snapshot.executors[address]
-    let name =
-      info?.name.map { $0.hasSuffix("MainExecutor") ? "the main actor" : "actor \($0)" } ?? "an actor"
-    guard let thread = info?.threads.first else { return name }
+    let name = actor(address)
+    guard let thread = snapshot.executors[address]?.threads.first else { return name }
     let holder = byThread[thread].map { ": \(self.name($0))" } ?? ""
     return "\(name), which thread \(thread) runs\(holder)"
+  }
+
+  func actor(_ executor: UInt64) -> String {
+    snapshot.executors[executor]?.name.map { $0.hasSuffix("MainExecutor") ? "the main actor" : "actor \($0)" }
+      ?? "an actor"
   }
 
   /// Where in the program a task is: of a running one, its thread.
@@ -89,6 +92,10 @@ struct TaskWording {
     let activity: String
     let place: String?
     let tasks: [TaskInfo]
+  }
+
+  func sentence(_ row: Row) -> String {
+    (row.tasks.count == 1 ? name(row.tasks[0]) : "\(row.tasks.count) tasks") + " " + row.activity
   }
 
   /// What the tasks do, the most first. Those that have ended, and only are still referenced, are left out.

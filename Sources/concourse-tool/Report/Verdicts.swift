@@ -1,7 +1,8 @@
 /// What the report concludes, the most serious first.
 struct Verdict {
   enum Kind: String {
-    case deadlock, starvedPool, suspendedQueue, inactiveQueue, barrier, mainQueue, heldQueue, nothing
+    case deadlock, starvedPool, suspendedQueue, inactiveQueue, barrier, mainQueue, heldQueue, heldActor
+    case blockedTasks, stalledTasks, nothing
   }
 
   let kind: Kind
@@ -11,6 +12,8 @@ struct Verdict {
   var details: [Detail] = []
   var queues: [UInt64] = []
   var threads: [UInt32] = []
+  /// Numbers of tasks.
+  var tasks: [UInt64] = []
 
   struct Detail {
     let text: String
@@ -24,7 +27,8 @@ struct Verdicts {
   private let watch: HoldWatch
   private(set) var all: [Verdict] = []
 
-  init(_ snapshot: EngineSnapshot, _ graph: WaitGraph) {
+  /// - Parameter isStalled: Whether nothing is left that could resume a task. Asked if there is no other cause.
+  init(_ snapshot: EngineSnapshot, _ graph: WaitGraph, isStalled: () -> Bool = { false }) {
     self.snapshot = snapshot
     self.graph = graph
     watch = HoldWatch(
@@ -37,7 +41,12 @@ struct Verdicts {
       })
     let words = Wording(snapshot)
     for cycle in graph.cycles where stillStands(cycle) { all.append(deadlock(cycle, words)) }
+    let taskWords = TaskWording(snapshot)
+    for cycle in TaskCycles(snapshot).all { all.append(TaskCycles.verdict(cycle, taskWords)) }
     for band in snapshot.bands { if let verdict = starvation(of: band, words) { all.append(verdict) } }
+    for held in ActorWatch(snapshot).held where !all.contains(where: { $0.threads.contains(held.thread) }) {
+      all.append(verdict(on: held, words, taskWords))
+    }
     let concerned = Set(all.flatMap(\.queues))
     // The queue with the most items first.
     for queue in snapshot.queues.values.sorted(by: { ($0.items, $1.address) > ($1.items, $0.address) })
@@ -46,6 +55,8 @@ struct Verdicts {
     }
     joinHierarchies(words)
     all.sort { Self.rank($0.kind) < Self.rank($1.kind) }
+    if all.isEmpty, let verdict = blockedTasks(words) { all.append(verdict) }
+    if all.isEmpty && isStalled() { all.append(StalledTasks.verdict(taskWords, snapshot)) }
     if all.isEmpty { all.append(Verdict(kind: .nothing, summary: quiet())) }
   }
 
@@ -56,8 +67,9 @@ struct Verdicts {
     case .suspendedQueue, .inactiveQueue: 2
     case .barrier: 3
     case .mainQueue: 4
-    case .heldQueue: 5
-    case .nothing: 6
+    case .heldQueue, .heldActor, .blockedTasks: 5
+    case .stalledTasks: 6
+    case .nothing: 7
     }
   }
 
@@ -67,8 +79,10 @@ struct Verdicts {
     let items = snapshot.queues.values.reduce(0) { $0 + ($1.kind == .global ? 0 : $1.items + $1.heldBack) }
     let active = snapshot.bands.reduce(0) { $0 + $1.counts.active }
     let blocked = snapshot.threads.count(where: \.isBlocked)
+    let suspended = snapshot.tasks.count { $0.state == .suspended }
     return "nothing is stuck: \(count(items, "item")) in queues and \(entriesWait(entries)) for a thread, "
       + "\(count(active, "worker")) active, \(count(blocked, "thread")) blocked"
+      + (suspended > 0 ? ", \(count(suspended, "task")) suspended" : "")
   }
 
   /// The queues of a hierarchy that one thread holds are one cause: that with the most items stands for all.
@@ -114,14 +128,65 @@ struct Verdicts {
     return areOwned
       && cycle.allSatisfy { node in
         guard case .thread(let id) = node, let thread = snapshot.thread(id) else { return true }
-        if thread.blockedSince != 0 {
-          return process.memory.word(thread.blockedSinceAddress) == thread.blockedSince
-        }
-        return process.core != nil
-          || TargetThread(process: process.id, thread: Int32(id))?.call?.arguments
-            == thread.thread.call?.arguments
+        return thread.isStillAsleep(in: process)
       }
   }
+
+  private func verdict(on held: ActorWatch.Held, _ words: Wording, _ taskWords: TaskWording) -> Verdict {
+    let thread = snapshot.thread(held.thread)
+    let holder = taskWords.task(on: held.thread).map(taskWords.name) ?? "thread \(held.thread)"
+    let waiting = count(held.tasks.count, "task")
+    let since = held.duration > 0 ? ", for at least \(Wording.time(held.duration))" : ""
+    let details = thread.map {
+      [
+        Verdict.Detail(
+          text: "\(words.name(of: $0)) \(words.activity(of: $0))\($0.blockedFor == nil ? since : "")",
+          place: words.place($0))
+      ]
+    }
+    let first = held.tasks.first.flatMap { task in
+      taskWords.place(task).map {
+        Verdict.Detail(text: "\(taskWords.name(task)) waits for the actor", place: $0)
+      }
+    }
+    return Verdict(
+      kind: .heldActor,
+      summary: "\(holder) blocks its thread and holds \(taskWords.actor(held.executor)): "
+        + "\(waiting) wait\(held.tasks.count == 1 ? "s" : "") behind it",
+      details: (details ?? []) + (first.map { [$0] } ?? []), threads: [held.thread],
+      tasks: held.tasks.prefix(64).map(\.id))
+  }
+
+  /// Tasks that wait with their threads for a semaphore or a group: all that run, or as many as may be active at once.
+  private func blockedTasks(_ words: Wording) -> Verdict? {
+    let process = snapshot.process
+    let tasks = snapshot.tasks.filter { task in
+      guard let thread = task.thread.flatMap({ snapshot.thread($0) }), !thread.hasTimeout else {
+        return false
+      }
+      switch thread.wait {
+      case .semaphore, .group, .workItem: break
+      default: return false
+      }
+      // A moment is no cause. A core dump has no clock.
+      guard process.core != nil || thread.blockedFor ?? 0 >= Self.leastOfBlockedTasks else { return false }
+      return process.isStill || thread.isStillAsleep(in: process)
+    }
+    let running = snapshot.tasks.count { $0.state == .running }
+    guard !tasks.isEmpty, tasks.count >= max(snapshot.width, 1) || tasks.count == running else { return nil }
+    let threads = tasks.compactMap { $0.thread.flatMap { snapshot.thread($0) } }
+    let since = threads.compactMap(\.blockedFor).min().map { ", for at least \(Wording.time($0))" } ?? ""
+    return Verdict(
+      kind: .blockedTasks,
+      summary: tasks.count == 1
+        ? "a task blocks its thread\(since)" : "\(tasks.count) tasks block their threads\(since)",
+      details: words.grouped(threads).prefix(4).map { text, place, number in
+        .init(text: "\(count(number, "task")) \(text)", place: place)
+      },
+      threads: threads.map(\.id), tasks: tasks.prefix(64).map(\.id))
+  }
+
+  private static let leastOfBlockedTasks: UInt64 = 1_000_000_000
 
   private func deadlock(_ cycle: [WaitGraph.Node], _ words: Wording) -> Verdict {
     var details: [Verdict.Detail] = []
