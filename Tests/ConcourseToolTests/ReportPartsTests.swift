@@ -169,6 +169,18 @@ struct ReportPartsTests {
     }
   }
 
+  @Test("a holder that got no processor while it was watched says nothing about its item")
+  func holdersRun() {
+    let enough = HoldWatch.leastRun
+    #expect(!HoldWatch.haveRun([100], [100 + enough - 1]))
+    #expect(HoldWatch.haveRun([100], [100 + enough]))
+    #expect(HoldWatch.haveRun([100, 7], [100, 7 + enough]))
+    #expect(!HoldWatch.haveRun([100, 7], [100, 7]))
+    // None is awake; the kernel keeps no such times, or the thread is another one.
+    #expect(HoldWatch.haveRun([], []))
+    #expect(HoldWatch.haveRun([nil], [5]) && HoldWatch.haveRun([5], [nil]) && HoldWatch.haveRun([5], [4]))
+  }
+
   @Test(
     "thunks of the compiler, also the parts of asynchronous ones, are known",
     arguments: [

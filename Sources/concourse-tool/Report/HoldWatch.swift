@@ -5,10 +5,16 @@ import Glibc
 /// One look at a process cannot do that: a busy queue always has a holder, and items that wait. So the report looks at
 /// the holders several times, and believes only those that have been at the same item all the time. A process that is
 /// stopped stays the same in any case; there, and in a core dump, only the durations count that the engine has noted.
+///
+/// On a busy machine a thread may get no processor meanwhile, and so be at the same short item. So a holder that is awake
+/// counts only once it has run for some time; until then it is watched longer.
 struct HoldWatch {
   /// The least duration that counts, in nanoseconds.
   static let least: UInt64 = 100_000_000
+  /// The least processor time of a holder that is awake.
+  static let leastRun: UInt64 = 20_000_000
   private static let looks = 8
+  private static let mostLooks = 64
 
   private let snapshot: EngineSnapshot
   /// Of the queues whose items have waited for the same item all the time: how long at least.
@@ -30,20 +36,39 @@ struct HoldWatch {
     guard !queues.isEmpty, !process.threads.contains(where: { $0.state == "T" || $0.state == "t" }) else {
       return
     }
-    let before = queues.map { (queue: $0, state: state(of: $0)) }
+    let before = queues.map { (queue: $0, state: state(of: $0), runs: runs(of: $0)) }
     var same = before
     let begin = UptimeClock.now
-    for _ in 0..<Self.looks where !same.isEmpty {
+    for look in 0..<Self.mostLooks where !same.isEmpty {
+      if look >= Self.looks && same.allSatisfy({ Self.haveRun($0.runs, runs(of: $0.queue)) }) { break }
       // Not in step with what the process may do periodically.
       usleep(UInt32.random(in: 13_000...17_000))
       same.removeAll { state(of: $0.queue) != $0.state }
     }
+    same.removeAll { !Self.haveRun($0.runs, runs(of: $0.queue)) }
     let watched = UptimeClock.now - begin
     let kept = Set(same.map(\.queue.address))
-    for (queue, _) in before {
+    for (queue, _, _) in before {
       durations[queue.address] =
         kept.contains(queue.address) ? max(watched, durations[queue.address] ?? 0) : nil
     }
+  }
+
+  /// The processor time of each holder that was awake, in nanoseconds; nil if the kernel does not say.
+  private func runs(of queue: QueueInfo) -> [UInt64?] {
+    queue.holders.compactMap { snapshot.thread($0) }.filter { $0.wait == .running }.map { holder in
+      ProcFile.read("/proc/\(snapshot.process.id)/task/\(holder.id)/schedstat")
+        .flatMap { $0.split(separator: " ").first }.flatMap { UInt64($0) }
+    }
+  }
+
+  /// Whether one of the holders has run for long enough, or none was awake.
+  static func haveRun(_ before: [UInt64?], _ after: [UInt64?]) -> Bool {
+    before.isEmpty
+      || zip(before, after).contains { before, after in
+        guard let before, let after, after >= before else { return true }
+        return after - before >= leastRun
+      }
   }
 
   /// How long the engine says that a holder has been in the wait or the entry which holds the queue.
