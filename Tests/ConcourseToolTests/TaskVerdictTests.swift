@@ -135,6 +135,13 @@ struct TaskVerdictTests {
     let verdict = try #require(Verdicts(snapshot, WaitGraph(snapshot)).all.first)
     #expect(verdict.kind == .heldActor && verdict.tasks == [1] && verdict.threads == [7])
     #expect(verdict.summary == "task 2 blocks its thread and holds actor Bank: 1 task waits behind it")
+    // The main actor's jobs are items of the main queue: one cause.
+    var main = queue(0x1000, owner: 0)
+    (main.kind, main.items) = (.main, 1)
+    snapshot.queues = [main.address: main]
+    snapshot.threads[0].role = .main
+    #expect(Verdicts(snapshot, WaitGraph(snapshot)).all.map(\.kind) == [.mainQueue])
+    snapshot.queues = [:]
     snapshot.threads = [thread(7, .running)]
     #expect(Verdicts(snapshot, WaitGraph(snapshot)).all.map(\.kind) == [.nothing])
   }

@@ -54,6 +54,9 @@ struct Verdicts {
       if let verdict = verdict(on: queue, words) { all.append(verdict) }
     }
     joinHierarchies(words)
+    // The main actor's jobs are items of the main queue.
+    let main = all.filter { $0.kind == .mainQueue }.flatMap(\.threads)
+    all.removeAll { $0.kind == .heldActor && $0.threads == main }
     all.sort { Self.rank($0.kind) < Self.rank($1.kind) }
     if all.isEmpty, let verdict = blockedTasks(words) { all.append(verdict) }
     if all.isEmpty && isStalled() { all.append(StalledTasks.verdict(taskWords, snapshot)) }
