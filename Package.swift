@@ -121,6 +121,10 @@ let package = Package(
       name: "broken-programs", dependencies: ["Concourse"], path: "Examples/Sources/broken",
       exclude: ["README.md"]),
 
+    // Programs of tasks that block their threads, and of some that do not.
+    .executableTarget(
+      name: "task-programs", dependencies: ["Concourse", "ConcourseRuntime"], path: "Tests/TaskPrograms"),
+
     // One program, two runtimes: both targets compile the very same folder (a symbolic link), once
     // against the engine and once against the toolchain's Dispatch. No test here links Concourse itself,
     // which would put the toolchain's Dispatch onto it; Tests/Package.swift is the package that does.

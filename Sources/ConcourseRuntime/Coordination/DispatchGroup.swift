@@ -103,6 +103,7 @@ public class DispatchGroup: DispatchObject {
     if mustWait { hasWaiters = true }
     lock.unlock()
     guard mustWait else { return .success }
+    TaskWaits.note("DispatchGroup.wait()")
     let isOver = BlockedSection.run(.group, group) {
       guard case .never = deadline else { return sleep(until: deadline, seen) }
       BlockedThreads.during(

@@ -53,6 +53,7 @@ package struct OnceGate: ~Copyable {
   }
 
   private func waitUntilDone() {
+    if TaskWaits.sleepBriefly("DispatchOnce.perform()", { sleepUntilDone($0) }) { return }
     // SAFETY: a gate stays where it is, at least until the wait ends.
     withUnsafePointer(to: self) { gate in
       Recording.wait(.once, gate) {

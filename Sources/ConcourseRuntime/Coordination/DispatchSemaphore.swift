@@ -102,7 +102,8 @@ public class DispatchSemaphore: DispatchObject {
       return .success
     }
     var result = DispatchTimeoutResult.success
-    BlockedSection.run(.semaphore, Unmanaged.passUnretained(self).toOpaque()) {
+    let semaphore = Unmanaged.passUnretained(self).toOpaque()
+    TaskWaits.block("DispatchSemaphore.wait()", until: deadline, .semaphore, semaphore) {
       result = sleep(until: deadline)
     }
     return result

@@ -21,6 +21,10 @@ enum CallPlace {
     descriptions(of: frames.map(returnAddresses), in: Module.all())
   }
 
+  /// The place of one thread.
+  /// - Parameter stack: as from `returnAddresses`.
+  static func description(of stack: [UInt]) -> String? { descriptions(of: [stack], in: Module.all())[0] }
+
   /// - Parameter stacks: of each thread the return addresses, the innermost first.
   static func descriptions(of stacks: [[UInt]], in modules: [Module]) -> [String?] {
     var files: [String: ModuleFile] = [:]
@@ -75,7 +79,7 @@ enum CallPlace {
 
   /// The frames end where the chain of frame pointers does: at the latest in code that was compiled without them. The
   /// runtime's own frames have one, so the first address outside it is right.
-  private static func returnAddresses(from frame: UInt) -> [UInt] {
+  static func returnAddresses(from frame: UInt) -> [UInt] {
     guard let memory = ReadFile("/proc/self/mem") else { return [] }
     var (found, frame) = ([UInt](), frame)
     while found.count < mostFrames, frame != 0, frame % 8 == 0,

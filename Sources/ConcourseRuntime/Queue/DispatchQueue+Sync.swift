@@ -284,7 +284,16 @@ package struct SyncWaiter: ~Copyable {
 
   /// Sleeps until the waiter is signalled, known to the search for deadlocks.
   static func sleep(_ wait: BlockedThread.Wait) {
+    if TaskWaits.sleepBriefly(call(of: wait), { wait.waiter!.pointee.event.sleepAsWorker(until: $0) }) {
+      return
+    }
     BlockedThreads.during(wait) { wait.waiter!.pointee.event.sleepAsWorker(until: $0) }
+  }
+
+  /// What the waiting thread has called.
+  private static func call(of wait: BlockedThread.Wait) -> String {
+    let name = wait.kind == .turn && wait.waiter!.pointee.body != nil ? "asyncAndWait" : "sync"
+    return "\(name) on queue \"\(wait.queue.label)\""
   }
 
   /// Runs a waiter's body on this thread, in a frame whose parent is the waiter's.

@@ -10,6 +10,8 @@ extension ProcessQueues {
         Unmanaged<ProcessQueues>.fromOpaque(queues!).takeUnretainedValue().becomeForkedChild()
       }, Unmanaged.passRetained(made).toOpaque())
     concourse_export_layout()
+    TaskWaits.prepare()
+    TaskThreads.prepare()
     return made
   }()
 

@@ -150,6 +150,7 @@ public class DispatchWorkItem: RunnableItem {
     }
     if !seen.isComplete {
       if case .immediate = deadline { return .timedOut }
+      TaskWaits.note("DispatchWorkItem.wait()")
       guard sleepUntilComplete(deadline) else { return .timedOut }
     }
     if !state.endWait() { Trap.clientBug(307, "a work item was waited for twice") }

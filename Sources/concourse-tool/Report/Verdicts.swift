@@ -279,6 +279,8 @@ struct Verdicts {
       Verdict(kind: kind, summary: summary, details: details, queues: [queue.address], threads: queue.holders)
     }
     switch queue.kind {
+    case .concurrent where queue.label.hasPrefix("CONCOURSE_TASK_THREADS="):
+      return made(.heldQueue, "tasks have no more threads than \(queue.label) gives them: \(waits)")
     case .concurrent where queue.word.owner != 0:
       return made(.barrier, "a barrier holds queue \(name): \(waits) behind it")
     case .concurrent where queue.barrierIsNext:

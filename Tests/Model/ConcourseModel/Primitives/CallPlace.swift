@@ -1,4 +1,14 @@
 /// Coroutines have no place in a program.
 enum CallPlace {
   static func descriptions(from frames: [UInt]) -> [String?] { frames.map { _ in nil } }
+  static func returnAddresses(from frame: UInt) -> [UInt] { [] }
+  static func description(of stack: [UInt]) -> String? { nil }
+}
+
+/// The model runs no tasks.
+struct CurrentTask {
+  let number: UInt64
+  let name: String?
+
+  init?() { return nil }
 }

@@ -61,4 +61,5 @@ enum Tuning {
 extension Process {
   /// The model has no environment variables: executions must not depend on the environment.
   static func environment(_ name: String) -> String? { nil }
+  static func trustedEnvironment(_ name: String) -> String? { nil }
 }

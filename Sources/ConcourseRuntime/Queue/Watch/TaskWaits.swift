@@ -1,0 +1,190 @@
+internal import CConcourse
+
+/// Names the places where tasks of Swift Concurrency block a thread of the pool, as `CONCOURSE_STRICT` says.
+///
+/// Here another thread takes the place of one that blocks. On Apple's platforms the cooperative pool has as many threads
+/// as there are processors and replaces none of them, so that such a program hangs there.
+///
+/// A wait for what only other work can end (a semaphore, a group, a work item) is named when the thread is about to
+/// sleep. `sync` and `DispatchOnce` are the locks of a program, and a program may wait for them for a moment, so these are
+/// named after `patience`. What the engine does not see is not named: `sleep`, mutexes of the system, and `read`.
+package enum TaskWaits {
+  enum Reaction {
+    case off, report, trap
+  }
+
+  static let reaction: Reaction = {
+    switch Process.trustedEnvironment("CONCOURSE_STRICT") {
+    case nil: return .off
+    case "report": return .report
+    case "trap": return .trap
+    case let other?:
+      Trap.warn("CONCOURSE_STRICT=\(other) is neither report nor trap; ignored")
+      return .off
+    }
+  }()
+
+  /// Whether blocking tasks are named. Only threads that are about to sleep ask.
+  @inline(__always)
+  static var areNamed: Bool { reaction != .off }
+
+  /// How long a thread waits for a lock before its wait is named, in nanoseconds.
+  private static let patience: UInt64 = 10_000_000
+
+  /// Reads the setting, so that a bad value is named when the program begins.
+  static func prepare() { _ = reaction }
+
+  // MARK: Waits
+
+  /// Notes that the calling thread is about to sleep.
+  /// - Parameter wait: what it has called.
+  @inline(__always)
+  static func note(_ wait: @autoclosure () -> String) {
+    if areNamed { found(wait()) }
+  }
+
+  /// As `BlockedSection.run`, and notes a wait that may sleep.
+  @inline(__always)
+  static func block(
+    _ call: @autoclosure () -> String, until deadline: Deadline, _ wait: Recording.Wait,
+    _ object: UnsafeRawPointer, _ sleep: () -> Void
+  ) {
+    if case .immediate = deadline {} else { note(call()) }
+    BlockedSection.run(wait, object, sleep)
+  }
+
+  /// Where tasks are named, sleeps for at most `patience`, and notes a wait that takes longer.
+  /// - Parameters:
+  ///   - wait: what the calling thread has called.
+  ///   - sleep: returns whether the wait is over.
+  /// - Returns: whether the wait is over.
+  @inline(__always)
+  static func sleepBriefly(_ wait: @autoclosure () -> String, _ sleep: (Deadline) -> Bool) -> Bool {
+    guard areNamed && blockingTask() != nil else { return false }
+    if BlockedSection.run({ sleep(.uptime(Clock.uptime() &+ patience)) }) { return true }
+    found(wait())
+    return false
+  }
+
+  /// The task of the calling thread, if that is a thread of the pool. The main thread is not.
+  private static func blockingTask() -> CurrentTask? { WorkerThread.current == nil ? nil : CurrentTask() }
+
+  // MARK: Places
+
+  private static let places = BlockingPlaces()
+  private static let named = Atomic<Int>(0)
+
+  /// The number of places that have been named; for tests.
+  // ORDERING: relaxed; a count.
+  package static var namedPlaces: Int { named.load(ordering: .relaxed) }
+
+  @inline(never)
+  private static func found(_ wait: String) {
+    guard let task = blockingTask() else { return }
+    let stack = CallPlace.returnAddresses(from: concourse_caller_frame())
+    switch places.admit(stack, place: { CallPlace.description(of: stack) }) {
+    case .known: return
+    case .tooMany(isFirst: true):
+      Trap.warn(
+        "CONCOURSE_STRICT: tasks have blocked their threads in \(BlockingPlaces.most) places, or with "
+          + "\(BlockingPlaces.mostStacks) stacks; further ones are not named")
+    case .tooMany(isFirst: false): return
+    case .new(let place):
+      let text = line(task, wait, place)
+      if reaction == .trap { Trap.clientBug(116, text) }
+      Trap.warn(text)
+      // ORDERING: relaxed; a count.
+      named.wrappingAdd(1, ordering: .relaxed)
+    }
+  }
+
+  private static func line(_ task: CurrentTask, _ wait: String, _ place: String?) -> String {
+    var isOfGlobalExecutor = false
+    var next = Frame.current
+    while let frame = next {
+      if frame.pointee.queue.takeUnretainedValue().label == TaskThreads.label { isOfGlobalExecutor = true }
+      next = frame.pointee.parent
+    }
+    let name = task.name.map { " \"\($0)\"" } ?? ""
+    let queue = Frame.current.map { ", on queue \"\($0.pointee.queue.takeUnretainedValue().label)\"" } ?? ""
+    let hint =
+      isOfGlobalExecutor
+      ? "; on Apple's platforms no other thread would take its place, and the tasks would starve"
+      : "; an executor's jobs must not block"
+    return "task \(task.number)\(name) blocks its thread in \(wait)"
+      + "\(place.map { ", in \($0)" } ?? "")\(queue)\(hint)"
+  }
+}
+
+/// The places that have been named, in memory of fixed size. Any thread may use it at any time.
+///
+/// To find the place of a stack takes milliseconds, so stacks are told apart first. Two stacks may have the same place.
+struct BlockingPlaces: Sendable {
+  static let most = 64
+  static let mostStacks = 256
+
+  private let stacks = FixedSet(capacity: mostStacks)
+  private let places = FixedSet(capacity: most)
+  private let end = FixedSet(capacity: 1)
+
+  enum Admission: Equatable {
+    /// A place that has not been named; nil if it cannot be told.
+    case new(String?)
+    case known
+    /// It may be new, but there is no room. `isFirst` for one caller only.
+    case tooMany(isFirst: Bool)
+  }
+
+  /// - Parameters:
+  ///   - stack: return addresses, the innermost first.
+  ///   - place: describes the place of the stack.
+  func admit(_ stack: [UInt], place: () -> String?) -> Admission {
+    switch stacks.insert(Self.hash(stack.lazy.map(UInt64.init))) {
+    case .present: return .known
+    case .full: return .tooMany(isFirst: end.insert(1) == .added)
+    case .added: break
+    }
+    // Such stacks count as places, each as another one.
+    guard let text = place() else { return .new(nil) }
+    switch places.insert(Self.hash(text.utf8.lazy.map(UInt64.init))) {
+    case .present: return .known
+    case .full: return .tooMany(isFirst: end.insert(1) == .added)
+    case .added: return .new(text)
+    }
+  }
+
+  /// FNV-1a, on words.
+  private static func hash(_ words: some Sequence<UInt64>) -> UInt64 {
+    words.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ $1) &* 0x100_0000_01B3 }
+  }
+}
+
+/// A set of a few hashes, never freed.
+private struct FixedSet {
+  private let slots: UnsafeMutableBufferPointer<Atomic<UInt64>>
+
+  enum Insertion {
+    case added, present, full
+  }
+
+  init(capacity: Int) {
+    slots = .allocate(capacity: capacity)
+    // SAFETY: each slot is initialized once, before another thread has the set.
+    for index in 0..<capacity { (slots.baseAddress! + index).initialize(to: Atomic(0)) }
+  }
+
+  func insert(_ hash: UInt64) -> Insertion {
+    // 0 is an empty slot.
+    let value = hash | 1
+    for index in slots.indices {
+      // ORDERING: relaxed; the hashes stand for themselves.
+      let (isAdded, former) = slots[index].compareExchange(expected: 0, desired: value, ordering: .relaxed)
+      if isAdded { return .added }
+      if former == value { return .present }
+    }
+    return .full
+  }
+}
+
+// SAFETY: the slots are atomic, and the pointer is constant.
+extension FixedSet: @unchecked Sendable {}

@@ -1,0 +1,104 @@
+import Concourse
+import Synchronization
+
+/// Programs that also run where tasks have few threads.
+enum Healthy {
+  static let all: [Program] = [
+    .healthy("children") {
+      let sum = await withTaskGroup(of: Int.self) { group in
+        for number in 0..<100 { group.addTask { number } }
+        return await group.reduce(0, +)
+      }
+      precondition(sum == 4950)
+    },
+    .healthy("actor-of-many") {
+      let counter = Counter()
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<100 { group.addTask { await counter.increment() } }
+      }
+      let count = await counter.count
+      precondition(count == 100)
+    },
+    .healthy("stream") {
+      let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
+      Task.detached {
+        for number in 0..<100 { continuation.yield(number) }
+        continuation.finish()
+      }
+      let sum = await stream.reduce(0, +)
+      precondition(sum == 4950)
+    },
+    .healthy("continuation") {
+      for _ in 0..<20 {
+        await withCheckedContinuation { continuation in DispatchQueue.global().async { continuation.resume() }
+        }
+      }
+    },
+    .healthy("free-queue") {
+      let queue = DispatchQueue(label: "free")
+      for _ in 0..<20 { syncNow(queue) }
+    },
+    .healthy("free-places") {
+      let semaphore = DispatchSemaphore(value: 1)
+      for _ in 0..<20 { takePlace(semaphore) }
+    },
+    .healthy("awaited-queue") {
+      let queue = DispatchQueue(label: "awaited")
+      let group = DispatchGroup()
+      for _ in 0..<20 {
+        queue.async(group: group) {}
+        await queue.run {}
+      }
+      await group.finished()
+    },
+    .healthy("sleepers") {
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<20 { group.addTask { try? await Task.sleep(for: .milliseconds(1)) } }
+      }
+    },
+    .healthy("main-actor") {
+      for _ in 0..<20 { await MainActor.run {} }
+    },
+    .healthy("mutex") {
+      let count = Count()
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<100 { group.addTask { count.value.withLock { $0 += 1 } } }
+      }
+      precondition(count.value.withLock { $0 } == 100)
+    },
+    // An item of a queue may block.
+    .healthy("blocking-item") {
+      let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let group = DispatchGroup()
+      DispatchQueue.global().async(group: group) {
+        begun.signal()
+        end.wait()
+      }
+      await withCheckedContinuation { continuation in
+        DispatchQueue.global().async {
+          begun.wait()
+          while Inspection.Pool.read().blocked == 0 {}
+          continuation.resume()
+        }
+      }
+      end.signal()
+      await group.finished()
+    },
+  ]
+
+  private static func syncNow(_ queue: DispatchQueue) { queue.sync {} }
+
+  private static func takePlace(_ semaphore: DispatchSemaphore) {
+    semaphore.wait()
+    semaphore.signal()
+  }
+}
+
+private actor Counter {
+  private(set) var count = 0
+  func increment() { count += 1 }
+}
+
+private final class Count: Sendable {
+  let value = Mutex(0)
+}
