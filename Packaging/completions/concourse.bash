@@ -24,7 +24,7 @@ _concourse() {
     return
   fi
   case ${COMP_WORDS[1]} in
-    run) options="--children --library --check --force --verbose --help" ;;
+    run) options="--children --library --check --strict --pool --force --verbose --help" ;;
     report) options="--core --recording --tasks --json --all --help" ;;
     top) options="--interval --sort --filter --once --json --text --library --help" ;;
     trace) options="-o --seconds --last --limit --library --recording --help" ;;
@@ -48,7 +48,7 @@ _concourse() {
         break
         ;;
       --library | --core | --recording | --interval | --sort | --filter | --seconds | --last | --limit | -o | \
-        --schedules | --strategy | --depth | --seed | --steps | --time | --jobs | --replay)
+        --schedules | --strategy | --depth | --seed | --steps | --time | --jobs | --replay | --pool)
         index=$((index + 1))
         # bash makes three words of NAME=VALUE.
         [[ ${COMP_WORDS[index]} == "=" ]] && ((index < COMP_CWORD)) && index=$((index + 1))

@@ -9,7 +9,7 @@ function __concourse_program_index
             case --
                 math $index + 1
                 return
-            case --library --core --recording --interval --sort --filter --seconds --last --limit -o --schedules --strategy --depth --seed --steps --time --jobs --replay
+            case --library --core --recording --interval --sort --filter --seconds --last --limit -o --schedules --strategy --depth --seed --steps --time --jobs --replay --pool
                 set index (math $index + 1)
             case '-*'
             case '*'
@@ -64,6 +64,8 @@ complete -c concourse -n __concourse_has_program -a '(__concourse_words_of_progr
 complete -c concourse -n '__concourse_options_of run' -l children -d 'Also switch the program\'s children'
 complete -c concourse -n '__concourse_options_of run' -l library -rF -d 'The libdispatch.so to use'
 complete -c concourse -n '__concourse_options_of run' -l check -d 'Only report whether it can be switched'
+complete -c concourse -n '__concourse_options_of run' -l strict -d 'Name the places where tasks block their threads'
+complete -c concourse -n '__concourse_options_of run' -l pool -x -d 'Give tasks as many threads'
 complete -c concourse -n '__concourse_options_of run' -l force -d 'Run it even if it will not be switched'
 complete -c concourse -n '__concourse_options_of run' -l verbose -d 'Report each decision'
 complete -c concourse -n '__concourse_options_of run' -l help -d 'Explain the options'

@@ -60,6 +60,22 @@ struct ConcourseRunTests {
     #expect(direct.starts(with: ToolFixture.environment + entries))
   }
 
+  @Test("--strict and --pool set the library's settings, and nothing else")
+  func settings() throws {
+    let direct = try lines(fixture.spawn(fixture.probe, ["environment"]).wait())
+    for (options, added) in [
+      (["--strict", "--pool", "3"], ["CONCOURSE_STRICT=report", "CONCOURSE_TASK_THREADS=3"]),
+      (["--strict=trap"], ["CONCOURSE_STRICT=trap"]), (["--pool=1"], ["CONCOURSE_TASK_THREADS=1"]),
+    ] {
+      // A value that the command inherited is replaced.
+      let switched = try lines(
+        fixture.run(
+          [fixture.probe, "environment"], options: options,
+          environment: added.map { $0.prefix { $0 != "=" } + "=old" }))
+      #expect(switched.sorted() == (direct + added).sorted())
+    }
+  }
+
   @Test("preloaded libraries are still preloaded")
   func otherPreloads() throws {
     let library = try fixture.folder.copy(

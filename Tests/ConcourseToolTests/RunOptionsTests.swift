@@ -35,9 +35,20 @@ struct RunOptionsTests {
       RunOptions.parse(all)
         == .options(
           RunOptions(target: 8, children: true, check: true, force: true, verbose: true, library: "b c")))
+    for (words, strict) in [
+      (["--strict"], "report"), (["--strict=report"], "report"), (["--strict=trap"], "trap"),
+    ] {
+      #expect(
+        RunOptions.parse(words + ["--pool", "2", "p"])
+          == .options(RunOptions(target: 3, strict: strict, pool: 2)))
+    }
+    #expect(RunOptions.parse(["--strict", "trap"]) == .options(RunOptions(target: 1, strict: "report")))
     #expect(RunOptions.parse(["--help", "--nonsense"]) == .help)
     #expect(RunOptions.parse(["-h"]) == .help)
-    for option in ["--children", "--check", "--force", "--verbose", "--library PATH", "--help"] {
+    for option in [
+      "--children", "--check", "--force", "--verbose", "--library PATH", "--strict[=trap]", "--pool N",
+      "--help",
+    ] {
       #expect(RunOptions.help.contains(option))
     }
   }
@@ -65,6 +76,9 @@ struct RunOptionsTests {
       (["--chidlren", "ls"], "'--chidlren'"), (["-v", "ls"], "'-v'"), (["-"], "'-'"),
       (["--library"], "--library"), (["--library=", "ls"], "--library"),
       (["--library", "", "ls"], "--library"),
+      (["--strict=maybe", "ls"], "'maybe' is not report or trap"),
+      (["--pool", "0", "ls"], "'0' is not a number"), (["--pool=many", "ls"], "'many' is not a number"),
+      (["--pool"], "--pool"),
     ])
   func unusable(_ arguments: [String], _ word: String) throws {
     guard case .unusable(let reason) = RunOptions.parse(arguments) else {

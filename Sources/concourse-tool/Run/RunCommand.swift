@@ -61,7 +61,7 @@ enum RunCommand: Command {
     }
     let error = Launcher.replaceProcess(
       with: path, firstArgument: 2 + options.target,
-      environment: environment.switched(to: loaded, children: options.children))
+      environment: environment.configured(by: options).switched(to: loaded, children: options.children))
     Terminal.printError("\(path) cannot be run: \(describe(error: error))")
     return error == ENOENT ? Status.notFound : Status.notRunnable
   }
@@ -103,6 +103,16 @@ enum RunCommand: Command {
     }
     Terminal.printError(message)
     return false
+  }
+}
+
+extension Environment {
+  /// With the library's settings that the options stand for.
+  func configured(by options: RunOptions) -> Environment {
+    var result = self
+    if let strict = options.strict { result.set("CONCOURSE_STRICT", to: strict) }
+    if let pool = options.pool { result.set("CONCOURSE_TASK_THREADS", to: "\(pool)") }
+    return result
   }
 }
 

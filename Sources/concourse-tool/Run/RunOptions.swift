@@ -12,6 +12,10 @@ struct RunOptions: CommandOptions {
   var verbose = false
   /// The shared library, if not the one beside the command.
   var library: String?
+  /// What a task that blocks its thread does: report or trap.
+  var strict: String?
+  /// The number of threads for tasks.
+  var pool: Int?
 
   static let command = "run"
 
@@ -35,6 +39,18 @@ struct RunOptions: CommandOptions {
         .flag(
           "--check", \.check, true,
           "reports whether the program can be switched, without running it: status 0 if so, else 1"),
+        .optional(
+          "--strict", as: "trap",
+          """
+          names each place at which a task blocks its thread; with trap, the first one ends
+          the program
+          """, "report or trap", { ["": "report", "report": "report", "trap": "trap"][$0] }
+        ) { $0.strict = $1 },
+        .value(
+          "--pool", as: "N",
+          "gives tasks N threads, which are not replaced when they block",
+          "a number of threads from 1 to 4096", { Int($0).flatMap { (1...4096).contains($0) ? $0 : nil } }
+        ) { $0.pool = $1 },
         .flag("--force", \.force, true, "runs the program even if it will not be switched"),
         .flag(
           "--verbose", \.verbose, true,

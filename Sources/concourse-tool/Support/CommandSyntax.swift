@@ -6,6 +6,8 @@ struct CommandSyntax<Options: CommandOptions> {
     var names: [String]
     /// The placeholder of its value in the help; nil if it has none.
     var placeholder: String?
+    /// Whether it may also stand without the value, which must then be written as `NAME=VALUE`.
+    var isOptional = false
     var help: String
     /// What is said to be missing without a value.
     var value = "value"
@@ -13,6 +15,12 @@ struct CommandSyntax<Options: CommandOptions> {
     var store: (inout Options, String) throws(UsageError) -> Void = { _, _ in }
     /// What the command works on, if the option names that.
     var target: ((String) -> Options.Target)?
+
+    /// As the help has it.
+    var name: String {
+      guard let placeholder else { return names[0] }
+      return isOptional ? "\(names[0])[=\(placeholder)]" : "\(names[0]) \(placeholder)"
+    }
 
     static func flag<Value>(
       _ name: String, _ property: WritableKeyPath<Options, Value>, _ value: Value, _ help: String
@@ -36,6 +44,17 @@ struct CommandSyntax<Options: CommandOptions> {
         guard let value = parse(text) else { throw UsageError("'\(text)' is not \(what)") }
         set(&options, value)
       }
+    }
+
+    /// A value that may be left out.
+    /// - Parameter parse: Gives nil for a text that is not `what`; "" stands for no value.
+    static func optional<Value>(
+      _ name: String, as placeholder: String, _ help: String, _ what: String,
+      _ parse: @escaping (String) -> Value?, set: @escaping (inout Options, Value) -> Void
+    ) -> Option {
+      var option = Option.value(name, as: placeholder, help, what, parse, set: set)
+      option.isOptional = true
+      return option
     }
 
     /// A file to work on.
@@ -74,7 +93,7 @@ struct CommandSyntax<Options: CommandOptions> {
 
   var help: String {
     let rows =
-      options.map { ($0.names[0] + ($0.placeholder.map { " " + $0 } ?? ""), $0.help) }
+      options.map { ($0.name, $0.help) }
       + [("--help", "prints this text")]
     let width = rows.map(\.0.count).max()! + 2
     let table = rows.map { left, right in
@@ -136,7 +155,7 @@ struct CommandSyntax<Options: CommandOptions> {
       })
     else { throw UsageError(Suggestion.unknown("option", argument, of: names)) }
     if parts.count == 2 { return (option, String(Substring(parts[1]))) }
-    guard option.placeholder != nil else { return (option, "") }
+    guard option.placeholder != nil && !option.isOptional else { return (option, "") }
     index += 1
     guard index < arguments.count else { throw UsageError("\(name) needs a \(option.value)") }
     return (option, arguments[index])
