@@ -90,29 +90,28 @@ package enum TaskWaits {
           + "\(BlockingPlaces.mostStacks) stacks; further ones are not named")
     case .tooMany(isFirst: false): return
     case .new(let place):
-      let text = line(task, wait, place)
-      if reaction == .trap { Trap.clientBug(116, text) }
-      Trap.warn(text)
+      let name = "\(task.number)" + (task.name.map { " \"\($0)\"" } ?? "")
+      let what = wait + (place.map { ", in \($0)" } ?? "") + queueAndHint()
+      if reaction == .trap { Trap.clientBug(116, "task \(name) blocks its thread in \(what)") }
+      Trap.warn("task \(name) blocks its thread in \(what)")
       // ORDERING: relaxed; a count.
       named.wrappingAdd(1, ordering: .relaxed)
     }
   }
 
-  private static func line(_ task: CurrentTask, _ wait: String, _ place: String?) -> String {
+  /// The queue whose job the calling thread runs, and why the job should not block there.
+  private static func queueAndHint() -> String {
     var isOfGlobalExecutor = false
     var next = Frame.current
     while let frame = next {
       if frame.pointee.queue.takeUnretainedValue().label == TaskThreads.label { isOfGlobalExecutor = true }
       next = frame.pointee.parent
     }
-    let name = task.name.map { " \"\($0)\"" } ?? ""
     let queue = Frame.current.map { ", on queue \"\($0.pointee.queue.takeUnretainedValue().label)\"" } ?? ""
-    let hint =
-      isOfGlobalExecutor
-      ? "; on Apple's platforms no other thread would take its place, and the tasks would starve"
-      : "; an executor's jobs must not block"
-    return "task \(task.number)\(name) blocks its thread in \(wait)"
-      + "\(place.map { ", in \($0)" } ?? "")\(queue)\(hint)"
+    return queue
+      + (isOfGlobalExecutor
+        ? "; on Apple's platforms no other thread would take its place, and the tasks would starve"
+        : "; an executor's jobs must not block")
   }
 }
 
