@@ -157,7 +157,7 @@ struct ReportPartsTests {
     process.isFrozen = true
     var snapshot = EngineSnapshot(process: process)
     var queue = QueueInfo(
-      address: 0x1000, kind: .main, label: "main", word: QueueWord(bits: 0), wordAddress: 0, target: 0,
+      address: 0x1000, kind: .main, label: "main", word: QueueWord(bits: 0), place: .init(word: 0), target: 0,
       level: 4, width: nil)
     queue.items = 3
     snapshot.queues = [queue.address: queue]

@@ -31,7 +31,8 @@ struct TaskVerdictTests {
 
   private func queue(_ address: UInt64, owner: UInt32) -> QueueInfo {
     QueueInfo(
-      address: address, kind: .serial, label: "q", word: QueueWord(bits: UInt64(owner)), wordAddress: 0,
+      address: address, kind: .serial, label: "q", word: QueueWord(bits: UInt64(owner)),
+      place: .init(word: 0),
       target: 0, level: 3, width: nil)
   }
 
