@@ -37,7 +37,8 @@ let package = Package(
       ? .testTarget(
         name: "LedgerTests", dependencies: ["ConcourseModel"], path: "LedgerTests", exclude: ["limits.txt"])
       : .testTarget(
-        name: "ConcourseModelTests", dependencies: ["ConcourseModel"], path: "ConcourseModelTests"),
+        name: "ConcourseModelTests", dependencies: ["ConcourseModel"], path: "ConcourseModelTests",
+        exclude: ["litmus.txt"]),
   ],
   swiftLanguageModes: [.v6]
 )
