@@ -54,7 +54,7 @@ extension ModelSuite {
     @Test func itemsOfTwoThreads() {
       expectComplete(
         Model.explore("items of two threads share a reference", bound: 1) { Self.twoSubmitters() })
-      expectFound(PlantedFault(.noWrite, "QueueState", "takeItemPlace(limit:shares:)")) {
+      expectFound(PlantedFault(.noWrite, "QueueState+Readers", "takeItemPlace(limit:shares:)")) {
         Self.twoSubmitters()
       }
     }

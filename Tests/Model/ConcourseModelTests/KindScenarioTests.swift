@@ -68,7 +68,7 @@ extension ModelSuite {
 
     @Test func faultsOfWidthsAreFound() {
       expectFound(
-        PlantedFault(.noWrite, "QueueState", "takeReaderPlace(limit:collided:)"),
+        PlantedFault(.noWrite, "QueueState+Readers", "takeReaderPlace(limit:collided:)"),
         PlantedFault(.noWake, "ThreadEvent", "signal()"), bound: 2, stale: 0
       ) { Self.limitedWidth(settingIt: false) }
     }

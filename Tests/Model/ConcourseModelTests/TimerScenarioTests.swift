@@ -85,9 +85,9 @@ extension ModelSuite {
       expectComplete(
         Model.explore("a timer is set against a report", bound: 1) { Self.settingAgainstReport() })
       expectFound(
-        PlantedFault(.noWrite, "KernelTimer", "hasFired()"),
-        PlantedFault(.relaxed, "KernelTimer", "hasFired()"),
-        PlantedFault(.relaxed, "TimerTables", "first(at:isWall:)"),
+        PlantedFault(.noWrite, "TimerTables+Report", "hasFired()"),
+        PlantedFault(.relaxed, "TimerTables+Report", "hasFired()"),
+        PlantedFault(.relaxed, "TimerTables+Report", "first(at:isWall:)"),
         PlantedFault(.relaxed, "TimerTable", "insert(_:_:_:into:_:)"), bound: 1
       ) { Self.settingAgainstReport() }
     }
@@ -150,8 +150,8 @@ extension ModelSuite {
       expectComplete(
         Model.explore("a timer is set against a refusal", bound: 1) { Self.settingAgainstRefusal() })
       expectFound(
-        PlantedFault(.relaxed, "KernelTimer", "set(_:_:)"),
-        PlantedFault(.noWrite, "TimerTables", "noteRefusal()"), bound: 1
+        PlantedFault(.relaxed, "TimerTables+Report", "set(_:_:)"),
+        PlantedFault(.noWrite, "TimerTables+Report", "noteRefusal()"), bound: 1
       ) { Self.settingAgainstRefusal() }
     }
 
