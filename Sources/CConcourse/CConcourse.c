@@ -55,7 +55,7 @@ static atomic_uint fork_hook_count;
 
 void concourse_note_fork(void) {
   concourse_process = (uint32_t)getpid();
-  concourse_forget_swift_thread(concourse_thread_local.id);
+  concourse_forget_swift_thread();
   concourse_thread_local.id = 0;
   concourse_signal_note_fork();
   for (size_t i = 0; i < sizeof fork_hooks / sizeof fork_hooks[0]; i++) {
@@ -71,15 +71,11 @@ void concourse_at_fork(void (*hook)(void *), void *context) {
   atomic_store(&fork_hooks[place].hook, hook);
 }
 
-// The child has to know which id was its thread's.
-static void learn_thread(void) {
-  if (concourse_thread_local.id == 0) concourse_thread_local.id = concourse_gettid();
-}
-
 // If the C library refuses the handler for want of memory, a child has its parent's ids.
 uint32_t concourse_learn_process(void) {
   loaded_in = concourse_process = (uint32_t)getpid();
-  if (!atomic_exchange(&forks_are_watched, true)) (void)pthread_atfork(learn_thread, NULL, concourse_note_fork);
+  if (!atomic_exchange(&forks_are_watched, true))
+    (void)pthread_atfork(concourse_prepare_swift_fork, NULL, concourse_note_fork);
   return concourse_process;
 }
 

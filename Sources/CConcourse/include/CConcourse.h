@@ -119,10 +119,10 @@ void concourse_at_fork(void (*_Nonnull hook)(void *_Nullable context), void *_Nu
 
 /// Looks for the libraries of Swift's runtime among those that are loaded.
 void concourse_note_swift_runtime(void);
+/// Before a fork, on the thread that forks.
+void concourse_prepare_swift_fork(void);
 /// For a forked child: Swift's runtime reads the thread's id again when it next needs it.
-///
-/// - Parameter thread: The id that this thread had in the parent; 0 if it is not known.
-void concourse_forget_swift_thread(uint32_t thread);
+void concourse_forget_swift_thread(void);
 
 /// Between these calls the thread sanitizer ignores this thread's memory accesses. For changes that reference counts
 /// order, which the sanitizer does not see.

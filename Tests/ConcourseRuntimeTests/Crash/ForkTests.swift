@@ -81,6 +81,36 @@ extension Crash {
       }
     }
 
+    @Test("a lazy value that forks is ready in both processes")
+    func lazyValueThatForks() async {
+      await #expect(processExitsWith: .success) {
+        #expect(Lazily.process == getpid())
+        let status = inForkedChild {
+          // The child of this child goes on inside the value.
+          if Lazily.child == 0 { _exit(Lazily.child == 0 ? 3 : 1) }
+          var status: Int32 = -1
+          while waitpid(Lazily.child, &status, 0) < 0 && errno == EINTR {}
+          _exit(status == 3 << 8 ? 4 : 1)
+        }
+        #expect(status == 4 << 8)
+      }
+    }
+
+    @Test("C404 a thread that has forked is told that it ends inside an item")
+    func exitInItemAfterFork() async {
+      let end = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+        let queue = DispatchQueue(label: "queue")
+        startThread {
+          let child = forkProcess()
+          if child == 0 { _exit(0) }
+          while waitpid(child, nil, 0) < 0 && errno == EINTR {}
+          queue.sync { pthread_exit(nil) }
+        }
+        while true { _ = pause() }
+      }
+      end.says("[C404]")
+    }
+
     @Test("S148 a lock that another thread of the parent held at the fork")
     func lockHeldAtFork() async {
       let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
@@ -256,6 +286,7 @@ private enum Contended {
 /// Values that the runtime makes under a lock.
 private enum Lazily {
   static let process = getpid()
+  static let child = forkProcess()
   static let waiter = Atomic<UInt32>(0)
   nonisolated(unsafe) static var thread = pthread_t()
 
