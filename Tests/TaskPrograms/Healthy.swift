@@ -66,6 +66,15 @@ enum Healthy {
       }
       precondition(count.value.withLock { $0 } == 100)
     },
+    // The queue of an executor of the program's own is not that of the tasks.
+    .healthy("executors-queue") {
+      let disk = DispatchQueue(label: "disk", attributes: .concurrent)
+      let end = DispatchSemaphore(value: 0)
+      let reader = Task(executorPreference: disk) { sleep(until: end) }
+      while Inspection.Pool.read().blocked == 0 {}
+      end.signal()
+      await reader.value
+    },
     // An item of a queue may block.
     .healthy("blocking-item") {
       let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -87,6 +96,8 @@ enum Healthy {
   ]
 
   private static func syncNow(_ queue: DispatchQueue) { queue.sync {} }
+
+  private static func sleep(until end: DispatchSemaphore) { end.wait() }
 
   private static func takePlace(_ semaphore: DispatchSemaphore) {
     semaphore.wait()

@@ -2,8 +2,8 @@ import Concourse
 import ConcourseRuntime
 import Glibc
 
-/// `task-programs [--fork] NAME...`: runs programs one after the other; the names `hanging`, `healthy` and `others` stand
-/// for all of their kind.
+/// `task-programs [--fork] NAME...`: runs programs one after the other; the names `hanging` and `healthy` stand for
+/// all of their kind.
 ///
 /// A hanging program blocks two threads in tasks until a further task releases them. The further task is submitted when
 /// both threads sleep and, with `CONCOURSE_STRICT`, a line has named the place.
@@ -15,17 +15,16 @@ enum Main {
       names = names.dropFirst()
       goOnInChild()
     }
-    let programs = Hanging.all + Healthy.all + Others.all
+    let programs = Hanging.all + Healthy.all
     let chosen = names.flatMap { name in
       switch name {
       case "hanging": Hanging.all
       case "healthy": Healthy.all
-      case "others": Others.all
       default: programs.filter { $0.name == name }
       }
     }
     guard !chosen.isEmpty else {
-      print("usage: task-programs hanging|healthy|others|\(programs.map(\.name).joined(separator: "|"))")
+      print("usage: task-programs hanging|healthy|\(programs.map(\.name).joined(separator: "|"))")
       exit(2)
     }
     // The main thread serves the main queue meanwhile.

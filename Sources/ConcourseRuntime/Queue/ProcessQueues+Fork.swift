@@ -25,4 +25,8 @@ extension ProcessQueues {
 
 /// Called before the first thread is made (`Runtime.settleLazies`).
 @c(concourse_settle_queues)
-func settleQueues() { _ = ProcessQueues.shared }
+func settleQueues() {
+  _ = ProcessQueues.shared
+  TaskWaits.settle()
+  TaskThreads.settle()
+}

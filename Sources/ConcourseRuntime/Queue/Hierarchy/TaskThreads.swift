@@ -28,9 +28,12 @@ enum TaskThreads {
   /// Reads the setting, so that a bad value is named when the program begins.
   static func prepare() { _ = count }
 
+  /// Makes everything that is made on first use.
+  static func settle() { _ = queue }
+
   /// Called for a queue that sets itself no width. Swift's runtime does so for the queues of the global executor, before
   /// the first job.
   static func adopt(_ made: DispatchQueue) {
-    if made.label == label, let queue { made.retarget(to: queue) }
+    if made.label == label, made.mayChangeTarget, let queue { made.retarget(to: queue) }
   }
 }

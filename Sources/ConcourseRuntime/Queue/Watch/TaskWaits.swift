@@ -1,6 +1,7 @@
 internal import CConcourse
 
-/// Names the places where tasks of Swift Concurrency block a thread of the pool, as `CONCOURSE_STRICT` says.
+/// Names the places where tasks of Swift Concurrency block a thread of the pool, as `CONCOURSE_STRICT` says: tasks on the
+/// global executor. The queue of another executor is a program's own, and its items may block.
 ///
 /// Here another thread takes the place of one that blocks. On Apple's platforms the cooperative pool has as many threads
 /// as there are processors and replaces none of them, so that such a program hangs there.
@@ -34,6 +35,11 @@ package enum TaskWaits {
   /// Reads the setting, so that a bad value is named when the program begins.
   static func prepare() { _ = reaction }
 
+  /// Makes everything that is made on first use.
+  static func settle() {
+    if areNamed { _ = places }
+  }
+
   // MARK: Waits
 
   /// Notes that the calling thread is about to sleep.
@@ -61,18 +67,32 @@ package enum TaskWaits {
   @inline(__always)
   static func sleepBriefly(_ wait: @autoclosure () -> String, _ sleep: (Deadline) -> Bool) -> Bool {
     guard areNamed && blockingTask() != nil else { return false }
-    if BlockedSection.run({ sleep(.uptime(Clock.uptime() &+ patience)) }) { return true }
+    // A thread that is naming a place keeps the queues that it has. Others' waits for these are not to blame.
+    repeat {
+      if BlockedSection.run({ sleep(.uptime(Clock.uptime() &+ patience)) }) { return true }
+      // ORDERING: relaxed; a count.
+    } while naming.load(ordering: .relaxed) > 0
     found(wait())
     return false
   }
 
-  /// The task of the calling thread, if that is a thread of the pool. The main thread is not.
-  private static func blockingTask() -> CurrentTask? { WorkerThread.current == nil ? nil : CurrentTask() }
+  /// The task that the calling thread runs for the global executor, if it is a thread of the pool.
+  private static func blockingTask() -> CurrentTask? {
+    guard WorkerThread.current != nil else { return nil }
+    var next = Frame.current
+    while let frame = next {
+      if frame.pointee.queue.takeUnretainedValue().label == TaskThreads.label { return CurrentTask() }
+      next = frame.pointee.parent
+    }
+    return nil
+  }
 
   // MARK: Places
 
   private static let places = BlockingPlaces()
   private static let named = Atomic<Int>(0)
+  /// How many threads are naming a place.
+  private static let naming = Atomic<Int>(0)
 
   /// The number of places that have been named; for tests.
   // ORDERING: relaxed; a count.
@@ -82,6 +102,15 @@ package enum TaskWaits {
   private static func found(_ wait: String) {
     guard let task = blockingTask() else { return }
     let stack = CallPlace.returnAddresses(from: concourse_caller_frame())
+    // ORDERING: relaxed; a count.
+    naming.wrappingAdd(1, ordering: .relaxed)
+    // The search for the place takes milliseconds, and so may standard error.
+    BlockedSection.run { name(task, wait, stack) }
+    // ORDERING: relaxed; a count.
+    naming.wrappingSubtract(1, ordering: .relaxed)
+  }
+
+  private static func name(_ task: CurrentTask, _ wait: String, _ stack: [UInt]) {
     switch places.admit(stack, place: { CallPlace.description(of: stack) }) {
     case .known: return
     case .tooMany(isFirst: true):
@@ -91,27 +120,14 @@ package enum TaskWaits {
     case .tooMany(isFirst: false): return
     case .new(let place):
       let name = "\(task.number)" + (task.name.map { " \"\($0)\"" } ?? "")
-      let what = wait + (place.map { ", in \($0)" } ?? "") + queueAndHint()
+      let what =
+        wait + (place.map { ", in \($0)" } ?? "") + ", on queue \"\(TaskThreads.label)\""
+        + "; on Apple's platforms no other thread would take its place, and the tasks would starve"
       if reaction == .trap { Trap.clientBug(116, "task \(name) blocks its thread in \(what)") }
       Trap.warn("task \(name) blocks its thread in \(what)")
       // ORDERING: relaxed; a count.
       named.wrappingAdd(1, ordering: .relaxed)
     }
-  }
-
-  /// The queue whose job the calling thread runs, and why the job should not block there.
-  private static func queueAndHint() -> String {
-    var isOfGlobalExecutor = false
-    var next = Frame.current
-    while let frame = next {
-      if frame.pointee.queue.takeUnretainedValue().label == TaskThreads.label { isOfGlobalExecutor = true }
-      next = frame.pointee.parent
-    }
-    let queue = Frame.current.map { ", on queue \"\($0.pointee.queue.takeUnretainedValue().label)\"" } ?? ""
-    return queue
-      + (isOfGlobalExecutor
-        ? "; on Apple's platforms no other thread would take its place, and the tasks would starve"
-        : "; an executor's jobs must not block")
   }
 }
 
@@ -124,7 +140,7 @@ struct BlockingPlaces: Sendable {
 
   private let stacks = FixedSet(capacity: mostStacks)
   private let places = FixedSet(capacity: most)
-  private let end = FixedSet(capacity: 1)
+  private let limitNotice = FixedSet(capacity: 1)
 
   enum Admission: Equatable {
     /// A place that has not been named; nil if it cannot be told.
@@ -140,14 +156,14 @@ struct BlockingPlaces: Sendable {
   func admit(_ stack: [UInt], place: () -> String?) -> Admission {
     switch stacks.insert(Self.hash(stack.lazy.map(UInt64.init))) {
     case .present: return .known
-    case .full: return .tooMany(isFirst: end.insert(1) == .added)
+    case .full: return .tooMany(isFirst: limitNotice.insert(1) == .added)
     case .added: break
     }
-    // Such stacks count as places, each as another one.
+    // Each stack without a known place counts as a new place.
     guard let text = place() else { return .new(nil) }
     switch places.insert(Self.hash(text.utf8.lazy.map(UInt64.init))) {
     case .present: return .known
-    case .full: return .tooMany(isFirst: end.insert(1) == .added)
+    case .full: return .tooMany(isFirst: limitNotice.insert(1) == .added)
     case .added: return .new(text)
     }
   }
