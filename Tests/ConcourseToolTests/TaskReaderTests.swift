@@ -89,11 +89,13 @@ struct TaskReaderTests {
     arguments: [
       // Another class; an object that is being destroyed, has none that owns it, or is in another place.
       (0, 0x60_0010), (8, 0x1_0000_0003), (8, 0), (8, 0xC000_0000_0000_0003), (8, 0x8000_0004_FFFF_FFFF),
+      // Freed memory, with the size of its block.
+      (8, 0x271), (8, 0xC1),
       // Another kind of job; no number; a reserved word; no code to go on at.
       (32, 0x7_0200_15FF), (32, 0x0200_1500), (48, 1), (56, 0x50_0000), (56, 0), (56, .max),
       // States that exclude each other; unknown bits; a priority that does not exist.
-      (96, 0x5815), (96, 0x6015), (96, 0x1815), (96, 0xC015), (96, 1 << 40 | 0x4015), (96, 0x4022), (152, 34),
-      (152, .max),
+      (96, 0x5815), (96, 0x6015), (96, 0x1815), (96, 0x1_4015), (96, 1 << 40 | 0x4015),
+      (96, 0x4022), (152, 34), (152, .max),
       // Enqueued, by a record that says otherwise; no record; one that is of another task, or of another kind.
       (96, 0x5015), (160, 0), (160, .max), (160, 0x50_1304), (0x328, 0x50_2000), (0x300, 1), (0x320, 5),
     ] as [(UInt64, UInt64)])
@@ -104,8 +106,11 @@ struct TaskReaderTests {
 
   @Test(
     "the states",
-    arguments: [(0x15, .created), (0x815, .running), (0x2015, .completed), (0x4115, .suspended)]
-      as [(UInt64, TaskInfo.State)])
+    arguments: [
+      (0x15, .created), (0x815, .running), (0x2015, .completed), (0x4115, .suspended),
+      // With an executor preference.
+      (0x8815, .running), (0xC015, .suspended),
+    ] as [(UInt64, TaskInfo.State)])
   func states(status: UInt64, state: TaskInfo.State) throws {
     memory.set(status, at: Self.first + 96)
     let task = try #require(tasks().first)

@@ -58,6 +58,26 @@ struct TaskVerdictTests {
     #expect(verdicts[0].details.map(\.text) == ["task 2 awaits task 3", "task 3 awaits task 2"])
   }
 
+  @Test("the tree of tasks keeps its order at each depth")
+  func deepTree() {
+    var snapshot = snapshot
+    snapshot.tasks = (1...40).map { task($0, awaits: .continuation) }
+    for index in 1..<39 { snapshot.tasks[index].parent = snapshot.tasks[index - 1].address }
+    let lines = TaskText(snapshot, showsEach: true, showsAll: false).lines
+    #expect(lines.map { $0.split(separator: " ")[1] } == (1...40).map { "\($0)" })
+    #expect(
+      lines[39].hasPrefix("  task 40") && lines[38].hasPrefix(String(repeating: " ", count: 34) + "task"))
+  }
+
+  @Test("rows of tasks that await their children")
+  func manyParents() {
+    var snapshot = snapshot
+    snapshot.tasks = (1...6).map { task($0, awaits: $0 < 4 ? .task(($0 + 3) << 8) : .sleep) }
+    for index in 3..<6 { snapshot.tasks[index].parent = snapshot.tasks[index - 3].address }
+    let words = TaskWording(snapshot)
+    #expect(words.rows.map { words.sentence($0) } == ["3 tasks await a child", "3 tasks await a sleep"])
+  }
+
   @Test("a task that awaits a group is stuck only if all known children are")
   func group() {
     var snapshot = snapshot
@@ -131,7 +151,7 @@ struct TaskVerdictTests {
   func heldActor() throws {
     var snapshot = snapshot
     snapshot.threads = [thread(7, .call("read", nil))]
-    snapshot.executors = [0xA0: ExecutorInfo(name: "Bank", threads: [7])]
+    snapshot.executors = [0xA0: ExecutorInfo(name: "Bank", isActor: true, threads: [7])]
     snapshot.tasks = [task(1, .enqueued, awaits: .executor(0xA0)), task(2, .running, thread: 7)]
     let verdict = try #require(Verdicts(snapshot, WaitGraph(snapshot)).all.first)
     #expect(verdict.kind == .heldActor && verdict.tasks == [1] && verdict.threads == [7])

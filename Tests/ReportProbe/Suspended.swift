@@ -3,7 +3,7 @@ import Glibc
 
 /// Tasks in each kind of wait, for the tests of `concourse report`. They stay there.
 enum Suspended {
-  /// Continuations that nobody resumes.
+  /// Continuations that stay as they are.
   final class Pool: @unchecked Sendable {
     private let queue = DispatchQueue(label: "pool")
     private var waiting: [CheckedContinuation<Int, Never>] = []
@@ -41,6 +41,8 @@ enum Suspended {
 
   static func run() -> Never {
     for number in 0..<20 { Task(name: "request \(number)") { await request() } }
+    Task.immediate(name: "immediate") { await request() }
+    Task(name: "preferring", executorPreference: DispatchQueue(label: "preferred")) { await request() }
     let parent = Task(name: "parent", priority: .low) { await family() }
     let waiter = Task(name: "waiter") { await parent.value }
     waiter.cancel()

@@ -1,5 +1,5 @@
-/// Looks through the writable memory of the process for objects of the engine, which keeps no list of them, for tasks of
-/// Swift Concurrency, and for the thread pointers of its threads.
+/// Looks through the writable memory of the process for objects of the engine, which keeps no list of them, for tasks
+/// of Swift Concurrency, and for the thread pointers of its threads.
 struct MemoryScan {
   /// Addresses of what looks like an object, and of its class's metadata.
   private(set) var objects: [(address: UInt64, metadata: UInt64)] = []
@@ -9,7 +9,7 @@ struct MemoryScan {
   private(set) var threadPointers: [UInt64] = []
   private(set) var bytesRead: UInt64 = 0
 
-  /// More candidates than this are not of a process that can be.
+  /// No real process has more tasks than this.
   private static let mostTasks = 1_000_000
 
   /// - Parameter taskClass: The class of tasks; 0 leaves them out.

@@ -9,6 +9,8 @@ struct SwiftType {
   let parent: UInt64
   /// Offsets of a class's or structure's own fields.
   private(set) var fields: [String: UInt64] = [:]
+  /// Whether it is an actor's class.
+  let isActor: Bool
   /// The cases of an enumeration, in order.
   private(set) var cases: [String] = []
 
@@ -17,6 +19,8 @@ struct SwiftType {
     case structure = 17
     case enumeration = 18
   }
+
+  private static let actorFlag: UInt32 = 1 << 23
 
   /// nil if there is no type at this address.
   init?(metadata: UInt64, in memory: any TargetMemory) {
@@ -30,6 +34,7 @@ struct SwiftType {
     else { return nil }
     self.metadata = metadata
     self.name = name
+    isActor = isClass && flags & Self.actorFlag != 0
     parent = isClass ? memory.word(metadata &+ 8) ?? 0 : 0
     size = isClass ? Int(memory.number(at: metadata &+ 24, as: UInt32.self) ?? 0) : 0
     guard let names = Self.fieldNames(memory.relative(at: descriptor &+ 16), in: memory) else { return nil }

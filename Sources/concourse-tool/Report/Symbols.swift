@@ -35,7 +35,7 @@ final class Symbols {
     }
     for address in wanted { entries[address] = [entry(at: address)] }
     let clients = wanted.filter { entries[$0]![0].origin == .client && !entries[$0]![0].image.isEmpty }
-    addLines(clients)
+    if areReturns { addLines(clients) } else { addLinesOfBeginnings(clients) }
     return stacks.map { stack in
       stack.enumerated().flatMap { index, address in entries[place(index, address)] ?? [] }
     }
@@ -102,8 +102,9 @@ final class Symbols {
 
   // MARK: The symbolizer
 
-  private func addLines(_ addresses: [UInt64]) {
-    guard !addresses.isEmpty, let tool = Toolchain.find("llvm-symbolizer") else { return }
+  /// For each address: for each function, the innermost first, its name and its place.
+  private func symbolize(_ addresses: [UInt64]) -> [[Substring]]? {
+    guard !addresses.isEmpty, let tool = Toolchain.find("llvm-symbolizer") else { return nil }
     var input = ""
     for address in addresses {
       let image = image(of: address)!
@@ -112,8 +113,8 @@ final class Symbols {
     guard
       let output = Toolchain.run(
         tool, ["--functions=linkage", "--no-demangle", "--inlines", "--output-style=LLVM"], input)
-    else { return }
-    // For each address: for each function, the innermost first, its name and its place; then an empty line.
+    else { return nil }
+    // An empty line ends each address.
     var blocks: [[Substring]] = []
     var block: [Substring] = []
     for line in output.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -124,7 +125,42 @@ final class Symbols {
         block.append(line)
       }
     }
-    guard blocks.count == addresses.count else { return }
+    return blocks.count == addresses.count ? blocks : nil
+  }
+
+  /// The file, line and column that the symbolizer prints; nil if the line is not known.
+  private func place(_ text: Substring) -> (file: String, line: Int, column: Int)? {
+    let parts = text.split(separator: ":")
+    guard parts.count >= 3, parts[0] != "??", let line = Int(parts[parts.count - 2]), line > 0,
+      let column = Int(parts[parts.count - 1])
+    else { return nil }
+    return (parts[..<(parts.count - 2)].joined(separator: ":"), line, column)
+  }
+
+  /// Where a part of an asynchronous function begins, the optimizer may have left the line of a function that it inlined
+  /// there, with column 0. The first instruction with a column has the function's own line.
+  private func addLinesOfBeginnings(_ addresses: [UInt64]) {
+    let distances: [UInt64] = [0, 4, 8, 12, 16, 24, 32, 48, 64, 96]
+    let probes = addresses.flatMap { address in
+      distances.map { image(of: address &+ $0) == nil ? address : address &+ $0 }
+    }
+    guard let blocks = symbolize(probes) else { return }
+    for (index, address) in addresses.enumerated() {
+      guard let own = entries[address]?[0], let range = function(at: address) else { continue }
+      for (number, distance) in distances.enumerated() where range.contains(address &+ distance) {
+        let block = blocks[index * distances.count + number]
+        guard block.count >= 2, own.symbol.map({ $0 == block[block.count - 2] }) ?? false,
+          let place = place(block[block.count - 1]), place.column > 0
+        else { continue }
+        entries[address]![0].line = place.line
+        entries[address]![0].file = place.file
+        break
+      }
+    }
+  }
+
+  private func addLines(_ addresses: [UInt64]) {
+    guard let blocks = symbolize(addresses) else { return }
     for (address, block) in zip(addresses, blocks) {
       let outer = entries[address]![0]
       var found: [StackEntry] = []
@@ -139,11 +175,7 @@ final class Symbols {
             Self.enginePrefixes.contains(where: symbol.hasPrefix) || symbol.hasPrefix("$ss")
             ? .engine : .client
         }
-        let place = block[index + 1].split(separator: ":")
-        if place.count >= 3, let line = Int(place[place.count - 2]), line > 0, place[0] != "??" {
-          entry.line = line
-          entry.file = place[..<(place.count - 2)].joined(separator: ":")
-        }
+        if let place = place(block[index + 1]) { (entry.file, entry.line) = (place.file, place.line) }
         found.append(entry)
       }
       if !found.isEmpty { entries[address] = found }

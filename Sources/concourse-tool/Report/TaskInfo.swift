@@ -16,7 +16,7 @@ struct TaskInfo {
     case task(UInt64)
     case group
     case continuation
-    /// Continuations of the standard library's.
+    /// Continuations inside the standard library.
     case sleep, stream
     /// Its turn on an actor or another serial executor; 0 if it has none.
     case executor(UInt64)
@@ -27,7 +27,7 @@ struct TaskInfo {
   var state: State
   var kind = Kind.unstructured
   var name: String?
-  /// Now, and as it was made.
+  /// The current priority, and the one at creation.
   var priority: UInt8
   var basePriority: UInt8
   var isCancelled: Bool
@@ -36,7 +36,7 @@ struct TaskInfo {
   var awaits: Awaited?
   /// The children in the group that it awaits, as far as they are known.
   var awaitedChildren: [UInt64] = []
-  /// Where it goes on, the innermost first: the beginnings of parts of asynchronous functions.
+  /// Where it resumes, then where its callers do: beginnings of parts of asynchronous functions.
   var frames: [UInt64] = []
   var stack: [StackEntry] = []
   /// The thread that runs it, if it is known.
@@ -52,17 +52,18 @@ struct TaskInfo {
       && (awaits == before.awaits || awaits == .continuation && [.sleep, .stream].contains(before.awaits))
   }
 
-  /// The functions of the program's.
+  /// The program's functions.
   var clients: [StackEntry] { stack.filter { $0.origin == .client } }
 
   /// The innermost one.
-  var client: StackEntry? { clients.first { $0.line != nil } ?? clients.first }
+  var client: StackEntry? { clients.first }
 }
 
 /// An actor, or another serial executor, that tasks wait for.
 struct ExecutorInfo {
   /// The name of its class; nil if it cannot be read.
   var name: String?
+  var isActor = false
   /// The threads that run it.
   var threads: [UInt32] = []
 }

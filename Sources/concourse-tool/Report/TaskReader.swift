@@ -44,7 +44,8 @@ struct TaskReader {
     static let enqueued: UInt64 = 1 << 12
     static let complete: UInt64 = 1 << 13
     static let depends: UInt64 = 1 << 14
-    static let all: UInt64 = 1 << 15 - 1
+    static let prefersExecutor: UInt64 = 1 << 15
+    static let all: UInt64 = 1 << 16 - 1
   }
 
   /// The kinds of a task's records.
@@ -57,7 +58,8 @@ struct TaskReader {
 
   /// What a damaged process may cost at most.
   private enum Limit {
-    static let records = 64
+    static let records = 10_000
+    static let allRecords = 4_000_000
     static let contexts = 64
     static let frames = 1_000_000
     static let children = 1_000_000
@@ -66,6 +68,7 @@ struct TaskReader {
   private let process: TargetProcess
   private let layout: TaskLayout
   private var memory: any TargetMemory { process.memory }
+  private var recordsLeft = Limit.allRecords
   private var framesLeft = Limit.frames
   private var childrenLeft = Limit.children
   /// The tasks that the records of others name as their children, by their parents.
@@ -102,16 +105,27 @@ struct TaskReader {
     return reader.read(address)?.task
   }
 
+  /// A task that changes while it is read may look like none, so it is read again.
   private mutating func read(_ address: UInt64) -> (task: TaskInfo, isInner: Bool)? {
+    for _ in 0..<4 {
+      let before = memory.word(address &+ UInt64(Place.status))
+      if let task = readOnce(address) { return task }
+      guard memory.word(address &+ UInt64(Place.status)) != before else { break }
+    }
+    return nil
+  }
+
+  private mutating func readOnce(_ address: UInt64) -> (task: TaskInfo, isInner: Bool)? {
     guard address > 4096, address % 16 == 0, let bytes = memory.bytes(at: address, count: Place.end)
     else { return nil }
     func word(_ place: Int) -> UInt64 { bytes.number(at: place)! }
     func half(_ place: Int) -> UInt32 { bytes.number(at: place)! }
     let (flags, status, counts) = (half(Place.flags), word(Place.status), word(Place.counts))
     let number = UInt64(half(Place.upperNumber)) << 32 | UInt64(half(Place.number))
-    // A count that never falls is that of a task inside its parent's memory.
+    // An `async let` in its parent's memory has an immortal reference count.
     let isInner = counts & 0x8000_0000_FFFF_FFFF == 0x8000_0000_FFFF_FFFF
-    let isAlive = isInner || counts >> 63 == 0 && counts >> 32 & 1 == 0 && counts & 1 != 0
+    // The lower half of a live task's count is 3. Freed memory has the size of the block in this place.
+    let isAlive = isInner || counts >> 63 == 0 && counts >> 32 & 1 == 0 && counts & 0xFFFF_FFFF == 3
     guard word(0) == layout.taskClass, isAlive, isInner == (flags & Flag.isAsyncLet != 0), flags & 0xFF == 0,
       half(Place.number) > 0, word(Place.reserved) == 0, status & ~Status.all == 0,
       Self.isPriority(status & 0xFF), Self.isPriority(word(Place.basePriority))
@@ -148,7 +162,7 @@ struct TaskReader {
       guard isCode(word(Place.resume)) else { return nil }
       task.frames = frames(from: word(Place.resume), context: word(Place.context))
     }
-    // What was read of a task that has gone on meanwhile is of several moments.
+    // The task changed while it was read, so its fields do not belong together.
     if memory.word(address &+ UInt64(Place.status)) != status {
       (task.state, task.frames, task.awaits) = (.running, [], nil)
     }
@@ -166,12 +180,12 @@ struct TaskReader {
     var groups: [UInt64: [UInt64]] = [:]
     var place = first
     var count = 0
-    while place != 0, count < Limit.records, let bytes = memory.bytes(at: place, count: 24) {
+    while place != 0, count < Limit.records, recordsLeft > 0, let bytes = memory.bytes(at: place, count: 24) {
       let (kind, next, content): (UInt8, UInt64, UInt64) = (
         bytes[0], bytes.number(at: 8)!, bytes.number(at: 16)!
       )
       switch kind {
-      case Record.name: task.name = memory.text(at: content, limit: 256)
+      case Record.name where task.name == nil: task.name = memory.text(at: content, limit: 256)
       case Record.child, Record.group:
         let found = readChildren(from: content)
         children[task.address, default: []] += found
@@ -180,14 +194,16 @@ struct TaskReader {
       }
       place = next
       count += 1
+      recordsLeft -= 1
     }
     return groups
   }
 
   private mutating func readChildren(from first: UInt64) -> [UInt64] {
     var found: [UInt64] = []
+    var seen: Set<UInt64> = []
     var child = first
-    while child != 0, childrenLeft > 0 {
+    while child != 0, childrenLeft > 0, seen.insert(child).inserted {
       childrenLeft -= 1
       found.append(child)
       child = memory.word(child &+ layout.size &+ 8) ?? 0
@@ -210,7 +226,7 @@ struct TaskReader {
     }
   }
 
-  /// Where the task goes on, and where the functions go on that have called that one.
+  /// The resume address of the task, then those of its callers.
   private mutating func frames(from resume: UInt64, context first: UInt64) -> [UInt64] {
     var frames = [resume]
     if layout.startAdapters.contains(resume), let start = memory.word(first &- 24), isCode(start) {

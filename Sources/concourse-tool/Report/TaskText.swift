@@ -9,7 +9,7 @@ struct TaskText {
   private static let mostRows = 8
   /// Functions of a task with `--tasks`, but without `--all`.
   private static let mostFrames = 3
-  /// How deep the tree is shown.
+  /// How deep the tree is indented.
   private static let mostLevels = 16
 
   /// - Parameter showsEach: Each task, in a tree, instead of a row for each place.
@@ -39,15 +39,15 @@ struct TaskText {
 
   private mutating func writeRows() {
     let rows = words.rows
-    for row in rows.prefix(Self.mostRows) {
+    let shown = showsAll ? rows.count : Self.mostRows
+    for row in rows.prefix(shown) {
       add(words.sentence(row), indent: 2)
       if let place = row.place { lines.append("    at \(place)") }
     }
-    if rows.count > Self.mostRows {
-      let tasks = rows.dropFirst(Self.mostRows).reduce(0) { $0 + $1.tasks.count }
+    if rows.count > shown {
+      let tasks = rows.dropFirst(shown).reduce(0) { $0 + $1.tasks.count }
       lines.append(
-        "  … and \(count(tasks, "task")) at \(count(rows.count - Self.mostRows, "other place")); "
-          + "--tasks lists all")
+        "  … and \(count(tasks, "task")) at \(count(rows.count - shown, "other place")); --tasks lists all")
     }
   }
 
@@ -55,11 +55,15 @@ struct TaskText {
     // Damaged memory may have cycles, or children of what is no task.
     var isWritten: Set<UInt64> = []
     let roots = snapshot.tasks.filter { words.task($0.parent) == nil }
-    for task in roots + snapshot.tasks { write(task, level: 0, &isWritten) }
+    var next = (roots + snapshot.tasks).reversed().map { (task: $0, level: 0) }
+    while let (task, level) = next.popLast() {
+      guard isWritten.insert(task.address).inserted else { continue }
+      write(task, level: min(level, Self.mostLevels))
+      next += (words.children[task.address] ?? []).reversed().map { ($0, level + 1) }
+    }
   }
 
-  private mutating func write(_ task: TaskInfo, level: Int, _ isWritten: inout Set<UInt64>) {
-    guard isWritten.insert(task.address).inserted else { return }
+  private mutating func write(_ task: TaskInfo, level: Int) {
     var facts = [TaskWording.priority(task.priority)]
     if task.basePriority < task.priority && task.basePriority > 0 {
       facts[0] += ", raised from \(TaskWording.priority(task.basePriority))"
@@ -76,7 +80,5 @@ struct TaskText {
     } else {
       lines += task.clients.prefix(Self.mostFrames).map { spaces + "at " + Wording.place($0) }
     }
-    guard level < Self.mostLevels else { return }
-    for child in words.children[task.address] ?? [] { write(child, level: level + 1, &isWritten) }
   }
 }

@@ -55,9 +55,10 @@ struct TaskWording {
     switch awaited {
     case .task(let address):
       guard let other = byAddress[address] else { return "a task" }
+      if isMany { return other.parent == task.address ? "a child" : "a task" }
       return "\(name(other))\(other.parent == task.address ? ", its child" : "")"
     case .group:
-      let number = (children[task.address] ?? []).count { $0.kind == .group }
+      let number = task.awaitedChildren.count { byAddress[$0].map { $0.state != .completed } ?? false }
       return number == 0 || isMany ? "a task group" : "a task group of \(count(number, "child", "children"))"
     case .continuation: return "a continuation"
     case .sleep: return "a sleep"
@@ -77,8 +78,9 @@ struct TaskWording {
   }
 
   func actor(_ executor: UInt64) -> String {
-    snapshot.executors[executor]?.name.map { $0.hasSuffix("MainExecutor") ? "the main actor" : "actor \($0)" }
-      ?? "an actor"
+    guard let info = snapshot.executors[executor], let name = info.name else { return "an executor" }
+    if name == "DispatchMainExecutor" { return "the main actor" }
+    return info.isActor ? "actor \(name)" : "executor \(name)"
   }
 
   /// Where in the program a task is: of a running one, its thread.
@@ -98,7 +100,7 @@ struct TaskWording {
     (row.tasks.count == 1 ? name(row.tasks[0]) : "\(row.tasks.count) tasks") + " " + row.activity
   }
 
-  /// What the tasks do, the most first. Those that have ended, and only are still referenced, are left out.
+  /// What the tasks do, the largest row first. Tasks that have ended but are still referenced are left out.
   var rows: [Row] {
     var groups: [String: [TaskInfo]] = [:]
     for task in snapshot.tasks where task.state != .completed {
