@@ -4,8 +4,10 @@ import Testing
 
 /// Which waits of tasks are named (CONCOURSE_STRICT); the programs of Tests/TaskPrograms show the lines.
 @Suite("BlockingPlaces")
-struct BlockingPlacesTests {
+final class BlockingPlacesTests {
   let places = BlockingPlaces()
+
+  deinit { places.deallocate() }
 
   private func admit(_ stack: [UInt], _ place: String?) -> BlockingPlaces.Admission {
     places.admit(stack) { place }

@@ -142,6 +142,11 @@ struct BlockingPlaces: Sendable {
   private let places = FixedSet(capacity: most)
   private let limitNotice = FixedSet(capacity: 1)
 
+  /// For tests: the process keeps its own.
+  func deallocate() {
+    for set in [stacks, places, limitNotice] { set.deallocate() }
+  }
+
   enum Admission: Equatable {
     /// A place that has not been named; nil if it cannot be told.
     case new(String?)
@@ -174,7 +179,7 @@ struct BlockingPlaces: Sendable {
   }
 }
 
-/// A set of a few hashes, never freed.
+/// A set of a few hashes.
 private struct FixedSet {
   private let slots: UnsafeMutableBufferPointer<Atomic<UInt64>>
 
@@ -187,6 +192,9 @@ private struct FixedSet {
     // SAFETY: each slot is initialized once, before another thread has the set.
     for index in 0..<capacity { (slots.baseAddress! + index).initialize(to: Atomic(0)) }
   }
+
+  // SAFETY: atomic integers need no deinitialization.
+  func deallocate() { slots.deallocate() }
 
   func insert(_ hash: UInt64) -> Insertion {
     // 0 is an empty slot.
