@@ -1,8 +1,8 @@
 import Concourse
 import Glibc
 
-/// A pool of two connections. A client that finds none leaves a continuation. One that gives its connection back forgets
-/// that somebody waits, so nobody resumes them.
+/// A pool of two connections. A client that finds none leaves a continuation. One that gives its connection back does
+/// not resume any of them.
 actor Connections {
   private var free = 2
   private var waiting: [UnsafeContinuation<Void, Never>] = []

@@ -1,7 +1,7 @@
 import Concourse
 
-/// An actor remembers the task that fetches a price, so that nobody fetches twice. A part of that task asks the actor for
-/// the same price, and so awaits the task that awaits it.
+/// An actor remembers the task that fetches a price, so that no price is fetched twice. A child of that task asks the
+/// actor for the same price, and so awaits the task that awaits it.
 enum Prices {
   private actor Cache {
     private var fetches: [String: Task<Int, Never>] = [:]

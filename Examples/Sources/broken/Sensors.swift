@@ -1,6 +1,6 @@
 import Concourse
 
-/// Readings of a sensor as a stream. The sensor is switched off and its producer ends, but nobody finishes the stream.
+/// Readings of a sensor as a stream. When the sensor is switched off, the producer ends without finishing it.
 enum Sensors {
   static func start() {
     let (readings, continuation) = AsyncStream<Int>.makeStream()

@@ -21,13 +21,13 @@ enum StalledTasks {
     }
   }
 
-  /// What was read while the process ran is of several moments. So it is read once more, and believed if no thread has
-  /// run meanwhile.
+  /// A running process changes while it is read. So it is read again, and the verdict holds only if no thread has run
+  /// meanwhile.
   static func isConfirmed(_ process: TargetProcess, read: (TargetProcess) -> EngineSnapshot?) -> Bool {
     if process.isStill || process.threads.contains(where: { $0.state == "T" || $0.state == "t" }) {
       return true
     }
-    // A thread of the engine's may have woken up for its own reasons.
+    // An engine thread may have woken up for its own reasons.
     for _ in 0..<3 {
       let before = activity(of: process.id)
       guard let again = try? TargetProcess.live(process.id), let snapshot = read(again), areStalled(snapshot)
