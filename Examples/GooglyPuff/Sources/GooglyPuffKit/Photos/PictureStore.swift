@@ -88,12 +88,15 @@ package final class PictureStore: @unchecked Sendable {
 
   package var cachedBytes: Int { queue.sync { size } }
 
-  /// Deletes all files. Other threads may still write: the directory is renamed first, so that no new file appears
-  /// while it is being removed.
+  /// Deletes all files while other threads still write. The directory is renamed first, so that later writes find no
+  /// directory. A write that found it before the rename may create its file while the directory is being removed, which
+  /// then fails. Each thread has at most one such write, so the removal is tried again a bounded number of times.
   package func close() {
     let removed = directory.appendingPathExtension("removed")
     try? FileManager.default.moveItem(at: directory, to: removed)
-    try? FileManager.default.removeItem(at: removed)
+    for _ in 0..<1_000 where FileManager.default.fileExists(atPath: removed.path) {
+      try? FileManager.default.removeItem(at: removed)
+    }
   }
 
   private func file(_ key: Key) -> URL { directory.appending(path: "\(key.id)-\(key.kind.rawValue).jpg") }
