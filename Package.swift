@@ -96,7 +96,7 @@ let package = Package(
       ],
       path: "Sources/concourse-tool",
       exclude: ["README.md", "Explore/README.md"],
-      resources: [.embedInCode("Trace/trace.html"), .embedInCode("Trace/trace.js")],
+      resources: ["trace.html", "panel.js", "trace.js"].map { .embedInCode("Trace/\($0)") },
       swiftSettings: noImplicitImports),
 
     // For modules that import Foundation too, whose Dispatch has the same names: one file of aliases.

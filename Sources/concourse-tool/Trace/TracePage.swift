@@ -1,7 +1,8 @@
 import ConcourseRecording
 
 /// Writes a timeline as one page, which needs no network: the same tracks as the other formats, a search, who submitted
-/// an item, histograms of the queues, and a verdict. The page is `trace.html` with `trace.js`, which the package embeds.
+/// an item, histograms of the queues, and a verdict. The page is `trace.html` with `panel.js`
+/// (the column beside the tracks) and `trace.js`, which the package embeds.
 enum TracePage {
   /// What a page says of a recording that is not the engine's, in place of what is found in it.
   struct Telling {
@@ -26,7 +27,7 @@ enum TracePage {
       } else if part.elementsEqual("COLUMNS".utf8) {
         output += Base64.encode(columns.bytes)
       } else if part.elementsEqual("SCRIPT".utf8) {
-        output += PackageResources.trace_js
+        output += PackageResources.panel_js + PackageResources.trace_js
       } else {
         output += part
       }
