@@ -68,6 +68,8 @@ struct explored {
   /// The signals that the thread would take while it sleeps, and those that it waits for.
   uint64_t signals, awaited;
   uint32_t points;
+  /// How often it has polled, and when: polling.c.
+  uint32_t polls, poll_phase;
   /// For PCT and POS.
   uint64_t priority;
   uintptr_t stack_end;
@@ -128,6 +130,19 @@ extern const uint64_t explored_blockable;
 /// Of the kernel's sets of signals.
 enum { MASK_SIZE = 8 };
 
+// locks.c and threads.c, for c11.c and alarms.c: what the functions of POSIX do. `place`: the frame of the call.
+
+int explore_lock(struct explored *self, pthread_mutex_t *mutex, uint64_t deadline, const void *place);
+int explore_try_lock(struct explored *self, pthread_mutex_t *mutex, const void *place);
+int explore_unlock(struct explored *self, pthread_mutex_t *mutex, const void *place);
+int explore_await(struct explored *self, pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline,
+                  const void *place);
+int explore_signal(struct explored *self, pthread_cond_t *condition, bool all, const void *place);
+int explore_once(struct explored *self, pthread_once_t *once, void (*body)(void), const void *place);
+int explore_create(struct explored *self, pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *),
+                   void *argument, bool is_engine, const void *place);
+int explore_join(struct explored *self, pthread_t handle, void **result, const void *place);
+
 // signals.c
 
 /// Signals may be pending that a sleeping thread has to take.
@@ -148,6 +163,18 @@ void explore_let_switch(void);
 /// default. `exhausted`: the thread has had many points in a row.
 uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t count, uint16_t fallback, bool exhausted);
 void explore_arrives(struct explored *thread);
+
+// polling.c
+
+/// Counts a decision of a thread of the program. Returns true if the program has only polled, for so long that it hangs.
+/// `other_deadline`: says when a thread goes on that does not poll.
+bool explore_note_polling(struct explored *self, uint64_t (*other_deadline)(void));
+/// Whether the program has only polled for a while.
+bool explore_is_polling(void);
+/// Whether the thread is one of those that do.
+bool explore_polls(const struct explored *thread);
+/// By how much a thread that polls may sleep for longer than it asked.
+uint64_t explore_stride(void);
 
 // hold.c
 
@@ -172,6 +199,8 @@ uint64_t explore_now(void);
 void explore_begin_time(void);
 /// The deadline for a time of a clock.
 uint64_t explore_deadline(clockid_t clock, const struct timespec *time, bool is_absolute);
+/// As `nanosleep`.
+int explore_nanosleep(struct explored *self, const struct timespec *time, struct timespec *rest, const void *place);
 /// Advances to a time; with real time, sleeps until then or until a descriptor is ready.
 void explore_advance(uint64_t time);
 /// The earliest time of a timer descriptor.
@@ -263,7 +292,11 @@ enum {
   OP_WRITE_LOCK, OP_RW_UNLOCK, OP_ONCE, OP_SPIN_LOCK, OP_SPIN_UNLOCK, OP_BARRIER, OP_SEM_WAIT, OP_SEM_POST, OP_FUTEX_WAIT,
   OP_FUTEX_WAKE, OP_FUTEX_LOCK, OP_FUTEX_UNLOCK, OP_YIELD, OP_SLEEP, OP_POLL, OP_EPOLL, OP_READ, OP_WRITE, OP_ACCEPT,
   OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT, OP_IDLE,
-  OP_TASK_SWITCH = 513,
+  /// The operations from here on are functions with an entry of their own (entries.S).
+  OP_FIRST_FUNCTION = 256,
+  /// And those from here on are functions of Swift Concurrency.
+  OP_FIRST_RUNTIME = 512,
+  OP_TASK_SWITCH = 513, OP_TASK_IS_CANCELLED = 515, OP_TASK_ADD_HANDLER = 532, OP_TASK_REMOVE_HANDLER = 533,
 };
 
 #endif

@@ -30,52 +30,58 @@ static int lock(struct explored *self, pthread_mutex_t *mutex, uint64_t deadline
   return failure;
 }
 
+int explore_lock(struct explored *self, pthread_mutex_t *mutex, uint64_t deadline, const void *place) {
+  explore_point(self, OP_LOCK, mutex, place);
+  return lock(self, mutex, deadline, place);
+}
+
+int explore_try_lock(struct explored *self, pthread_mutex_t *mutex, const void *place) {
+  explore_point(self, OP_TRYLOCK, mutex, place);
+  int failure = try_lock(mutex);
+  if (failure == EBUSY) explore_yield(self, OP_TRYLOCK, mutex, place);
+  return failure;
+}
+
+int explore_unlock(struct explored *self, pthread_mutex_t *mutex, const void *place) {
+  int failure = unlock(mutex);
+  explore_point(self, OP_UNLOCK, mutex, place);
+  return failure;
+}
+
 INTERPOSED(int, pthread_mutex_lock, pthread_mutex_t *mutex) {
   struct explored *self = explore_current();
-  if (!self) return REAL(pthread_mutex_lock)(mutex);
-  explore_point(self, OP_LOCK, mutex, HERE);
-  return lock(self, mutex, NEVER, HERE);
+  return self ? explore_lock(self, mutex, NEVER, HERE) : REAL(pthread_mutex_lock)(mutex);
 }
 
 EXPORTED int pthread_mutex_trylock(pthread_mutex_t *mutex) {
   struct explored *self = explore_current();
-  if (!self) return try_lock(mutex);
-  explore_point(self, OP_TRYLOCK, mutex, HERE);
-  int failure = try_lock(mutex);
-  if (failure == EBUSY) explore_yield(self, OP_TRYLOCK, mutex, HERE);
-  return failure;
+  return self ? explore_try_lock(self, mutex, HERE) : try_lock(mutex);
 }
 
 EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex) {
   struct explored *self = explore_current();
-  if (!self) {
-    if (!real_unlock) real_unlock = explore_real("pthread_mutex_unlock");
-    return real_unlock(mutex);
-  }
-  int failure = unlock(mutex);
-  explore_point(self, OP_UNLOCK, mutex, HERE);
-  return failure;
+  if (self) return explore_unlock(self, mutex, HERE);
+  if (!real_unlock) real_unlock = explore_real("pthread_mutex_unlock");
+  return real_unlock(mutex);
 }
 
 INTERPOSED(int, pthread_mutex_clocklock, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *time) {
   struct explored *self = explore_current();
   if (!self) return REAL(pthread_mutex_clocklock)(mutex, clock, time);
-  explore_point(self, OP_LOCK, mutex, HERE);
-  return lock(self, mutex, explore_deadline(clock, time, true), HERE);
+  return explore_lock(self, mutex, explore_deadline(clock, time, true), HERE);
 }
 
 INTERPOSED(int, pthread_mutex_timedlock, pthread_mutex_t *mutex, const struct timespec *time) {
   struct explored *self = explore_current();
   if (!self) return REAL(pthread_mutex_timedlock)(mutex, time);
-  explore_point(self, OP_LOCK, mutex, HERE);
-  return lock(self, mutex, explore_deadline(CLOCK_REALTIME, time, true), HERE);
+  return explore_lock(self, mutex, explore_deadline(CLOCK_REALTIME, time, true), HERE);
 }
 
 // MARK: Conditions
 
 // No thread waits for the real condition variable, so its state does not change.
-static int await(struct explored *self, pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline,
-                 const void *place) {
+int explore_await(struct explored *self, pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline,
+                  const void *place) {
   explore_point(self, OP_COND_WAIT, condition, place);
   int failure = unlock(mutex);
   if (failure != 0) return failure;
@@ -88,7 +94,7 @@ static int await(struct explored *self, pthread_cond_t *condition, pthread_mutex
 INTERPOSED(int, pthread_cond_wait, pthread_cond_t *condition, pthread_mutex_t *mutex) {
   struct explored *self = explore_current();
   if (!self) return REAL(pthread_cond_wait)(condition, mutex);
-  return await(self, condition, mutex, NEVER, HERE);
+  return explore_await(self, condition, mutex, NEVER, HERE);
 }
 
 INTERPOSED(int, pthread_cond_timedwait, pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *time) {
@@ -96,30 +102,30 @@ INTERPOSED(int, pthread_cond_timedwait, pthread_cond_t *condition, pthread_mutex
   if (!self) return REAL(pthread_cond_timedwait)(condition, mutex, time);
   // glibc notes the clock in the second bit.
   clockid_t clock = condition->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
-  return await(self, condition, mutex, explore_deadline(clock, time, true), HERE);
+  return explore_await(self, condition, mutex, explore_deadline(clock, time, true), HERE);
 }
 
 INTERPOSED(int, pthread_cond_clockwait, pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
            const struct timespec *time) {
   struct explored *self = explore_current();
   if (!self) return REAL(pthread_cond_clockwait)(condition, mutex, clock, time);
-  return await(self, condition, mutex, explore_deadline(clock, time, true), HERE);
+  return explore_await(self, condition, mutex, explore_deadline(clock, time, true), HERE);
+}
+
+int explore_signal(struct explored *self, pthread_cond_t *condition, bool all, const void *place) {
+  explore_wake(condition, all ? INT32_MAX : 1);
+  explore_point(self, all ? OP_COND_BROADCAST : OP_COND_SIGNAL, condition, place);
+  return 0;
 }
 
 INTERPOSED(int, pthread_cond_signal, pthread_cond_t *condition) {
   struct explored *self = explore_current();
-  if (!self) return REAL(pthread_cond_signal)(condition);
-  explore_wake(condition, 1);
-  explore_point(self, OP_COND_SIGNAL, condition, HERE);
-  return 0;
+  return self ? explore_signal(self, condition, false, HERE) : REAL(pthread_cond_signal)(condition);
 }
 
 INTERPOSED(int, pthread_cond_broadcast, pthread_cond_t *condition) {
   struct explored *self = explore_current();
-  if (!self) return REAL(pthread_cond_broadcast)(condition);
-  explore_wake(condition, INT32_MAX);
-  explore_point(self, OP_COND_BROADCAST, condition, HERE);
-  return 0;
+  return self ? explore_signal(self, condition, true, HERE) : REAL(pthread_cond_broadcast)(condition);
 }
 
 // MARK: Readers and writers
@@ -182,12 +188,10 @@ static void abandon(pthread_once_t **once) {
   explore_wake(*once, INT32_MAX);
 }
 
-INTERPOSED(int, pthread_once, pthread_once_t *once, void (*body)(void)) {
-  struct explored *self = explore_current();
-  if (!self) return REAL(pthread_once)(once, body);
+int explore_once(struct explored *self, pthread_once_t *once, void (*body)(void), const void *place) {
   if (*once == ONCE_DONE) return 0;
-  explore_point(self, OP_ONCE, once, HERE);
-  while (*once & ONCE_IN_PROGRESS) explore_wait(self, OP_ONCE, once, NEVER, HERE);
+  explore_point(self, OP_ONCE, once, place);
+  while (*once & ONCE_IN_PROGRESS) explore_wait(self, OP_ONCE, once, NEVER, place);
   if (*once == ONCE_DONE) return 0;
   *once = ONCE_IN_PROGRESS;
   // The body may throw.
@@ -196,8 +200,13 @@ INTERPOSED(int, pthread_once, pthread_once_t *once, void (*body)(void)) {
   running = NULL;
   *once = ONCE_DONE;
   explore_wake(once, INT32_MAX);
-  explore_point(self, OP_ONCE, once, HERE);
+  explore_point(self, OP_ONCE, once, place);
   return 0;
+}
+
+INTERPOSED(int, pthread_once, pthread_once_t *once, void (*body)(void)) {
+  struct explored *self = explore_current();
+  return self ? explore_once(self, once, body, HERE) : REAL(pthread_once)(once, body);
 }
 
 // MARK: Spin locks

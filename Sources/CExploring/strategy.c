@@ -177,6 +177,8 @@ uint16_t explore_choose(struct explored *self, uint16_t *candidates, uint32_t co
     explored_file->skipped_count++;
     return fallback;
   }
+  // The strategy may be what keeps the thread away that all others wait for.
+  if (explore_is_polling()) return fallback;
   bool may_wait = count > 1 && candidates[count - 1] == CONCOURSE_EXPLORING_TIME;
   switch (explored_file->strategy) {
     case CONCOURSE_EXPLORING_RANDOM: {

@@ -178,20 +178,21 @@ static void *begin(void *argument) {
   return self->entry(self->argument);
 }
 
-INTERPOSED(int, pthread_create, pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *),
-           void *argument) {
-  struct explored *self = explore_current();
-  if (!self) return REAL(pthread_create)(handle, attributes, entry, argument);
-  explore_point(self, OP_CREATE, NULL, HERE);
+static int (*real_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+int explore_create(struct explored *self, pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *),
+                   void *argument, bool is_engine, const void *place) {
+  if (!real_create) *(void **)&real_create = explore_real("pthread_create");
+  explore_point(self, OP_CREATE, NULL, place);
   struct explored *thread = explore_new_thread(self);
-  thread->is_engine = explore_is_own_code(__builtin_return_address(0));
+  thread->is_engine = is_engine;
   int detached = PTHREAD_CREATE_JOINABLE;
   if (attributes) pthread_attr_getdetachstate(attributes, &detached);
   thread->is_detached = detached == PTHREAD_CREATE_DETACHED;
   thread->entry = entry;
   thread->argument = argument;
   self->inside = true;
-  int failure = REAL(pthread_create)(&thread->handle, attributes, begin, thread);
+  int failure = real_create(&thread->handle, attributes, begin, thread);
   self->inside = false;
   if (failure != 0) {
     thread->state = CONCOURSE_EXPLORING_ENDED;
@@ -200,8 +201,16 @@ INTERPOSED(int, pthread_create, pthread_t *handle, const pthread_attr_t *attribu
     return failure;
   }
   *handle = thread->handle;
-  explore_point(self, OP_CREATE, thread, HERE);
+  explore_point(self, OP_CREATE, thread, place);
   return 0;
+}
+
+EXPORTED int pthread_create(pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *), void *argument) {
+  struct explored *self = explore_current();
+  if (self)
+    return explore_create(self, handle, attributes, entry, argument, explore_is_own_code(__builtin_return_address(0)), HERE);
+  if (!real_create) *(void **)&real_create = explore_real("pthread_create");
+  return real_create(handle, attributes, entry, argument);
 }
 
 /// The joinable thread with this handle.
@@ -228,14 +237,18 @@ static int await_end(struct explored *self, struct explored *thread, uint64_t de
   return 0;
 }
 
-INTERPOSED(int, pthread_join, pthread_t handle, void **result) {
-  struct explored *self = explore_current();
+static int (*real_join)(pthread_t, void **);
+
+int explore_join(struct explored *self, pthread_t handle, void **result, const void *place) {
+  if (!real_join) *(void **)&real_join = explore_real("pthread_join");
   struct explored *thread = self ? find(handle) : NULL;
-  if (self) await_end(self, thread, NEVER, HERE);
-  int failure = REAL(pthread_join)(handle, result);
+  if (self) await_end(self, thread, NEVER, place);
+  int failure = real_join(handle, result);
   if (thread && failure == 0) thread->is_detached = true;
   return failure;
 }
+
+EXPORTED int pthread_join(pthread_t handle, void **result) { return explore_join(explore_current(), handle, result, HERE); }
 
 INTERPOSED(int, pthread_tryjoin_np, pthread_t handle, void **result) {
   struct explored *self = explore_current();

@@ -137,14 +137,17 @@ static void leave_rest(uint64_t deadline, struct timespec *rest) {
   if (rest) *rest = timespec_of(deadline > current ? deadline - current : 0);
 }
 
-INTERPOSED(int, nanosleep, const struct timespec *time, struct timespec *rest) {
-  struct explored *self = explore_current();
-  if (!self) return REAL(nanosleep)(time, rest);
+int explore_nanosleep(struct explored *self, const struct timespec *time, struct timespec *rest, const void *place) {
   uint64_t deadline = explore_deadline(CLOCK_MONOTONIC, time, false);
-  if (sleep_until(self, deadline, HERE) == 0) return 0;
+  if (sleep_until(self, deadline, place) == 0) return 0;
   leave_rest(deadline, rest);
   errno = EINTR;
   return -1;
+}
+
+INTERPOSED(int, nanosleep, const struct timespec *time, struct timespec *rest) {
+  struct explored *self = explore_current();
+  return self ? explore_nanosleep(self, time, rest, HERE) : REAL(nanosleep)(time, rest);
 }
 
 INTERPOSED(int, clock_nanosleep, clockid_t clock, int flags, const struct timespec *time, struct timespec *rest) {

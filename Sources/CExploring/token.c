@@ -155,6 +155,26 @@ static uint64_t earliest_deadline(bool of_program) {
   return earliest;
 }
 
+/// When the first thread of the program goes on that does not poll, or a timer fires; 0 if one can go on now.
+static uint64_t other_deadline(void) {
+  uint64_t latest = explore_timer_deadline();
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    const struct explored *thread = explored_live[i];
+    if (!is_programs(thread) || explore_polls(thread)) continue;
+    uint64_t next = thread->state == CONCOURSE_EXPLORING_RUNNABLE ? 0 : thread->deadline;
+    if (next < latest) latest = next;
+  }
+  return latest;
+}
+
+/// Threads that poll may sleep for longer than they asked, but no other thread may: else a thread that waits with a time
+/// limit would see it pass before what it waits for.
+static uint64_t with_stride(uint64_t deadline) {
+  uint64_t latest = other_deadline(), wanted = deadline + explore_stride();
+  if (wanted > latest) wanted = latest;
+  return wanted > deadline ? wanted : deadline;
+}
+
 static void expire(void) {
   uint64_t now = explore_now();
   explore_fire_timers();
@@ -256,7 +276,7 @@ static void idle(void) {
       if (idle_jumps > TIMER_JUMPS) explore_finish(CONCOURSE_EXPLORING_HANG, 0, 0);
     }
   }
-  if (deadline != NEVER) return explore_advance(deadline);
+  if (deadline != NEVER) return explore_advance(with_stride(deadline));
   if (await_outside()) return;
   explore_finish(waits_for_outside() ? CONCOURSE_EXPLORING_WAITS_FOR_OUTSIDE : CONCOURSE_EXPLORING_DEADLOCK, 0, 0);
 }
@@ -298,7 +318,7 @@ static void pass_time(void) {
   uint64_t step = (uint64_t)SHORTEST << (lonely / ROUNDS < DOUBLINGS ? lonely / ROUNDS : DOUBLINGS);
   uint64_t deadline = earliest_deadline(false), then = explore_now() + step;
   lonely++;
-  explore_advance(deadline < then ? deadline : then);
+  explore_advance(with_stride(deadline < then ? deadline : then));
 }
 
 /// Decides who runs on, and returns when that is the calling thread; at once if it has ended.
@@ -308,6 +328,8 @@ static void decide(struct explored *self, bool yields) {
   self->inside = true;
   int failure = errno;
   if (is_programs(self)) idle_jumps = 0;
+  if (is_programs(self) && explore_note_polling(self, other_deadline) && !waits_for_outside())
+    explore_finish(CONCOURSE_EXPLORING_HANG, 0, 0);
   for (;;) {
     // ORDERING: relaxed; the thread that sees it only rests.
     if (__atomic_load_n(&is_finished, __ATOMIC_RELAXED)) rest();
@@ -317,10 +339,12 @@ static void decide(struct explored *self, bool yields) {
       explore_finish(CONCOURSE_EXPLORING_STEP_LIMIT, self->number, 0);
     bool exhausted = in_a_row > EXHAUSTION;
     bool leaves = self->state == CONCOURSE_EXPLORING_RUNNABLE && (yields || exhausted);
+    // Several that only yield would keep time standing.
+    if (yields && explore_is_polling()) pass_time();
     uint32_t count = gather(candidates, leaves ? self : NULL);
     while (count == 0) {
       if (leaves && self->state == CONCOURSE_EXPLORING_RUNNABLE) {
-        if (yields) pass_time();
+        if (yields && !explore_is_polling()) pass_time();
         candidates[count++] = self->number;
         break;
       }
@@ -364,13 +388,10 @@ static void arrive(struct explored *self, uint16_t operation, const void *object
   explore_arrives(self);
 }
 
-/// The operations from here on are functions with an entry of their own (entries.S).
-enum { FIRST_FUNCTION = 256 };
-
 /// The engine and the runtimes change hands only where they wait: their own locks and wake-ups are parts of an operation
 /// that is a point itself.
 static bool is_part(uint16_t operation, const void *place) {
-  return operation >= OP_CREATE && operation < FIRST_FUNCTION && explore_is_quiet(((void *const *)place)[1]);
+  return operation >= OP_CREATE && operation < OP_FIRST_FUNCTION && explore_is_quiet(((void *const *)place)[1]);
 }
 
 void explore_point(struct explored *self, uint16_t operation, const void *object, const void *place) {

@@ -33,7 +33,7 @@ struct TestExploration {
   /// Decisions after which a run never comes to rest; later runs may make so many times those of the first.
   private static let mostSteps: UInt64 = 2_000_000
   private static let times: UInt64 = 100
-  private static let leastSteps: UInt64 = 50_000
+  private static let leastSteps: UInt64 = 400_000
   private static let mostTrials = 1_500
   private static let shrinkingSeconds = 5
 

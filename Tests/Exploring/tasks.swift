@@ -1,4 +1,5 @@
-// Swift Concurrency, Foundation and Swift's Mutex: an account that is looked at, and changed after an await.
+// Swift Concurrency, Foundation and Swift's Mutex: an account that is looked at, and changed after an await. With the
+// argument `sleeping` or `resuming` a task then polls for ever.
 import Foundation
 import Synchronization
 
@@ -34,6 +35,8 @@ enum Tasks {
     guard sum.value == 9, reply == 5, (3..<4).contains(Date().timeIntervalSince(start)) else { exit(4) }
     print(UUID().uuidString, Int.random(in: 0..<1_000_000), Set(["a", "b", "c", "d"]))
     if await account.balance < 0 { exit(3) }
+    while CommandLine.arguments.contains("sleeping") { try await Task.sleep(nanoseconds: 5_000_000) }
+    while CommandLine.arguments.contains("resuming") { await Task.yield() }
   }
 
   static func operate(_ sum: Counter) {

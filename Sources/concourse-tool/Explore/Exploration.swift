@@ -52,9 +52,9 @@ final class Exploration {
   static let defaultStepLimit: UInt64 = 2_000_000
 
   /// If the first run ends, one that makes so many times its decisions, and at least so many, is ended and counted. It has
-  /// not failed: a strategy that is not fair lets a thread that polls run for ever.
+  /// not failed: a strategy that is not fair may keep a thread away for ever.
   private static let times: UInt64 = 100
-  private static let least: UInt64 = 50_000
+  private static let least: UInt64 = 400_000
 
   init(_ options: ExploreOptions, _ runner: ScheduleRunner) {
     self.options = options
