@@ -6,7 +6,7 @@
 package struct ScheduleToken: Equatable {
   /// Of the file's name.
   package var program: UInt16
-  /// Of the build: its identifier, or its content.
+  /// Of the build: its identifier, or its content. 0 in tests, which are named by their source file instead.
   package var build: UInt16
   package var seed: UInt64
   package var isRealTime: Bool
@@ -17,6 +17,8 @@ package struct ScheduleToken: Equatable {
 
     package init(reason: String) { self.reason = reason }
   }
+
+  package var isOfTest: Bool { build == 0 }
 
   private static let version: UInt8 = 1
   /// Without letters that look like digits, and without u, so that no words arise.

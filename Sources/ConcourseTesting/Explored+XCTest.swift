@@ -70,7 +70,7 @@ extension XCTestCase {
     let method = name.split(separator: ".").last.map(String.init) ?? name
     let test = "\(String(reflecting: type(of: self)))/\(method)"
     var place = ExplorationPlace(
-      fileID: fileID, line: Int(line), column: column, test: test, arguments: [test], isEarly: true)
+      fileID: fileID, line: Int(line), column: column, test: test, words: [test], isEarly: true)
     // Each run of a test has an object of its own.
     place.arrival = Arrivals.count("\(ObjectIdentifier(self)) \(place.name)")
     return place

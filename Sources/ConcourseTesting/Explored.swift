@@ -1,4 +1,5 @@
 import CConcourseTesting
+import ConcourseSchedules
 import Dispatch
 import Glibc
 public import Testing
@@ -18,7 +19,8 @@ public import Testing
 /// the decisions of the first one are ended, and a warning says how many. A time limit of the test does not end an
 /// exploration.
 ///
-/// The test must use the toolchain's Dispatch, and have no parameters. In XCTest this is a method of `XCTestCase`.
+/// The test must use the toolchain's Dispatch. With parameters, it is explored for each of their values, of which the
+/// descriptions must differ. In XCTest this is a method of `XCTestCase`.
 /// - Parameters:
 ///   - schedules: How many orders are tried, at least one.
 ///   - seed: Another seed tries others.
@@ -68,8 +70,8 @@ enum Explorer {
       _ body: () async throws -> Void
     ) async throws
   {
-    guard !test.isParameterized else { throw ExplorationError("a test with parameters") }
     var place = place(of: test, location)
+    if test.isParameterized { place.arguments = Test.Case.current.map(fingerprint) }
     let key = "\(test.id) \(place.name)"
     place.arrival = Arrivals.count(key)
     if let name = concourse_testing_name() {
@@ -141,6 +143,15 @@ enum Explorer {
     concourse_testing_exit(1)
   }
 
+  /// Of the values of the parameters, the same in each process. Addresses, which descriptions of private types have, are
+  /// left out.
+  private static func fingerprint(of testCase: Test.Case) -> UInt64 {
+    let parts = "\(testCase)".split(separator: "$", omittingEmptySubsequences: false)
+    var print = Fingerprint(parts[0].utf8)
+    for part in parts.dropFirst() { print.add(part.drop { $0.isHexDigit }.utf8) }
+    return print.value
+  }
+
   private static func place(of test: Test, _ location: SourceLocation) -> ExplorationPlace {
     let name = test.id.nameComponents.joined(separator: "/")
     let id = "\(test.id.moduleName).\(name)/"
@@ -148,7 +159,7 @@ enum Explorer {
     let pattern = id.map { $0.isLetter || $0.isNumber || $0 == "_" ? "\($0)" : "\\\($0)" }.joined()
     return ExplorationPlace(
       fileID: location.fileID, line: location.line, column: location.column,
-      test: name.filter { !"()".contains($0) },
-      arguments: ["--testing-library", "swift-testing", "--filter", "^\(pattern)"])
+      test: String(name.prefix { $0 != "(" }),
+      words: ["--testing-library", "swift-testing", "--filter", "^\(pattern)"])
   }
 }

@@ -9,16 +9,20 @@ struct ExplorationPlace: Sendable {
   /// Of the test, for people.
   var test: String
   /// What makes the test program run this test only.
-  var arguments: [String]
+  var words: [String]
+  /// Says for which values of its parameters the test runs, if it has any.
+  var arguments: UInt64?
   /// Whether the test runner has threads before the test begins.
   var isEarly = false
   /// Which time the test has come here, from 1 on.
   var arrival = 1
 
   /// Says in the server's children which exploration begins.
-  var name: String { "\(fileID):\(line):\(column)#\(arrival)" }
+  var name: String { "\(fileID):\(line):\(column)\(suffix)#\(arrival)" }
   /// Of tokens. It has no line, so that tokens survive small changes.
-  var identity: UInt16 { Fingerprint("\(fileID) \(test)".utf8).short }
+  var identity: UInt16 { Fingerprint("\(fileID) \(test)\(suffix)".utf8).short }
+
+  private var suffix: String { arguments.map { "(\($0))" } ?? "" }
 }
 
 /// Runs schedules of a test until one fails.
@@ -77,7 +81,7 @@ struct TestExploration {
 
   private func server() throws -> TestServer {
     func start(isEarly: Bool) throws -> TestServer {
-      try TestServer(arguments: place.arguments, name: place.name, isEarly: isEarly)
+      try TestServer(arguments: place.words, name: place.name, isEarly: isEarly)
     }
     guard !place.isEarly else { return try start(isEarly: true) }
     do {

@@ -221,4 +221,14 @@ struct ExploreTextTests {
     #expect(shorter?.first?.thread == 1)
     #expect(shorter?.second == nil)
   }
+
+  @Test("says how to repeat the schedule of a test")
+  func foreignToken() {
+    var token = ScheduleToken(program: 7, build: 0, seed: 1, isRealTime: false, switches: [])
+    #expect(
+      ExploreText.foreign(token, than: "swift")
+        == "the token is of a test; repeat it with CONCOURSE_REPLAY=\(token.text) swift test --filter TEST")
+    token.build = 3
+    #expect(ExploreText.foreign(token, than: "swift") == "the token is of another program than swift")
+  }
 }

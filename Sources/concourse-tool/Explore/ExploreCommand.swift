@@ -187,7 +187,7 @@ enum ExploreCommand: Command {
     let token = try ScheduleToken(Self.token(in: text))
     guard token.program == identity.name else {
       throw ScheduleToken.Failure(
-        reason: "the token is of another program than \(FilePath.lastPart(of: identity.path))")
+        reason: ExploreText.foreign(token, than: FilePath.lastPart(of: identity.path)))
     }
     if token.build != identity.build {
       Terminal.printError("the token is of another build of this program; its switches may not fit")

@@ -1,4 +1,5 @@
 import CExploring
+import ConcourseSchedules
 
 /// What the command prints.
 enum ExploreText {
@@ -15,6 +16,13 @@ enum ExploreText {
     if figures.repeated > 0 { parts.append("\(figures.repeated) run twice") }
     if figures.unfinished > 0 { parts.append("\(figures.unfinished) did not come to rest") }
     return parts.joined(separator: ", ")
+  }
+
+  /// Why a token cannot be followed, which is not of this program.
+  static func foreign(_ token: ScheduleToken, than program: String) -> String {
+    token.isOfTest
+      ? "the token is of a test; repeat it with CONCOURSE_REPLAY=\(token.text) swift test --filter TEST"
+      : "the token is of another program than \(program)"
   }
 
   /// The probability with which PCT finds a bug of a depth in each schedule is at least 1 in the result.

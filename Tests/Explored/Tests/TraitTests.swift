@@ -100,6 +100,33 @@ struct TraitTests {
     #expect(visits.value == 10)
   }
 
+  /// Each pair of values has an exploration of its own, also of two in one test.
+  @Test(.explored(schedules: 10), arguments: [1, 2, 3], [Name(text: "one"), Name(text: "two")])
+  private func valuesAreGiven(count: Int, name: Name) {
+    let visits = Cell("")
+    DispatchQueue.concurrentPerform(iterations: count) { _ in visits.update { $0 += name.text } }
+    #expect(visits.value == String(repeating: name.text, count: count))
+  }
+
+  @Test(arguments: 1...3) func explorationsOfValues(count: Int) async throws {
+    for factor in 1...2 {
+      try await explore(schedules: 5) {
+        let visits = Cell(0)
+        DispatchQueue.concurrentPerform(iterations: count * factor) { _ in visits.increment() }
+        #expect(visits.value == count * factor)
+      }
+    }
+  }
+
+  /// Fails for three threads only, and not in each schedule.
+  @Test(.enabled(if: isFailureWanted), .explored(), arguments: 1...4) func oneValue(of count: Int) {
+    let visits = Cell(0)
+    DispatchQueue.concurrentPerform(iterations: count) { _ in
+      if count == 3 { visits.value += 1 } else { visits.increment() }
+    }
+    #expect(visits.value == count)
+  }
+
   /// Only the third time fails.
   @Test(.enabled(if: isFailureWanted)) func eachTime() async throws {
     for time in 1...3 {
@@ -119,6 +146,11 @@ struct TraitTests {
     }
     group.wait()
   }
+}
+
+/// Its description has an address, which differs in each process.
+private struct Name {
+  var text: String
 }
 
 /// Scripts/exploring wants these tests to fail, and looks at what they say.
