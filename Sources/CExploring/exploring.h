@@ -50,6 +50,8 @@ struct explored {
   /// Inside the library: calls pass through.
   bool inside;
   bool timed_out, interrupted;
+  /// While it is in the library, all signals are blocked; `mask` is what the thread itself blocks.
+  bool has_mask;
   /// `pthread_cancel` has been called for it, and it has not noticed yet.
   bool is_cancelled;
   uint8_t wakes;
@@ -67,6 +69,7 @@ struct explored {
   uint32_t descriptor_count;
   /// The signals that the thread would take while it sleeps, and those that it waits for.
   uint64_t signals, awaited;
+  uint64_t mask;
   uint32_t points;
   /// How often it has polled, and when: polling.c.
   uint32_t polls, poll_phase;
@@ -149,6 +152,16 @@ int explore_join(struct explored *self, pthread_t handle, void **result, const v
 extern bool explored_signals_sent;
 /// Lets the threads go on that take the signals which are pending; false if there are none.
 bool explore_deliver_signals(void);
+/// Whether the process ignores the signal, so that it must not be sent.
+bool explore_discards(int signal);
+/// Blocks signals of the calling thread until its decision has been made.
+void explore_block_signals(struct explored *self);
+
+// alarms.c
+
+/// The earliest time of a timer that sends a signal or calls a function.
+uint64_t explore_alarm_deadline(void);
+void explore_fire_alarms(void);
 
 // strategy.c
 
@@ -291,7 +304,7 @@ enum {
   OP_CREATE = 16, OP_JOIN, OP_LOCK, OP_TRYLOCK, OP_UNLOCK, OP_COND_WAIT, OP_COND_SIGNAL, OP_COND_BROADCAST, OP_READ_LOCK,
   OP_WRITE_LOCK, OP_RW_UNLOCK, OP_ONCE, OP_SPIN_LOCK, OP_SPIN_UNLOCK, OP_BARRIER, OP_SEM_WAIT, OP_SEM_POST, OP_FUTEX_WAIT,
   OP_FUTEX_WAKE, OP_FUTEX_LOCK, OP_FUTEX_UNLOCK, OP_YIELD, OP_SLEEP, OP_POLL, OP_EPOLL, OP_READ, OP_WRITE, OP_ACCEPT,
-  OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT, OP_IDLE,
+  OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT, OP_IDLE, OP_TIMER,
   /// The operations from here on are functions with an entry of their own (entries.S).
   OP_FIRST_FUNCTION = 256,
   /// And those from here on are functions of Swift Concurrency.

@@ -15,7 +15,7 @@ static bool is_ignored(int signal) {
 
 // The kernel discards an ignored signal unless the first thread blocks it. Without the token that thread blocks all, so the
 // signal would stay pending.
-static bool discards(int signal) {
+bool explore_discards(int signal) {
   if (signal < 1 || signal > 64 || !is_ignored(signal)) return false;
   const struct explored *first = &explored_threads[0];
   uint64_t bit = 1ull << (signal - 1);
@@ -45,6 +45,14 @@ bool explore_deliver_signals(void) {
   return found;
 }
 
+void explore_block_signals(struct explored *self) {
+  if (!self || self->has_mask) return;
+  uint64_t all = explored_blockable;
+  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &self->mask, MASK_SIZE);
+  self->has_mask = true;
+  self->signals = ~self->mask;
+}
+
 // MARK: Calls
 
 // The call itself runs handlers of the calling thread; another thread may have to take the signal.
@@ -52,7 +60,7 @@ bool explore_deliver_signals(void) {
   INTERPOSED(int, name, parameters) {                                            \
     struct explored *self = explore_current();                                   \
     if (self) explore_point(self, OP_KILL, NULL, HERE);                          \
-    bool is_discarded = self && process == getpid() && discards(signal); \
+    bool is_discarded = self && process == getpid() && explore_discards(signal); \
     int result = is_discarded ? 0 : REAL(name)(arguments);                       \
     if (!self) return result;                                                    \
     explored_signals_sent = true;                                                \
@@ -116,5 +124,19 @@ INTERPOSED(int, pause, void) {
   if (!self) return REAL(pause)();
   explore_point(self, OP_SIGWAIT, NULL, HERE);
   while (explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, HERE) != EINTR) continue;
+  return (int)explore_result(-EINTR);
+}
+
+INTERPOSED(int, sigsuspend, const sigset_t *set) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sigsuspend)(set);
+  uint64_t wanted, former, pending = 0;
+  memcpy(&wanted, set, sizeof wanted);
+  explore_point(self, OP_SIGWAIT, NULL, HERE);
+  SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0);
+  bool is_there = pending & ~wanted;
+  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &wanted, &former, MASK_SIZE);
+  while (!is_there) is_there = explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, HERE) == EINTR;
+  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &former, NULL, MASK_SIZE);
   return (int)explore_result(-EINTR);
 }

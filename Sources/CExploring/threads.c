@@ -192,8 +192,15 @@ int explore_create(struct explored *self, pthread_t *handle, const pthread_attr_
   thread->entry = entry;
   thread->argument = argument;
   self->inside = true;
+  // The thread takes signals when it has the token. It inherits the mask only then.
+  explore_block_signals(self);
+  thread->mask = self->mask;
+  thread->has_mask = true;
+  thread->signals = ~self->mask;
   int failure = real_create(&thread->handle, attributes, begin, thread);
   self->inside = false;
+  self->has_mask = false;
+  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &self->mask, NULL, MASK_SIZE);
   if (failure != 0) {
     thread->state = CONCOURSE_EXPLORING_ENDED;
     thread->is_detached = true;

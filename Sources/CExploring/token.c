@@ -64,9 +64,9 @@ static void await_death(void) {
 }
 
 void explore_sleep(struct explored *self) {
-  uint64_t all = explored_blockable, mask;
-  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, MASK_SIZE);
-  self->signals = ~mask;
+  explore_block_signals(self);
+  uint64_t mask = self->mask;
+  self->has_mask = false;
   // ORDERING: acquiring; pairs with the store in `give`: this thread sees what the others have done.
   while (__atomic_load_n(&self->gate, __ATOMIC_ACQUIRE) == 0)
     SYSTEM4(SYS_futex, &self->gate, FUTEX_WAIT_PRIVATE, 0, NULL);
@@ -145,8 +145,13 @@ int explore_wake(const void *object, int count) {
 
 static bool is_programs(const struct explored *thread) { return !thread->is_engine || thread->depth > 0; }
 
+static uint64_t first_timer(void) {
+  uint64_t timer = explore_timer_deadline(), alarm = explore_alarm_deadline();
+  return timer < alarm ? timer : alarm;
+}
+
 static uint64_t earliest_deadline(bool of_program) {
-  uint64_t earliest = explore_timer_deadline();
+  uint64_t earliest = first_timer();
   for (uint32_t i = 0; i < explored_live_count; i++) {
     const struct explored *thread = explored_live[i];
     if (thread->state == CONCOURSE_EXPLORING_WAITING && thread->deadline < earliest && (!of_program || is_programs(thread)))
@@ -157,7 +162,7 @@ static uint64_t earliest_deadline(bool of_program) {
 
 /// When the first thread of the program goes on that does not poll, or a timer fires; 0 if one can go on now.
 static uint64_t other_deadline(void) {
-  uint64_t latest = explore_timer_deadline();
+  uint64_t latest = first_timer();
   for (uint32_t i = 0; i < explored_live_count; i++) {
     const struct explored *thread = explored_live[i];
     if (!is_programs(thread) || explore_polls(thread)) continue;
@@ -178,6 +183,7 @@ static uint64_t with_stride(uint64_t deadline) {
 static void expire(void) {
   uint64_t now = explore_now();
   explore_fire_timers();
+  explore_fire_alarms();
   for (uint32_t i = 0; i < explored_live_count; i++) {
     struct explored *thread = explored_live[i];
     if (thread->state != CONCOURSE_EXPLORING_WAITING || thread->deadline > now) continue;
@@ -286,6 +292,8 @@ static void idle(void) {
 static uint32_t gather(uint16_t *candidates, const struct explored *excluded) {
   if (explored_signals_sent) explore_deliver_signals();
   expire();
+  // Those of timers.
+  if (explored_signals_sent) explore_deliver_signals();
   bool ended, waits = false;
   for (uint32_t i = 0; i < explored_live_count && !waits; i++)
     waits = explored_live[i]->state == CONCOURSE_EXPLORING_WAITING && explored_live[i]->wakes & WAKES_DESCRIPTORS;
@@ -372,13 +380,20 @@ static void decide(struct explored *self, bool yields) {
     in_a_row = next == self->number ? in_a_row + 1 : 0;
     if (next != self->number) {
       if (self->state == CONCOURSE_EXPLORING_ENDED) dying = self->id;
+      // The other one may send a signal before this one sleeps.
+      else explore_block_signals(self);
       give(&explored_threads[next]);
       if (self->state != CONCOURSE_EXPLORING_ENDED) explore_sleep(self);
     }
     break;
   }
-  errno = failure;
   self->inside = false;
+  if (self->has_mask) {
+    // Handlers run here, outside of the library.
+    self->has_mask = false;
+    SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &self->mask, NULL, MASK_SIZE);
+  }
+  errno = failure;
 }
 
 static void arrive(struct explored *self, uint16_t operation, const void *object, const void *place) {

@@ -47,6 +47,7 @@ OPERATION(48, kill)
 OPERATION(49, sigwait)
 OPERATION(50, exit)
 OPERATION(51, wait until idle)
+OPERATION(52, wait for a timer)
 
 FUNCTION(256, dispatch_activate)
 FUNCTION(257, dispatch_after)
