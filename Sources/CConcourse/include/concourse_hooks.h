@@ -22,8 +22,9 @@ static inline __attribute__((always_inline)) void concourse_run_entry(
 
 /// Defined by Pool/Boost.swift: the oldest boosted entry of a lowered root.
 void concourse_run_boosted(void *_Nonnull entry, void *_Nullable client) __attribute__((weak));
-/// Defined by Queue/Invocation.swift: an item, and a queue that has become runnable.
+/// Defined by Queue/Invocation.swift: an item.
 void concourse_run_item(void *_Nonnull entry, void *_Nullable client) __attribute__((weak));
+/// Defined by Queue/DispatchQueue+Drain.swift: a queue that has become runnable.
 void concourse_run_queue(void *_Nonnull entry, void *_Nullable client) __attribute__((weak));
 /// Defined by tests of the pool that have no queues.
 void concourse_run_test_entry(void *_Nonnull entry, void *_Nullable client) __attribute__((weak));

@@ -1,3 +1,16 @@
+/// Drains a queue that has become runnable. Called by workers.
+// SAFETY: the pool passes entries that `NodeMagazine.make` of DispatchQueue+Enqueue.swift has made.
+@c(concourse_run_queue)
+func runQueue(_ entry: UnsafeMutableRawPointer, _: UnsafeMutableRawPointer?) {
+  let node = entry.assumingMemoryBound(to: WorkNode.self)
+  if node.admittedBy != nil { return Invocation.runAdmitted(node) }
+  guard case .drain(let queue) = node.takeWork() else {
+    Trap.runtimeBug("an item was run as a queue")
+  }
+  NodeMagazine.recycle(node)
+  queue.drain(at: nil)
+}
+
 extension DispatchQueue {
   /// After this many items a drain yields its worker, if other queues wait for one.
   static let budget = 256

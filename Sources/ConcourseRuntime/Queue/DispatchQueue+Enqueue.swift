@@ -38,6 +38,21 @@ extension NodeMagazine {
 }
 
 extension DispatchQueue {
+  /// Submits a client's closure.
+  /// - Parameters:
+  ///   - asked: its own level, if it has one.
+  ///   - group: the group to leave when it has run, which counts it already.
+  @inline(__always)
+  final func submit(
+    _ work: consuming @escaping () -> Void, _ asked: QoSLevel, _ flags: DispatchWorkItemFlags,
+    group: Unmanaged<DispatchObject>?
+  ) {
+    submit(
+      NodeMagazine.make(
+        .closure(consume work), level: servingLevel(asked, flags),
+        traits: flags.contains(.barrier) ? .barrier : [], group: group))
+  }
+
   /// The level at which this queue serves an item.
   @inline(__always)
   package final func servingLevel(_ asked: QoSLevel, _ flags: DispatchWorkItemFlags) -> QoSLevel {

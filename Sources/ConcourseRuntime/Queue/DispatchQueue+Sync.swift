@@ -170,6 +170,18 @@ extension DispatchQueue {
     _ = waitForTurn(exclusive: exclusive, frame, body: nil)
   }
 
+  /// Takes this one queue for the calling thread alone, if it is free.
+  @inline(__always)
+  final func takeAlone() -> Bool {
+    state.takeExclusively(CurrentThread.id) || state.snapshot.isFreeApart && takeAloneFromApart()
+  }
+
+  @inline(never)
+  private final func takeAloneFromApart() -> Bool {
+    endApart()
+    return state.takeExclusively(CurrentThread.id)
+  }
+
   /// Waits in the list until the queue is handed to this thread.
   /// - Returns: true if the draining thread has run `body`.
   @inline(never)

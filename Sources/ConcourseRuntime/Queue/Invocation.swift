@@ -95,28 +95,13 @@ enum Invocation {
   }
 }
 
-// MARK: - Entries of the pool
-
+/// Runs an item of a global queue, or one that a concurrent queue has admitted. Called by workers.
 // SAFETY: the pool passes entries that `NodeMagazine.make` of DispatchQueue+Enqueue.swift has made, and the client that
 // `GlobalQueue` has given to their root.
-
-/// Runs an item of a global queue, or one that a concurrent queue has admitted. Called by workers.
 @c(concourse_run_item)
 func runItem(_ entry: UnsafeMutableRawPointer, _ globalQueue: UnsafeMutableRawPointer?) {
   let node = entry.assumingMemoryBound(to: WorkNode.self)
   // Both are called last: an admitted item needs no room for the frame of the other.
   if node.admittedBy != nil { return Invocation.runAdmitted(node) }
   Invocation.runGlobal(node, globalQueue!)
-}
-
-/// Drains a queue that has become runnable. Called by workers.
-@c(concourse_run_queue)
-func runQueue(_ entry: UnsafeMutableRawPointer, _: UnsafeMutableRawPointer?) {
-  let node = entry.assumingMemoryBound(to: WorkNode.self)
-  if node.admittedBy != nil { return Invocation.runAdmitted(node) }
-  guard case .drain(let queue) = node.takeWork() else {
-    Trap.runtimeBug("an item was run as a queue")
-  }
-  NodeMagazine.recycle(node)
-  queue.drain(at: nil)
 }

@@ -192,18 +192,6 @@ extension DispatchQueue {
 
   // MARK: What waits for readers
 
-  /// Takes the queue for the calling thread alone, if it is free.
-  @inline(__always)
-  final func takeAlone() -> Bool {
-    state.takeExclusively(CurrentThread.id) || state.snapshot.isFreeApart && takeAloneFromApart()
-  }
-
-  @inline(never)
-  private final func takeAloneFromApart() -> Bool {
-    endApart()
-    return state.takeExclusively(CurrentThread.id)
-  }
-
   /// Something waits for the readers, or must know their number: counts them in the word again. The caller keeps the
   /// queue: an item that has waited for the readers may release it.
   @inline(__always)

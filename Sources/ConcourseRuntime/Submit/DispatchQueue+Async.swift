@@ -16,7 +16,7 @@ extension DispatchQueue {
     group: DispatchGroup? = nil, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping @Sendable () -> Void
   ) {
-    submit(consume work, group: group, qos: qos, flags: flags)
+    submit(consume work, QoSLevel(qos.qosClass), flags, group: group?.enterForItem())
   }
 
   /// As `async`, for closures that are not marked `@Sendable`: the caller is responsible for their safety.
@@ -24,19 +24,7 @@ extension DispatchQueue {
     group: DispatchGroup? = nil, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
     execute work: consuming @escaping () -> Void
   ) {
-    submit(consume work, group: group, qos: qos, flags: flags)
-  }
-
-  @inline(__always)
-  private final func submit(
-    _ work: consuming @escaping () -> Void, group: DispatchGroup?, qos: DispatchQoS,
-    flags: DispatchWorkItemFlags
-  ) {
-    let level = servingLevel(QoSLevel(qos.qosClass), flags)
-    submit(
-      NodeMagazine.make(
-        .closure(consume work), level: level, traits: flags.contains(.barrier) ? .barrier : [],
-        group: group?.enterForItem()))
+    submit(consume work, QoSLevel(qos.qosClass), flags, group: group?.enterForItem())
   }
 }
 
