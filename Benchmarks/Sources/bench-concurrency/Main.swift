@@ -18,7 +18,7 @@ struct Row: Sendable {
     self.pass = pass
   }
 
-  static let all = tasks + actors
+  static let all = tasks + actors + handovers
 
   var figures: [Figure] { [Figure(name, .nanoseconds, question)] }
 

@@ -5,7 +5,9 @@ extension Row {
     taskGroupFanOut,
     twentyMicrosecondTasks,
     asyncLet,
+    asyncLetTree,
     detachedTask,
+    escalatedTask,
     taskYield,
     taskSleepStorm,
     continuationFromQueue,
@@ -56,12 +58,34 @@ extension Row {
     verify(sum, equals: sumOfIndices(below: count / 2 * 2), "the sum of both")
   }
 
+  private static let asyncLetTree = Row(
+    "async-let-tree", count: 204_700,
+    "trees of 2,047 functions, each of which but the leaves calls two others by async let: time for a function"
+  ) { count in
+    let trees = max(count / 2047, 1)
+    var functions = 0
+    for _ in 0..<trees { functions += await tree(depth: 10) }
+    verify(functions, equals: trees * 2047, "functions")
+  }
+
   private static let detachedTask = Row(
     "detached-task", count: 200_000,
     "start a detached task, wait for its value"
   ) { count in
     var sum = 0
     for index in 0..<count { sum += await Task.detached { index }.value }
+    verify(sum, equals: sumOfIndices(below: count), "the sum of the results")
+  }
+
+  private static let escalatedTask = Row(
+    "escalated-task", count: 50_000,
+    "a task of high priority awaits the value of one of background priority, which is thereby raised"
+  ) { count in
+    let sum = await Task.detached(priority: .high) {
+      var sum = 0
+      for index in 0..<count { sum += await Task.detached(priority: .background) { index }.value }
+      return sum
+    }.value
     verify(sum, equals: sumOfIndices(below: count), "the sum of the results")
   }
 
@@ -125,3 +149,12 @@ extension Row {
 
 @concurrent
 private func echo(_ value: Int) async -> Int { value }
+
+/// - Returns: the number of functions below and at this place of the tree.
+@concurrent
+private func tree(depth: Int) async -> Int {
+  guard depth > 0 else { return 1 }
+  async let left = tree(depth: depth - 1)
+  async let right = tree(depth: depth - 1)
+  return await left + right + 1
+}

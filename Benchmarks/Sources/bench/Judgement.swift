@@ -56,6 +56,8 @@ struct RowResult {
   /// The least that C's value divided by ours may be; nil if there is no limit.
   let limitToC: Double?
   var least: [String: Reading] = [:]
+  /// The values of all rounds of each contestant.
+  private(set) var values: [String: [Double]] = [:]
   var failures: [String] = []
 
   init(row: Contestant.RowInfo, limit: Limit, limitToC: Double?) {
@@ -102,12 +104,24 @@ struct RowResult {
     return ratio >= limitToC
   }
 
+  /// The values of a contestant between which there is a gap: nothing between the greatest of the lower ones and 1.5 times
+  /// as much, and at least two rounds on either side. nil if there is no gap, or if there were fewer than four rounds.
+  func modes(of contestant: String) -> (lower: [Double], upper: [Double])? {
+    let sorted = (values[contestant] ?? []).sorted()
+    guard sorted.count >= 4 else { return nil }
+    for split in 2...(sorted.count - 2) where sorted[split] >= 1.5 * sorted[split - 1] {
+      return (Array(sorted[..<split]), Array(sorted[split...]))
+    }
+    return nil
+  }
+
   mutating func take(_ reading: Reading, of contestant: Contestant) throws(Failure) {
     if let first = least.first?.value,
       first.operations != reading.operations || first.check != reading.check
     {
       throw Failure("\(contestant.name) did other work on \(row.name): \(reading), not \(first)")
     }
+    values[contestant.name, default: []].append(reading.value)
     if reading.value < least[contestant.name]?.value ?? .infinity { least[contestant.name] = reading }
   }
 }

@@ -18,6 +18,8 @@ struct Report {
       }
       if !part.rivals.isEmpty { texts.append(rivalTable(part)) }
     }
+    let modes = parts.flatMap(\.rows).flatMap(twoModes)
+    if !modes.isEmpty { texts.append(table([["two modes", "", "rounds", "", "rounds"]] + modes)) }
     if !startUp.isEmpty {
       let head = ["start-up", "incumbent", "Concourse", "difference", "expected", ""]
       texts.append(table([head] + startUp.map(\.cells)))
@@ -51,6 +53,18 @@ struct Report {
             result.failures.isEmpty ? mark(result.holds) : "FAILED",
           ]
         })
+  }
+
+  /// A line for each runtime on which the rounds of a row fall into two groups.
+  private func twoModes(_ result: RowResult) -> [[String]] {
+    [Contestant.incumbentName, Contestant.concourseName].compactMap { name in
+      result.modes(of: name).map { lower, upper in
+        ["\(result.row.name), \(name)"]
+          + [lower, upper].flatMap { values in
+            [amount(values[values.count / 2], result.row.unit), String(values.count)]
+          }
+      }
+    }
   }
 
   private func overall(_ summary: Summary) -> String {
