@@ -29,7 +29,7 @@ struct TaskFeatureTests {
     let (here, preferred) = (DispatchSerialQueue(label: "here"), DispatchSerialQueue(label: "preferred"))
     let (labels, channel) = AsyncStream.makeStream(of: String.self)
     here.sync {
-      Task.immediate(executorPreference: preferred) {
+      _ = Task.immediate(executorPreference: preferred) {
         channel.yield(DispatchQueue.currentLabel)
         await Task.yield()
         channel.yield(DispatchQueue.currentLabel)
