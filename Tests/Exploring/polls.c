@@ -1,5 +1,5 @@
-// Threads that poll while others go on, after a day or with a time limit. With an argument nobody comes that could end
-// them: `sleeping`, `yielding`, `looking`.
+// Threads that poll until another thread sets what they look for: after a day, or within the time limit of a third thread.
+// With the argument `sleeping`, `yielding` or `looking`, no thread sets it.
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>

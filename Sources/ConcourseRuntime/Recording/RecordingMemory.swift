@@ -63,8 +63,7 @@ enum RecordingMemory {
   /// Both clocks at one time. The narrowest of a few readings: between the two of one the thread may be preempted, and
   /// readers extrapolate from the first two readings of a recording, which may be microseconds apart.
   ///
-  /// Not optimized: the compiler would order two instructions by addresses of its own memory, and two builds of the
-  /// packages would differ.
+  /// Not optimized: two builds of the packages differed in the order of two of its instructions.
   @_optimize(none)
   static var clocks: (ticks: UInt64, uptime: UInt64) {
     var best: (width: UInt64, ticks: UInt64, uptime: UInt64) = (.max, 0, 0)
