@@ -169,6 +169,30 @@ struct ReportPartsTests {
     }
   }
 
+  @Test("an item is another one when the innermost queue's oldest entry is, and only then")
+  func itemsDiffer() {
+    for (differs, holds) in [(true, false), (false, true)] {
+      let memory = CountingMemory()
+      // The thread is awake without processor times, as in a process that has just ended.
+      let process = TargetProcess(id: 0, name: "made up", memory: memory, regions: [], threads: [])
+      var snapshot = EngineSnapshot(process: process)
+      for (address, head) in [(0x1000, 0x2000), (0x3000, 0x4000)] as [(UInt64, UInt64)] {
+        snapshot.queues[address] = QueueInfo(
+          address: address, kind: .serial, label: "made up", word: QueueWord(bits: 0),
+          place: .init(word: 0, head: head), target: 0, level: 4, width: nil)
+      }
+      snapshot.queues[0x1000]!.holders = [7]
+      var thread = ThreadInfo(id: 7, thread: TargetThread(id: 7), role: .worker(band: "made up"))
+      (thread.frameAddress, thread.queueAddress) = (0x5000, 0x6000)
+      snapshot.threads = [thread]
+      memory.words = [0x2000: 0x7000, 0x6000: 0x3000, 0x4000: 0x8000]
+      // What the oldest entry of the inner queue runs.
+      memory.counted = differs ? 0x8008 : nil
+      let watch = HoldWatch(snapshot, [snapshot.queues[0x1000]!])
+      #expect((watch.durations[0x1000] != nil) == holds)
+    }
+  }
+
   @Test("a holder that got no processor while it was watched says nothing about its item")
   func holdersRun() {
     let enough = HoldWatch.leastRun
@@ -222,6 +246,21 @@ struct ReportPartsTests {
 }
 
 /// Of a process none of whose memory can be read.
+/// A few words, and one that is another at each reading.
+final class CountingMemory: TargetMemory {
+  var words: [UInt64: UInt64] = [:]
+  var counted: UInt64?
+  private var count: UInt64 = 0
+
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    count += 1
+    guard let word = address == counted ? count : words[address], bytes.count <= 8 else { return false }
+    withUnsafeBytes(of: word) { bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<bytes.count])) }
+    return true
+  }
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { [] }
+}
+
 final class EmptyMemory: TargetMemory {
   func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool { false }
   func populated(_ region: MappedRegion) -> [Range<UInt64>] { [] }

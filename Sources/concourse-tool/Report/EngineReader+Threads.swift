@@ -5,6 +5,7 @@ extension EngineReader {
   /// Offsets in the engine's state of a thread, by its header.
   enum ThreadState {
     static let frame = offset(of: \.frame)
+    static let queue = offset(of: \.queue)
     static let worker = offset(of: \.worker)
     static let id = offset(of: \.id)
     static let blockedSince = offset(of: \.blocked_since)
@@ -74,6 +75,7 @@ extension EngineReader {
     info.blockedSince = since
     if since != 0, let now = process.now, since <= now { info.blockedFor = now - since }
     info.frameAddress = state &+ ThreadState.frame
+    info.queueAddress = state &+ ThreadState.queue
     if let group = memory.word(state &+ ThreadState.group), object(group, isA: "DispatchGroup") {
       info.group = group
     }

@@ -34,6 +34,8 @@ struct QueueInfo {
     var word: UInt64
     /// The indicators of readers that are counted apart; 0 if there have never been any.
     var indicators: UInt64 = 0
+    /// Where the oldest node of its list is noted; 0 if it has not one list.
+    var head: UInt64 = 0
   }
 
   /// What its items belong to.
@@ -136,8 +138,10 @@ struct ThreadInfo {
   var blockedSince: UInt64 = 0
   /// The address of that number.
   var blockedSinceAddress: UInt64 = 0
-  /// Where its innermost frame is noted, and the number of entries that it has begun; 0 if it is no worker.
+  /// Where its innermost frame, that frame's queue, and the number of entries that it has begun are noted; the last is 0
+  /// if it is no worker.
   var frameAddress: UInt64 = 0
+  var queueAddress: UInt64 = 0
   var progressAddress: UInt64 = 0
   /// A worker's entry has taken at least this many nanoseconds; nil if unknown.
   var busyForAtLeast: UInt64?

@@ -3,8 +3,10 @@ import Glibc
 /// Tells an item that holds a queue for long from many short ones.
 ///
 /// One look at a process cannot do that: a busy queue always has a holder, and items that wait. So the report looks at
-/// the holders several times, and believes only those that have been at the same item all the time. A process that is
-/// stopped stays the same in any case; there, and in a core dump, only the durations count that the engine has noted.
+/// the holders many times, and believes only those that have been at the same item all the time. Short items that follow
+/// one another differ in few words, so looks at them may agree by chance: many looks, and several words, make that
+/// improbable. A process that is stopped stays the same in any case; there, and in a core dump, only the durations count
+/// that the engine has noted.
 ///
 /// On a busy machine a thread may get no processor meanwhile, and so be at the same short item. So a holder that is awake
 /// counts only once it has run for some time; until then it is watched longer.
@@ -13,8 +15,8 @@ struct HoldWatch {
   static let least: UInt64 = 100_000_000
   /// The least processor time of a holder that is awake.
   static let leastRun: UInt64 = 20_000_000
-  private static let looks = 8
-  private static let mostLooks = 64
+  private static let looks = 30
+  private static let mostLooks = 240
 
   private let snapshot: EngineSnapshot
   /// Of the queues whose items have waited for the same item all the time: how long at least.
@@ -42,7 +44,7 @@ struct HoldWatch {
     for look in 0..<Self.mostLooks where !same.isEmpty {
       if look >= Self.looks && same.allSatisfy({ Self.haveRun($0.runs, runs(of: $0.queue)) }) { break }
       // Not in step with what the process may do periodically.
-      usleep(UInt32.random(in: 13_000...17_000))
+      usleep(UInt32.random(in: 3000...5000))
       same.removeAll { state(of: $0.queue) != $0.state }
     }
     same.removeAll { !Self.haveRun($0.runs, runs(of: $0.queue)) }
@@ -79,20 +81,32 @@ struct HoldWatch {
     return [sleeping, snapshot.heldForAtLeast(queue)].compactMap { $0 }.max()
   }
 
-  /// What changes when a holder begins another item: the owner, the oldest entry of the list and the one after it, the
-  /// entries and frames of the holders.
+  /// What changes when a holder begins another item: the owner, the oldest entries of the list and of that of the
+  /// innermost queue, the entries and frames of the holders. Not what a push to a list that is not empty changes.
   private func state(of queue: QueueInfo) -> [UInt64] {
     let memory = snapshot.process.memory
     let word = queue.word(in: memory)
     var state = [UInt64(word.owner), UInt64(word.readers)]
     if queue.oldest != 0 { state += [queue.oldest, memory.word(queue.oldest) ?? 0] }
+    state += head(of: queue.place)
     for holder in queue.holders.compactMap({ snapshot.thread($0) }) {
       state.append(memory.word(holder.frameAddress) ?? 0)
+      if let inner = memory.word(holder.queueAddress) {
+        state.append(inner)
+        if inner != queue.address, let place = snapshot.queues[inner]?.place { state += head(of: place) }
+      }
       if holder.progressAddress != 0 {
         state.append(
           memory.number(at: holder.progressAddress).map { (entries: UInt32) in UInt64(entries) } ?? 0)
       }
     }
     return state
+  }
+
+  /// The oldest node of a queue's list and its first words: the next node, and what the item runs.
+  private func head(of place: QueueInfo.StatePlace) -> [UInt64] {
+    let memory = snapshot.process.memory
+    guard let node = memory.word(place.head), node != 0 else { return [] }
+    return [node] + (0..<3).map { memory.word(node &+ 8 * $0) ?? 0 }
   }
 }
