@@ -117,19 +117,20 @@ struct RawObject {
 private enum ObjectRegistry {
   /// False in most programs, which then skip the lock.
   private static let isUsed = Atomic<Bool>(false)
-  // Addresses only; they are never dereferenced.
-  private static let objects = Mutex<Set<UInt>>([])
+  private static let lock = Lock(.rawObjects)
+  // SAFETY: `lock` guards it. Addresses only; they are never dereferenced.
+  nonisolated(unsafe) private static var objects: Set<UInt> = []
 
   static func add(_ object: Reference) {
     // ORDERING: relaxed; other threads receive the object's reference after this store.
     isUsed.store(true, ordering: .relaxed)
-    _ = objects.withLock { $0.insert(UInt(bitPattern: object)) }
+    _ = lock.withLock { objects.insert(UInt(bitPattern: object)) }
   }
 
-  static func remove(_ object: Reference) { _ = objects.withLock { $0.remove(UInt(bitPattern: object)) } }
+  static func remove(_ object: Reference) { _ = lock.withLock { objects.remove(UInt(bitPattern: object)) } }
 
   static func contains(_ object: Reference) -> Bool {
     // ORDERING: relaxed; as above.
-    isUsed.load(ordering: .relaxed) && objects.withLock { $0.contains(UInt(bitPattern: object)) }
+    isUsed.load(ordering: .relaxed) && lock.withLock { objects.contains(UInt(bitPattern: object)) }
   }
 }

@@ -19,8 +19,8 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
   // ConcourseEvents: the event loop.
   case watchTable, fileRegistration, eventLoop, timerTable, kernelTimer
 
-  // ConcourseInspection.
-  case statistics
+  // ConcourseInspection and ConcourseABI.
+  case statistics, rawObjects
 
   /// A lock of a test, which may be taken at any time.
   case test
