@@ -121,13 +121,14 @@ extension DispatchQueue {
 }
 
 /// A delayed submission of a work item. Cancelling the item submits it at once, to be skipped.
-// SAFETY: everything is constant.
+// SAFETY: everything but `delayIndex` is constant, and the item's lock guards that.
 final class DelayedItem: LoopTimer, DeferredSubmission, @unchecked Sendable {
   /// The node keeps the item alive until it is submitted, and no access follows. A reference here could make a polling
   /// thread destroy the item.
   private let item: Unmanaged<DispatchWorkItem>
   private let queue: DispatchQueue
   private let node: NodePointer
+  var delayIndex = 0
 
   init(_ item: DispatchWorkItem, for queue: DispatchQueue) {
     self.item = .passUnretained(item)

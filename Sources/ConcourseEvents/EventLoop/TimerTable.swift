@@ -200,7 +200,12 @@ private struct TimerLine {
       entries.removeAll(keepingCapacity: entries.capacity <= 1024)
       head = 0
     } else if head >= 1024 && head > entries.count / 2 {
-      entries.removeSubrange(0..<head)
+      if entries.capacity / 4 > count {
+        // Here, too.
+        entries = Array(entries[head...])
+      } else {
+        entries.removeSubrange(0..<head)
+      }
       head = 0
     }
   }

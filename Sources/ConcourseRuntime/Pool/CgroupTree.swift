@@ -188,6 +188,13 @@ extension CgroupTree {
     }
   }
 
+  /// Whether the system lets the process open files now: false if it has no descriptor or memory left.
+  static var canRead: Bool {
+    guard let file = open([UInt8(ascii: "/")]) else { return ![EMFILE, ENFILE, ENOMEM].contains(errno) }
+    close(file)
+    return true
+  }
+
   private static func open(_ path: [UInt8]) -> Int32? {
     // SAFETY: a byte string that ends with zero, as `open` wants it, alive until the closure returns.
     (path + [0]).withUnsafeBytes { bytes in

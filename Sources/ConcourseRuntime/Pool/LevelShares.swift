@@ -19,6 +19,9 @@ struct LevelShares: ~Copyable {
   static let lead: Int64 = 800_000_000
   /// The most that a level can have paid more than another that waits: the price of a second of background.
   static let reach: Int64 = 1_000_000_000 * 120
+  /// Amounts beyond this are lowered. Without that, two levels that always compete reach the largest number within days
+  /// on a large machine.
+  static let most: Int64 = 1 << 60
 
   private let competition = Atomic<Bool>(false)
   /// What each level has paid, indexed by `QoSLevel.rawValue`.
@@ -83,6 +86,9 @@ struct LevelShares: ~Copyable {
       }
       set(level, to: min(amount, nearest + Self.reach))
     }
+    // All levels are close to one another now, so only the differences count.
+    let least = QoSLevel.served.map { self[$0] }.min()!
+    if least > Self.most { for level in QoSLevel.served { set(level, to: self[level] - least) } }
   }
 
   /// Whether a level has paid more than a higher one that waits.

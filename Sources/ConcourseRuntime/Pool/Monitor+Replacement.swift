@@ -8,8 +8,9 @@ extension Monitor {
   private static let calm = 4
   /// Reading a thread's state costs a few system calls: after two looks without progress only every so many looks.
   private static let looksBetweenReads = 8
-  /// Where the state cannot be read, a worker counts as asleep every so many looks without progress.
-  private static let looksUntilAssumedAsleep = 16
+  /// Where the state cannot be read, a worker counts as asleep if it has not run for so many looks, or, where that is
+  /// unknown, too, every so many looks without progress.
+  private static let looksUntilAssumedAsleep = 32
 
   /// One look at a band: moves queues that busy workers keep, and replaces workers that are stuck.
   ///
@@ -101,7 +102,18 @@ extension Monitor {
     guard looks <= 2 || looks % Self.looksBetweenReads == 0 else { return false }
     // ORDERING: relaxed; 0 until the thread has started.
     let thread = worker.pointee.thread.load(ordering: .relaxed)
-    return thread != 0 && SystemThread.isAsleep(thread) ?? (looks % Self.looksUntilAssumedAsleep == 0)
+    guard thread != 0 else { return false }
+    return SystemThread.isAsleep(thread) ?? hasNotRun(worker, thread, looks)
+  }
+
+  /// Stands in for the state of a thread: reading its clock needs neither a descriptor nor /proc.
+  private func hasNotRun(_ worker: WorkerPointer, _ thread: UInt32, _ looks: Int) -> Bool {
+    let isDue = looks % Self.looksUntilAssumedAsleep == 0
+    guard isDue || looks == 1 else { return false }
+    let used = SystemThread.processorTime(of: thread)
+    // ORDERING: relaxed; the monitor's own.
+    let before = worker.pointee.watch.timeUntilUnknown.exchange(used ?? 0, ordering: .relaxed)
+    return isDue && (used == nil || used == before)
   }
 
   /// Gives up one of the active workers if all of them compute and none has completed an entry for long.

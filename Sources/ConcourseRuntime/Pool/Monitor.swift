@@ -262,4 +262,6 @@ struct WorkerWatch: ~Copyable {
   let looksWithoutProgress = Atomic<Int>(0)
   /// The processor's time that the thread had used at the last look; 0 if not read.
   let processorTime = Atomic<UInt64>(0)
+  /// The same when its state could not be read.
+  let timeUntilUnknown = Atomic<UInt64>(0)
 }

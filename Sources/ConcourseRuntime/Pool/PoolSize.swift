@@ -92,9 +92,11 @@ enum PoolSize {
   /// Reads the affinity mask and the CPU quota again: both may change while the process runs.
   /// - Returns: whether a shard may have fewer active workers than before.
   static func refreshWidth() -> Bool {
-    let measured =
-      topology?.pretendedProcessors
-      ?? CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())
+    let affinity = Processor.affinityCount
+    var measured =
+      topology?.pretendedProcessors ?? CPUQuota.width(affinity: affinity, quota: CPUQuota.processors())
+    // A quota that cannot be read for want of a descriptor still holds.
+    if widthIsSettled && !CgroupTree.canRead { measured = min(width, affinity) }
     // ORDERING: relaxed; see above.
     quotaIsKnown.store(true, ordering: .relaxed)
     Spin.note(processors: measured)

@@ -233,15 +233,26 @@ public class DispatchWorkItem: RunnableItem {
   package final func beginDelay(_ submission: any DeferredSubmission, _ begin: () -> Void) -> Bool {
     lock.withLock {
       if state.isCancelled { return false }
-      makeFollowers().delayed.append(submission)
+      let followers = makeFollowers()
+      submission.delayIndex = followers.delayed.count
+      followers.delayed.append(submission)
       begin()
       return true
     }
   }
 
-  /// Forgets a delayed submission that has become due.
+  /// Forgets a delayed submission that has become due, unless `cancel` has taken it. O(1): an item may have very many.
   package final func endDelay(_ submission: any DeferredSubmission) {
-    lock.withLock { followers?.delayed.removeAll { $0 === submission } }
+    lock.withLock {
+      let place = submission.delayIndex
+      guard let followers, place < followers.delayed.count, followers.delayed[place] === submission else {
+        return
+      }
+      let last = followers.delayed.removeLast()
+      guard last !== submission else { return }
+      followers.delayed[place] = last
+      last.delayIndex = place
+    }
   }
 
   /// Call under the lock.
@@ -275,6 +286,8 @@ extension NodePointer {
 
 /// A work item's submission that waits for its time.
 package protocol DeferredSubmission: AnyObject, Sendable {
+  /// Its index among the item's delayed submissions. GUARDED BY the item's lock.
+  var delayIndex: Int { get set }
   /// Submits the item now because it has been cancelled: the skip completes it for its waiters.
   func callOff()
 }

@@ -138,5 +138,28 @@ extension Engine {
       #expect(
         spoken == "Concourse: no descriptors left for the event loop; timers go on with coarser sleeping\n")
     }
+
+    @Test(
+      "cancelling an item calls off the submissions that have not become due, in whatever order others did")
+    func callingOff() {
+      // SAFETY: one thread uses it.
+      final class Submission: DeferredSubmission, @unchecked Sendable {
+        var delayIndex = 0
+        var calls = 0
+        func callOff() { calls += 1 }
+      }
+      for count in [1, 2, 7, 100] {
+        let item = DispatchWorkItem {}
+        let all = (0..<count).map { _ in Submission() }
+        for submission in all { #expect(item.beginDelay(submission) {}) }
+        let due = Int.random(in: 0...count)
+        let mixed = all.shuffled()
+        for submission in mixed[..<due] { item.endDelay(submission) }
+        item.cancel()
+        // As timers do for which the cancellation came too late.
+        for submission in mixed[due...] { item.endDelay(submission) }
+        #expect(mixed.map(\.calls) == (0..<count).map { $0 < due ? 0 : 1 })
+      }
+    }
   }
 }

@@ -18,6 +18,28 @@ struct CPUQuotaTests {
     #expect(CPUQuota.width(affinity: affinity, quota: quota) == expected)
   }
 
+  @Test("while no file can be opened, the quota that is known still holds")
+  func withoutDescriptors() async {
+    await #expect(processExitsWith: .success) {
+      let all = processors(of: 0)
+      PoolSize.settleWidth()
+      // As wide as a quota of one processor makes it.
+      useOneProcessor()
+      var limit = rlimit(rlim_cur: 256, rlim_max: 256)
+      precondition(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+      var last: Int32 = -1
+      while case let file = dup(2), file >= 0 { last = file }
+      for thread in [getpid(), 0] { pin(thread, to: all) }
+      _ = PoolSize.refreshWidth()
+      precondition(PoolSize.width == 1)
+      // Several files are open at once while it is read.
+      for file in (last - 8)...last { close(file) }
+      _ = PoolSize.refreshWidth()
+      let wide = CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())
+      precondition(PoolSize.width == wide)
+    }
+  }
+
   // MARK: Version 2
 
   @Test("version 2: quota divided by period")

@@ -37,6 +37,18 @@ struct LevelSharesTests {
     return next
   }
 
+  @Test("amounts stay small enough to add, however long levels compete")
+  func longCompetition() {
+    let shares = Account()
+    for _ in 0..<100 {
+      for level in [QoSLevel.default, .utility] {
+        shares.charge(level, nanoseconds: UInt64(LevelShares.most / LevelShares.price(of: level)))
+      }
+      shares.bound(waiting: Self.set([.default, .utility]))
+      #expect(Self.every.allSatisfy { (-LevelShares.most...3 * LevelShares.most).contains(shares[$0]) })
+    }
+  }
+
   @Test(
     "S51 levels that wait share the workers by weight; none is ever behind a lower one",
     arguments: [10_000_000, 50_000_000])

@@ -147,7 +147,7 @@ private func everyClassRuns() {
 
 /// Pins the process's first thread and this one, and threads that the pool makes later.
 func useOneProcessor() {
-  for thread in [getpid(), 0] { pin(thread, to: processors(of: thread).first!) }
+  for thread in [getpid(), 0] { pin(thread, to: [processors(of: thread).first!]) }
   _ = PoolSize.refreshWidth()
   precondition(PoolSize.width == 1)
 }

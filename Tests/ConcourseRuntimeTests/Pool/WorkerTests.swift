@@ -109,7 +109,7 @@ extension Engine {
         let width = processors(of: 0).count
         let done = DispatchSemaphore(value: 0)
         startThread {
-          pin(0, to: processors(of: 0).last!)
+          pin(0, to: [processors(of: 0).last!])
           DispatchQueue.global().async {
             #expect(processors(of: 0).count == width)
             #expect(Processor.affinityCount == width)
@@ -225,9 +225,9 @@ func processors(of thread: pid_t) -> [Int] {
   return (0..<set.count * 8).filter { set[$0 / 8] >> ($0 % 8) & 1 != 0 }
 }
 
-/// Lets a thread use one processor only.
-func pin(_ thread: pid_t, to processor: Int) {
+/// Lets a thread use these processors only.
+func pin(_ thread: pid_t, to processors: [Int]) {
   var set = [UInt8](repeating: 0, count: 128)
-  set[processor / 8] = 1 << (processor % 8)
+  for processor in processors { set[processor / 8] |= 1 << (processor % 8) }
   precondition(affinityCall("sched_setaffinity")(thread, set.count, &set) == 0)
 }
