@@ -238,6 +238,11 @@ void explore_await_rest(void);
 /// The same, if there are children.
 void explore_settle(void);
 
+// exchanges.c
+
+/// Makes points of the instructions by which Swift's `Mutex` is taken and released.
+void explore_find_exchanges(void);
+
 // machine.c
 
 /// Whether the machine looks as it does in a run.
@@ -304,7 +309,7 @@ enum {
   OP_CREATE = 16, OP_JOIN, OP_LOCK, OP_TRYLOCK, OP_UNLOCK, OP_COND_WAIT, OP_COND_SIGNAL, OP_COND_BROADCAST, OP_READ_LOCK,
   OP_WRITE_LOCK, OP_RW_UNLOCK, OP_ONCE, OP_SPIN_LOCK, OP_SPIN_UNLOCK, OP_BARRIER, OP_SEM_WAIT, OP_SEM_POST, OP_FUTEX_WAIT,
   OP_FUTEX_WAKE, OP_FUTEX_LOCK, OP_FUTEX_UNLOCK, OP_YIELD, OP_SLEEP, OP_POLL, OP_EPOLL, OP_READ, OP_WRITE, OP_ACCEPT,
-  OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT, OP_IDLE, OP_TIMER,
+  OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT, OP_IDLE, OP_TIMER, OP_EXCHANGE,
   /// The operations from here on are functions with an entry of their own (entries.S).
   OP_FIRST_FUNCTION = 256,
   /// And those from here on are functions of Swift Concurrency.

@@ -146,6 +146,7 @@ __attribute__((constructor(101))) void explore_start(void) {
   static bool has_begun;
   if (has_begun) return;
   has_begun = true;
+  explore_find_exchanges();
   if (!explore_open_file()) return;
   explore_let_switch();
   start();

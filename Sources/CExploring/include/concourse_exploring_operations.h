@@ -48,6 +48,7 @@ OPERATION(49, sigwait)
 OPERATION(50, exit)
 OPERATION(51, wait until idle)
 OPERATION(52, wait for a timer)
+OPERATION(53, Mutex or compareExchange)
 
 FUNCTION(256, dispatch_activate)
 FUNCTION(257, dispatch_after)
