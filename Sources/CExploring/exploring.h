@@ -73,6 +73,9 @@ struct explored {
   uint32_t points;
   /// How often it has polled, and when: polling.c.
   uint32_t polls, poll_phase;
+  /// How often in a row it has been found spinning, and up to which decision others go on instead: spinning.c.
+  uint32_t spins;
+  uint64_t rests_until;
   /// For PCT and POS.
   uint64_t priority;
   uintptr_t stack_end;
@@ -238,6 +241,24 @@ void explore_await_rest(void);
 /// The same, if there are children.
 void explore_settle(void);
 
+// spinning.c
+
+/// For the watchdog: the processor time without a point after which it asks a thread where it is.
+uint64_t explore_spin_patience(void);
+/// Makes the thread yield if it spins.
+void explore_ask(const struct explored *thread);
+/// The kernel's bit of the signal that has asked a thread; 0 before. It is none of the program's.
+extern uint64_t explored_asked;
+void explore_note_spin(struct explored *self);
+/// A thread of the program has come to another point.
+void explore_note_progress(void);
+/// Whether all threads that can go on only spin, and whether they have done so for long.
+bool explore_only_spins(void);
+bool explore_spins_for_ever(void);
+static inline bool explore_rests(const struct explored *thread) {
+  return thread->spins > 0 && explored_file->steps < thread->rests_until;
+}
+
 // exchanges.c
 
 /// Makes points of the instructions by which Swift's `Mutex` is taken and released.
@@ -261,6 +282,8 @@ bool explore_is_own_code(const void *address);
 void explore_leave_child(void);
 /// Whether the address is in the program itself, not in a library.
 bool explore_is_program(const void *address);
+/// The program's variables, or the first part of them.
+const void *explore_program_data(size_t *size);
 bool explore_is_quiet(const void *address);
 struct explored *explore_new_thread(struct explored *creator);
 
@@ -309,7 +332,7 @@ enum {
   OP_CREATE = 16, OP_JOIN, OP_LOCK, OP_TRYLOCK, OP_UNLOCK, OP_COND_WAIT, OP_COND_SIGNAL, OP_COND_BROADCAST, OP_READ_LOCK,
   OP_WRITE_LOCK, OP_RW_UNLOCK, OP_ONCE, OP_SPIN_LOCK, OP_SPIN_UNLOCK, OP_BARRIER, OP_SEM_WAIT, OP_SEM_POST, OP_FUTEX_WAIT,
   OP_FUTEX_WAKE, OP_FUTEX_LOCK, OP_FUTEX_UNLOCK, OP_YIELD, OP_SLEEP, OP_POLL, OP_EPOLL, OP_READ, OP_WRITE, OP_ACCEPT,
-  OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT, OP_IDLE, OP_TIMER, OP_EXCHANGE,
+  OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT, OP_IDLE, OP_TIMER, OP_EXCHANGE, OP_SPIN,
   /// The operations from here on are functions with an entry of their own (entries.S).
   OP_FIRST_FUNCTION = 256,
   /// And those from here on are functions of Swift Concurrency.

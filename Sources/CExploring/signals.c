@@ -27,7 +27,10 @@ bool explore_discards(int signal) {
 bool explore_deliver_signals(void) {
   uint64_t pending = 0;
   explored_signals_sent = false;
-  if (SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0) != 0 || pending == 0) return false;
+  if (SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0) != 0) return false;
+  // ORDERING: relaxed; a signal that is pending has been sent after the store.
+  pending &= ~__atomic_load_n(&explored_asked, __ATOMIC_RELAXED);
+  if (pending == 0) return false;
   bool found = false;
   for (int signal = 1; signal <= 64; signal++) {
     uint64_t bit = 1ull << (signal - 1);

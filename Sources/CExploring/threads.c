@@ -16,7 +16,7 @@ static struct range {
 } quiet[MOST_QUIET];
 static uint32_t quiet_count = 1;
 /// The program itself: the first object.
-static struct range program;
+static struct range program, program_data;
 
 void *explore_real(const char *name) {
   // `dlsym` may allocate, and so come here again.
@@ -35,6 +35,13 @@ static bool is_in(const struct range *range, const void *address) {
 bool explore_is_own_code(const void *address) { return is_in(&quiet[0], address); }
 
 bool explore_is_program(const void *address) { return is_in(&program, address); }
+
+const void *explore_program_data(size_t *size) {
+  const size_t most = 256 * 1024;
+  *size = program_data.end - program_data.start;
+  if (*size > most) *size = most;
+  return (const void *)program_data.start;
+}
 
 bool explore_is_quiet(const void *address) {
   for (uint32_t i = 0; i < quiet_count; i++)
@@ -59,7 +66,14 @@ static int find_code(struct dl_phdr_info *object, size_t size, void *unused) {
     if (start < range.start) range.start = start;
     if (end > range.end) range.end = end;
   }
-  if (program.end == 0) program = range;
+  if (program.end == 0) {
+    program = range;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+      const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+      uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+      if (segment->p_type == PT_LOAD && segment->p_flags & PF_W) program_data = (struct range){start, start + segment->p_memsz};
+    }
+  }
   if (is_in(&range, (const void *)find_code)) {
     quiet[0] = range;
   } else if (is_runtime(object->dlpi_name) && quiet_count < MOST_QUIET) {

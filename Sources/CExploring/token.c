@@ -300,9 +300,13 @@ static uint32_t gather(uint16_t *candidates, const struct explored *excluded) {
   // What comes from a child is taken when no thread can go on.
   if (waits && !explore_has_children(&ended)) explore_poll(0);
   uint32_t count = 0;
-  for (uint32_t i = 0; i < explored_live_count; i++)
-    if (explored_live[i]->state == CONCOURSE_EXPLORING_RUNNABLE && explored_live[i] != excluded)
-      candidates[count++] = explored_live[i]->number;
+  // Those that spin go on if no other can.
+  for (int spinning = 0; spinning < 2 && count == 0; spinning++)
+    for (uint32_t i = 0; i < explored_live_count; i++) {
+      const struct explored *thread = explored_live[i];
+      if (thread->state == CONCOURSE_EXPLORING_RUNNABLE && thread != excluded && (spinning || !explore_rests(thread)))
+        candidates[count++] = thread->number;
+    }
   return count;
 }
 
@@ -329,6 +333,17 @@ static void pass_time(void) {
   explore_advance(with_stride(deadline < then ? deadline : then));
 }
 
+/// Time passes for threads that spin if no other can go on.
+static void pass_spin(struct explored *self) {
+  explore_note_spin(self);
+  if (!explore_only_spins()) return;
+  uint64_t deadline = earliest_deadline(true);
+  if (deadline == NEVER && explore_spins_for_ever() && !waits_for_outside())
+    explore_finish(CONCOURSE_EXPLORING_HANG, self->number, 0);
+  if (deadline == NEVER) deadline = earliest_deadline(false);
+  if (deadline != NEVER && !explored_file->real_time) explore_advance(deadline);
+}
+
 /// Decides who runs on, and returns when that is the calling thread; at once if it has ended.
 static void decide(struct explored *self, bool yields) {
   static uint16_t candidates[CONCOURSE_EXPLORING_THREADS + 1];
@@ -338,6 +353,7 @@ static void decide(struct explored *self, bool yields) {
   if (is_programs(self)) idle_jumps = 0;
   if (is_programs(self) && explore_note_polling(self, other_deadline) && !waits_for_outside())
     explore_finish(CONCOURSE_EXPLORING_HANG, 0, 0);
+  if (self->operation == OP_SPIN && self->state == CONCOURSE_EXPLORING_RUNNABLE) pass_spin(self);
   for (;;) {
     // ORDERING: relaxed; the thread that sees it only rests.
     if (__atomic_load_n(&is_finished, __ATOMIC_RELAXED)) rest();
@@ -400,6 +416,10 @@ static void arrive(struct explored *self, uint16_t operation, const void *object
   self->operation = operation;
   self->object = (uintptr_t)object;
   self->place = place;
+  if (operation != OP_SPIN) {
+    self->spins = 0;
+    if (is_programs(self)) explore_note_progress();
+  }
   explore_arrives(self);
 }
 

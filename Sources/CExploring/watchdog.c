@@ -8,7 +8,8 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { LOOK = 100000000, PATIENCE_LOOKS = 10 };
+/// Between two looks at a thread: usually, and while it is asked where it is.
+static const long usual_look = 5000000, soon = 1000000;
 static struct explored *watched;
 static uint32_t is_placed;
 
@@ -74,11 +75,11 @@ static void end(struct explored *thread, uint32_t outcome, uint64_t detail) {
 
 static void *watch(void *unused) {
   (void)unused;
-  uint64_t steps = 0, used = 0;
-  uint32_t looks = 0;
+  uint64_t steps = 0, used = 0, busy = 0, waited = 0, looked_at_call = 0;
   const struct explored *last = NULL;
   for (;;) {
-    struct timespec time = {.tv_nsec = LOOK};
+    bool asks = busy > explore_spin_patience();
+    struct timespec time = {.tv_nsec = asks ? soon : usual_look};
     SYSTEM3(SYS_nanosleep, &time, NULL, 0);
     // ORDERING: relaxed, all; a look that comes too early is repeated.
     uint64_t seen = __atomic_load_n(&explored_file->steps, __ATOMIC_RELAXED);
@@ -88,15 +89,20 @@ static void *watch(void *unused) {
       steps = seen;
       last = thread;
       used = used_by(thread->id);
-      looks = 0;
+      busy = waited = looked_at_call = 0;
       continue;
     }
-    looks++;
-    if (used_by(thread->id) - used > NANOSECONDS) end(thread, CONCOURSE_EXPLORING_SPINNING, 0);
-    long call = looks >= PATIENCE_LOOKS ? call_of(thread->id) : -1;
+    waited += (uint64_t)time.tv_nsec;
+    uint64_t before = busy;
+    busy = used_by(thread->id) - used;
+    if (busy > NANOSECONDS) end(thread, CONCOURSE_EXPLORING_SPINNING, 0);
+    // One that sleeps in a call, or gets no processor, does not spin.
+    if (busy > explore_spin_patience() && busy > before) explore_ask(thread);
+    if (waited - looked_at_call < NANOSECONDS) continue;
+    looked_at_call = waited;
+    long call = call_of(thread->id);
     // A thread that gets no processor is in no call, or soon no longer.
-    if (call >= 0 && used_by(thread->id) - used < NANOSECONDS / 10 && looks % PATIENCE_LOOKS == 0 &&
-        call_of(thread->id) == call)
+    if (call >= 0 && used_by(thread->id) - used < NANOSECONDS / 10 && call_of(thread->id) == call)
       end(thread, CONCOURSE_EXPLORING_BLOCKED_UNSEEN, (uint64_t)call);
   }
   return NULL;

@@ -14,6 +14,15 @@ package struct ScheduleResult {
   /// Whether it has run for too long.
   package var isLate = false
 
+  /// As `concourse_exploring_operations.h` numbers it.
+  private static let spin: UInt16 = 54
+
+  /// Whether a thread could not go on at the end: it waits, or it spins on a variable.
+  package static func isStuck(_ thread: concourse_exploring_thread) -> Bool {
+    thread.state == UInt8(CONCOURSE_EXPLORING_WAITING)
+      || (thread.state == UInt8(CONCOURSE_EXPLORING_RUNNABLE) && thread.operation == spin)
+  }
+
   /// - Parameter hasStepLimit: Whether the user has set it.
   package func verdict(hasStepLimit: Bool) -> ScheduleVerdict {
     if isLate {
@@ -31,7 +40,7 @@ package struct ScheduleResult {
         ? .failed(.stepLimit)
         : .unusable("never comes to rest: it made \(header.steps) decisions; --steps sets another limit")
     case CONCOURSE_EXPLORING_SPINNING.rawValue:
-      return .unusable("spins: thread \(header.culprit) has run for a second without an operation")
+      return .unusable("spins: thread \(header.culprit) has computed for a second without an operation")
     case CONCOURSE_EXPLORING_BLOCKED_UNSEEN.rawValue:
       return .unusable(
         "sleeps in a call that is not seen: thread \(header.culprit), system call \(header.detail)")

@@ -33,7 +33,7 @@ enum ExplorationStory {
     let instead = switched.map { firstOperation(of: events[$0].next, in: events[($0 + 1)...]) }
     steps += instead.compactMap { $0 }.map { Step($0.thread, $0.operation, $0.addresses) }
     let ends = result.threads.enumerated().filter { _, thread in
-      failure == .deadlock || failure == .hang ? thread.state == UInt8(CONCOURSE_EXPLORING_WAITING) : false
+      failure == .deadlock || failure == .hang ? ScheduleResult.isStuck(thread) : false
     }.map { Step(UInt16($0.offset), $0.element.operation, $0.element.addresses) }
     let places = symbols.places((steps + ends).map(\.addresses))
     for (number, index) in switched.enumerated() {

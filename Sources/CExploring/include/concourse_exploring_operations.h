@@ -49,6 +49,7 @@ OPERATION(50, exit)
 OPERATION(51, wait until idle)
 OPERATION(52, wait for a timer)
 OPERATION(53, Mutex or compareExchange)
+OPERATION(54, spins on a variable)
 
 FUNCTION(256, dispatch_activate)
 FUNCTION(257, dispatch_after)

@@ -116,7 +116,9 @@ struct FailurePlaces {
       result.threads.enumerated().map { ($0.element.id, FailureStory.name(UInt16($0.offset), result)) },
       uniquingKeysWith: { $1 })
     let words = Wording(report.snapshot)
-    for (number, thread) in result.threads.enumerated() {
+    // Those that spin are in a signal handler.
+    for (number, thread) in result.threads.enumerated()
+    where thread.state == UInt8(CONCOURSE_EXPLORING_WAITING) {
       guard let info = report.snapshot.thread(thread.id) else { continue }
       if case .call("futex", _) = info.wait { continue }
       waits.activities[number] = named(words.activity(of: info), names)

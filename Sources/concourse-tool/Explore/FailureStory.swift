@@ -68,8 +68,7 @@ struct FailureStory: Equatable {
     var ends: [Int] = []
     switch failure {
     case .deadlock, .hang:
-      for (number, thread) in result.threads.enumerated()
-      where thread.state == UInt8(CONCOURSE_EXPLORING_WAITING) {
+      for (number, thread) in result.threads.enumerated() where ScheduleResult.isStuck(thread) {
         ends.append(add(UInt16(number), thread.operation, nil, thread.addresses))
       }
     case .signal, .status, .stepLimit:
