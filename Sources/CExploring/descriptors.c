@@ -301,7 +301,9 @@ INTERPOSED(int, close, int descriptor) {
   if (self && may_block(descriptor)) explore_point(self, OP_CLOSE, (void *)(uintptr_t)descriptor, HERE);
   explore_forget_timer(descriptor);
   explore_forget_random(descriptor);
-  return REAL(close)(descriptor);
+  int result = REAL(close)(descriptor);
+  if (self) explore_forget_locks(descriptor);
+  return result;
 }
 
 // eventfd_read and eventfd_write of the C library would call its own read and write.

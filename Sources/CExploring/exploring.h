@@ -232,6 +232,11 @@ bool explore_poll(int milliseconds);
 /// The parameters of an interposed function, or the arguments of its call.
 #define LIST(...) __VA_ARGS__
 
+// files.c
+
+/// The descriptor is closed: it has no lock of a file any more.
+void explore_forget_locks(int descriptor);
+
 // children.c
 
 /// Whether there are children; `ended`: one of them can be waited for.
@@ -333,6 +338,7 @@ enum {
   OP_WRITE_LOCK, OP_RW_UNLOCK, OP_ONCE, OP_SPIN_LOCK, OP_SPIN_UNLOCK, OP_BARRIER, OP_SEM_WAIT, OP_SEM_POST, OP_FUTEX_WAIT,
   OP_FUTEX_WAKE, OP_FUTEX_LOCK, OP_FUTEX_UNLOCK, OP_YIELD, OP_SLEEP, OP_POLL, OP_EPOLL, OP_READ, OP_WRITE, OP_ACCEPT,
   OP_CONNECT, OP_WAITPID, OP_CLOSE, OP_CLOCK, OP_KILL, OP_SIGWAIT, OP_EXIT, OP_IDLE, OP_TIMER, OP_EXCHANGE, OP_SPIN,
+  OP_FILE_LOCK,
   /// The operations from here on are functions with an entry of their own (entries.S).
   OP_FIRST_FUNCTION = 256,
   /// And those from here on are functions of Swift Concurrency.

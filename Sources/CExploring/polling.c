@@ -48,7 +48,7 @@ static enum kind kind(const struct explored *self) {
     case OP_SLEEP: case OP_POLL: case OP_EPOLL: case OP_COND_WAIT: return waits ? SLEEPS : YIELDS;
     case OP_JOIN: case OP_LOCK: case OP_TRYLOCK: case OP_UNLOCK: case OP_READ_LOCK: case OP_WRITE_LOCK: case OP_RW_UNLOCK:
     case OP_SPIN_LOCK: case OP_SPIN_UNLOCK: case OP_SEM_WAIT: case OP_FUTEX_WAIT: case OP_FUTEX_WAKE: case OP_FUTEX_LOCK:
-    case OP_FUTEX_UNLOCK: case OP_EXCHANGE: case OP_SPIN:
+    case OP_FUTEX_UNLOCK: case OP_EXCHANGE: case OP_SPIN: case OP_FILE_LOCK:
     case OP_IDLE: return LOOKS;
     // The jobs of a task that polls. It sleeps in the runtime, which uses timers and continuations for that. Items that were
     // there before are work.
