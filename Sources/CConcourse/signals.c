@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-// Only async-signal-safe operations in the handler: lock-free atomics, fstat and one write.
+// Only async-signal-safe operations in the handler: lock-free atomics, fstat, one write, sigaction and raise.
 
 static _Atomic uint64_t counts[NSIG];
 static _Atomic int report_to = -1;
@@ -39,6 +39,18 @@ uint64_t concourse_signal_take(int signal) { return atomic_exchange(&counts[sign
 // the signal or left by a jump.
 static __thread uint64_t chaining __attribute__((tls_model("initial-exec")));
 
+// Ends the process if the signal reports a fault of this thread. A handler that returns from one repeats the instruction,
+// which faults again, now with the default action.
+static void end_after_fault(int signal, const siginfo_t *information) {
+  bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGTRAP;
+  // Not positive: sent by a process.
+  if (!is_fault || information->si_code <= 0) return;
+  struct sigaction by_default = {.sa_handler = SIG_DFL};
+  (void)sigaction(signal, &by_default, NULL);
+  // A breakpoint of x86 is not repeated. The signal is blocked until the handler has returned.
+  if (signal == SIGTRAP) (void)raise(signal);
+}
+
 static void count_signal(int signal, siginfo_t *information, void *context) {
   uint64_t bit = (uint64_t)1 << (signal - 1);
   if ((chaining & bit) && atomic_load(&may_come_back[signal])) return;
@@ -56,6 +68,8 @@ static void count_signal(int signal, siginfo_t *information, void *context) {
     else
       ((void (*)(int))next->function)(signal);
     chaining &= ~bit;
+  } else {
+    end_after_fault(signal, information);
   }
   errno = interrupted;
 }

@@ -9,6 +9,9 @@ extension DispatchSource {
   /// that was installed before, if any. Cancellation leaves this handler in place. A disposition set after activation
   /// silences the source.
   ///
+  /// SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP are observed if a process has sent them. If the program itself faults,
+  /// the function that was installed before is called; without one the process ends, as without a source.
+  ///
   /// Traps on a number that is not a signal, and on SIGKILL and SIGSTOP, which cannot be observed.
   /// - Parameters:
   ///   - signal: the signal's number.

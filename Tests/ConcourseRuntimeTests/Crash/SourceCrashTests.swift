@@ -115,6 +115,39 @@ extension Crash {
       end.says("activating a source in a forked child process, which has no worker threads")
     }
 
+    @Test(
+      "S113 a fault ends the process although its signal has a source",
+      .enabled(if: !Sanitizer.isOn, "sanitizers report faults themselves"))
+    func fault() async {
+      await #expect(processExitsWith: .signal(SIGSEGV)) {
+        let page = mmap(nil, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
+        observeFaults(of: SIGSEGV)
+        page.storeBytes(of: 1, as: UInt8.self)
+      }
+      let trap = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        observeFaults(of: SIGILL)
+        _ = DispatchSource.makeSignalSource(signal: 0)
+      }
+      trap.says("a signal source was made for signal 0, which cannot be observed")
+    }
+
+    #if arch(x86_64)
+      @Test(
+        "S113 a breakpoint ends the process although SIGTRAP has a source",
+        .enabled(if: !Sanitizer.isOn, "sanitizers report faults themselves"))
+      func breakpoint() async {
+        await #expect(processExitsWith: .signal(SIGTRAP)) {
+          let page = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
+          // int3, ret.
+          page.storeBytes(of: (0xCC, 0xC3), as: (UInt8, UInt8).self)
+          mprotect(page, 4096, PROT_READ | PROT_EXEC)
+          observeFaults(of: SIGTRAP)
+          // SAFETY: the page has the code of such a function, and stays.
+          unsafeBitCast(page, to: (@convention(c) () -> Void).self)()
+        }
+      }
+    #endif
+
     @Test("a client's type that conforms to the source protocol")
     func foreign() async {
       let end = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
@@ -124,4 +157,19 @@ extension Crash {
       end.says("Foreign conforms to DispatchSourceProtocol; only DispatchSource can")
     }
   }
+}
+
+/// Makes a source for a signal that had its default action. If a handler returns from the fault for ever, SIGALRM ends
+/// the process.
+private func observeFaults(of number: Int32) {
+  signal(number, SIG_DFL)
+  let registered = DispatchSemaphore(value: 0)
+  let source = DispatchSource.makeSignalSource(signal: number)
+  source.setEventHandler {}
+  source.setRegistrationHandler { registered.signal() }
+  source.activate()
+  precondition(comes(registered))
+  // The handler stays.
+  source.cancel()
+  alarm(60)
 }
