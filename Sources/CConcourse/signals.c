@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 
 // Only async-signal-safe operations in the handler: lock-free atomics, fstat, one write, sigaction and raise.
@@ -15,8 +16,15 @@ static _Atomic int report_to = -1;
 struct former {
   void (*function)(int, siginfo_t *, void *);
   bool takes_information;
+  // SA_RESETHAND: the function is called for one delivery.
+  bool is_called_once;
+  // How the program had it called: what is blocked meanwhile, and what happens to interrupted calls.
+  sigset_t mask;
+  int flags;
   const struct former *next;
 };
+// Takes the place of a function that was to be called once, and has been.
+static const struct former spent = {.flags = SA_RESTART};
 // The one that was replaced last.
 static const struct former *_Atomic before[NSIG];
 // All of them. GUARDED BY the caller of `concourse_signal_count`.
@@ -61,6 +69,8 @@ static void count_signal(int signal, siginfo_t *information, void *context) {
   // readable all the same.
   if (descriptor >= 0 && concourse_is_anonymous(descriptor)) (void)eventfd_write(descriptor, 1);
   const struct former *next = atomic_load(&before[signal]);
+  // Only one of several threads gets it. Those that fail get the present one.
+  while (next && next->is_called_once && !atomic_compare_exchange_weak(&before[signal], &next, &spent)) continue;
   if (next && next->function) {
     chaining |= bit;
     if (next->takes_information)
@@ -77,25 +87,39 @@ static void count_signal(int signal, siginfo_t *information, void *context) {
 // Makes the function of a disposition the one that the counting handler calls. A program that installs two in turn does
 // not make the list longer.
 static bool remember(int signal, const struct sigaction *present) {
-  bool takes_information = present->sa_flags & SA_SIGINFO;
-  bool calls = takes_information || (present->sa_handler != SIG_DFL && present->sa_handler != SIG_IGN);
-  void (*function)(int, siginfo_t *, void *) = calls ? present->sa_sigaction : NULL;
+  bool calls = present->sa_handler != SIG_DFL && present->sa_handler != SIG_IGN;
+  struct former wanted = {.flags = SA_RESTART};
+  if (calls) {
+    wanted.function = present->sa_sigaction;
+    wanted.takes_information = present->sa_flags & SA_SIGINFO;
+    wanted.is_called_once = present->sa_flags & SA_RESETHAND;
+    wanted.mask = present->sa_mask;
+    wanted.flags = present->sa_flags & ~(int)SA_RESETHAND;
+  }
+  bool may_call_ours = was_installed[signal] && calls;
+  // `chaining` tells a call of ours by the function from a delivery, as long as deliveries wait.
+  if (may_call_ours) wanted.flags &= ~SA_NODEFER;
   const struct former *known = formers[signal];
-  while (known && (known->function != function || known->takes_information != takes_information)) known = known->next;
+  while (known && (known->function != wanted.function || known->takes_information != wanted.takes_information ||
+                   known->is_called_once != wanted.is_called_once || known->flags != wanted.flags ||
+                   memcmp(&known->mask, &wanted.mask, sizeof wanted.mask) != 0))
+    known = known->next;
   if (!known) {
     struct former *former = malloc(sizeof *former);
     if (!former) return false;
-    *former = (struct former){function, takes_information, formers[signal]};
+    *former = wanted;
+    former->next = formers[signal];
     known = formers[signal] = former;
   }
   atomic_store(&before[signal], known);
   // It replaced ours and may call it.
-  atomic_store(&may_come_back[signal], was_installed[signal] && calls);
+  atomic_store(&may_come_back[signal], may_call_ours);
   return true;
 }
 
 int concourse_signal_count(int signal) {
-  struct sigaction present;
+  // The system fills a part of the mask.
+  struct sigaction present = {.sa_flags = 0};
   if (sigaction(signal, NULL, &present) != 0) return -errno;
   // A program that saved and restored the disposition may have dropped our flags, but not our address.
   if (present.sa_sigaction != count_signal) {
@@ -103,8 +127,9 @@ int concourse_signal_count(int signal) {
   } else if (present.sa_flags & SA_SIGINFO) {
     return 0;
   }
-  struct sigaction counting = {.sa_sigaction = count_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-  sigemptyset(&counting.sa_mask);
+  const struct former *next = atomic_load(&before[signal]);
+  struct sigaction counting = {.sa_sigaction = count_signal, .sa_mask = next->mask};
+  counting.sa_flags = next->flags | SA_SIGINFO | SA_ONSTACK;
   if (sigaction(signal, &counting, NULL) != 0) return -errno;
   was_installed[signal] = true;
   return 0;

@@ -6,8 +6,8 @@ extension DispatchSource {
   ///
   /// `data` counts the deliveries since the last call; every source for the signal is called. Activation replaces the
   /// signal's disposition, even the default one or an ignore, by a handler that counts and then calls the function
-  /// that was installed before, if any. Cancellation leaves this handler in place. A disposition set after activation
-  /// silences the source.
+  /// that was installed before, if any, with its mask and flags. Cancellation leaves this handler in place. A
+  /// disposition set after activation silences the source.
   ///
   /// SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP are observed if a process has sent them. If the program itself faults,
   /// the function that was installed before is called; without one the process ends, as without a source.

@@ -71,6 +71,98 @@ extension Engine {
       Glibc.signal(signal, former)
     }
 
+    /// Deliveries of the second signal while the handler of the first one ran, and after it.
+    private static let (inside, late) = (Tally(), Tally())
+    private static let (entered, left) = (Tally(), Tally())
+
+    @Test(
+      "S113 the previous handler keeps the signals that it blocks",
+      .enabled(if: !Sanitizer.isThread, "it holds handlers back"))
+    func maskOfPrevious() throws {
+      let (signal, other): (Int32, Int32) = (41, 42)
+      let formerOther = Glibc.signal(other) { _ in
+        let isInside = SourceKernelTests.entered.value > SourceKernelTests.left.value
+        _ = (isInside ? SourceKernelTests.inside : SourceKernelTests.late).add()
+      }
+      var action = sigaction()
+      action.__sigaction_handler.sa_handler = { _ in
+        SourceKernelTests.entered.add()
+        raise(42)
+        SourceKernelTests.left.add()
+      }
+      sigaddset(&action.sa_mask, other)
+      var former = sigaction()
+      sigaction(signal, &action, &former)
+      let source = observe(signal)
+      let ended = onThreads(1) { _ in
+        unblock(signal)
+        unblock(other)
+        raise(signal)
+      }
+      #expect(ended)
+      #expect((Self.inside.value, Self.late.value) == (0, 1))
+      source.cancel()
+      sigaction(signal, &former, nil)
+      Glibc.signal(other, formerOther)
+    }
+
+    private static let once = Tally()
+
+    @Test("S113 the previous handler keeps its flags: calls are interrupted, and it is called once")
+    func flagsOfPrevious() throws {
+      let signal: Int32 = 43
+      var action = sigaction()
+      action.__sigaction_handler.sa_handler = { _ in _ = SourceKernelTests.once.add() }
+      action.sa_flags = Int32(bitPattern: UInt32(SA_RESETHAND))
+      var former = sigaction()
+      sigaction(signal, &action, &former)
+      let source = observe(signal)
+      var present = sigaction()
+      sigaction(signal, nil, &present)
+      #expect(present.sa_flags & SA_RESTART == 0)
+      let ended = onThreads(1) { _ in
+        unblock(signal)
+        raise(signal)
+        raise(signal)
+      }
+      #expect(ended)
+      #expect(Self.once.value == 1)
+      source.cancel()
+      sigaction(signal, &former, nil)
+    }
+
+    @Test("S113 an ignored signal is not called, whatever its flags")
+    func ignoredWithInformation() throws {
+      let signal: Int32 = 44
+      var action = sigaction()
+      action.__sigaction_handler.sa_handler = SIG_IGN
+      action.sa_flags = SA_SIGINFO
+      var former = sigaction()
+      sigaction(signal, &action, &former)
+      let source = observe(signal)
+      var present = sigaction()
+      sigaction(signal, nil, &present)
+      #expect(present.sa_flags & SA_RESTART != 0)
+      let ended = onThreads(1) { _ in
+        unblock(signal)
+        raise(signal)
+      }
+      #expect(ended)
+      source.cancel()
+      sigaction(signal, &former, nil)
+    }
+
+    /// A source whose handler is installed.
+    private func observe(_ signal: Int32) -> any DispatchSourceSignal {
+      let registered = DispatchSemaphore(value: 0)
+      let source = DispatchSource.makeSignalSource(signal: signal)
+      source.setEventHandler {}
+      source.setRegistrationHandler { registered.signal() }
+      source.activate()
+      #expect(comes(registered))
+      return source
+    }
+
     @Test("S97, S108 bytes that a new writer writes while there is no handler are reported to the next one")
     func newWriterUnheard() {
       let directory = TemporaryDirectory()
