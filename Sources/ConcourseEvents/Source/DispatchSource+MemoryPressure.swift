@@ -111,6 +111,8 @@ final class MemoryPressureBackend {
   private var armed: [ArmedTrigger] = []
   /// While `install` registers the descriptors of triggers, it alone closes them: a number must not become another file.
   private var isInstalling = false
+  /// A reading has failed, most likely for want of descriptors, and none has succeeded since.
+  private var isBlind = false
   private var timer: LoopTimer?
 
   /// The time between two ticks, in nanoseconds. A tick may be a tenth of it late, so that several timers share a
@@ -161,20 +163,34 @@ final class MemoryPressureBackend {
 extension MemoryPressureBackend: SourceBackend {
   func install(for source: SourceCore) {
     let timer = LoopTimer(owner: self)
+    lock.withLock { (self.source, self.timer) = (source, timer) }
+    if !arm() { startReading() }
+  }
+
+  /// Opens the triggers and watches them.
+  /// - Returns: whether notices will come.
+  private func arm() -> Bool {
     let opened = (openTriggers() ?? []).map { trigger in
       ArmedTrigger(
         trigger: trigger, watch: FileWatch(descriptor: trigger.descriptor, interest: .priority, owner: self))
     }
-    lock.withLock { (self.source, self.timer, armed, isInstalling) = (source, timer, opened, true) }
+    let isRemoved = lock.withLock {
+      if timer != nil { (armed, isInstalling) = (opened, true) }
+      return timer == nil
+    }
+    if isRemoved {
+      for entry in opened { entry.trigger.close() }
+      return false
+    }
     for entry in opened { _ = entry.watch.install() }
     let isNotified = lock.withLock {
       isInstalling = false
       return !armed.isEmpty
     }
-    if isNotified { return }
-    // The system granted no triggers, or `fileIsReady` found one useless while the next ones were being installed.
-    close(opened)
-    startReading()
+    // The system granted no triggers, `fileIsReady` found one useless while the next ones were being installed, or
+    // `remove` has come in between.
+    if !isNotified { close(opened) }
+    return isNotified
   }
 
   func remove() {
@@ -204,7 +220,7 @@ extension MemoryPressureBackend: SourceBackend {
   }
 
   private func startReading() {
-    guard readOnce() else {
+    if !readOnce() && gauge.isMissing {
       return Trap.warn(
         "cannot read how much memory is left (no /proc); a memory pressure source stays silent")
     }
@@ -213,7 +229,10 @@ extension MemoryPressureBackend: SourceBackend {
 
   /// - Returns: whether anything could be read.
   private func readOnce() -> Bool {
-    guard let reading = gauge.read() else { return false }
+    guard let reading = gauge.read() else {
+      lock.withLock { isBlind = true }
+      return false
+    }
     let now = Clock.uptime()
     report { $0.read(reading, at: now) }
     return true
@@ -250,8 +269,12 @@ extension MemoryPressureBackend: FileWatchOwner, TimerOwner {
 
   func timerIsDue(_ timer: LoopTimer) {
     guard isNotified else {
-      // A reading that fails now may succeed later.
-      _ = readOnce()
+      let wasBlind = lock.withLock { isBlind }
+      // A reading that fails now may succeed later. What it lacked, the triggers lacked, too.
+      if readOnce() && wasBlind {
+        lock.withLock { isBlind = false }
+        _ = arm()
+      }
       return setTimer()
     }
     let now = Clock.uptime()

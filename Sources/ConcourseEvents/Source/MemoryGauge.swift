@@ -25,6 +25,9 @@ struct MemoryGauge {
     return reading
   }
 
+  /// Whether there is nothing to read, rather than no descriptor to read it with.
+  var isMissing: Bool { access(root + "/proc/meminfo", F_OK) != 0 && errno == ENOENT }
+
   /// The PSI file of the control group, if it has one.
   var groupPressureFile: String? {
     guard let tree = CgroupTree.ofThisProcess(controller: "memory", root: root), tree.version == .two else {

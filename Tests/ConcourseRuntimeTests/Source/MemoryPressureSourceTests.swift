@@ -86,6 +86,42 @@ extension Engine {
       watched.expects(MemoryPressureEvent.warning) { root.write("proc/meminfo", meminfo(80)) }
     }
 
+    @Test("S114, trap 19: if the first reading fails, later ones are made, and the triggers are opened again")
+    func failedReading() throws {
+      let root = TemporaryDirectory()
+      // It can be opened, and has no numbers.
+      root.write("proc/meminfo", "")
+      let critical = try Connection()
+      let openings = Tally()
+      let (watched, backend) = watch(root) {
+        openings.add() == 1 ? nil : [PressureTrigger(descriptor: critical.takeReceiver(), level: .critical)]
+      }
+      #expect(!backend.isNotified)
+      // The triggers report no stall, so the level ends at once.
+      root.write("proc/meminfo", meminfo(80))
+      let both: MemoryPressureEvent = [.warning, .normal]
+      #expect(watched.reports.comes(both.rawValue))
+      #expect(backend.isNotified)
+      critical.announce()
+      #expect(watched.reports.comes(MemoryPressureEvent.critical.rawValue))
+      #expect(openings.value == 2)
+    }
+
+    @Test("S114, trap 19: when a trigger breaks while nothing can be read, later readings are made")
+    func brokenTriggerWithoutReading() throws {
+      let warning = try Connection()
+      let root = TemporaryDirectory()
+      root.write("proc/meminfo", "")
+      let openings = Tally()
+      let (watched, backend) = watch(root) {
+        openings.add() == 1 ? [PressureTrigger(descriptor: warning.takeReceiver(), level: .warning)] : nil
+      }
+      #expect(backend.isNotified)
+      warning.breakOff()
+      #expect(awaitValue { !backend.isNotified })
+      watched.expects(MemoryPressureEvent.warning) { root.write("proc/meminfo", meminfo(80)) }
+    }
+
     @Test("S114 the kernel's notices are used if it grants them", .enabled(if: grantsTriggers()))
     func kernelTriggers() throws {
       let backend = try MemoryPressureBackend.make(mask: .all).get()
