@@ -24,18 +24,18 @@ static uint32_t *at(void *rings, uint32_t offset) { return (uint32_t *)((char *)
 static atomic_int own_rings;
 
 bool concourse_has_foreign_ring(void) {
-  static atomic_long looked_at;
+  static atomic_long looked_at = -1;
   static atomic_bool found;
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   // Looking through all descriptors takes a while where there are many.
-  if (atomic_exchange(&looked_at, now.tv_sec) == now.tv_sec) return atomic_load(&found);
+  if (atomic_load(&looked_at) == now.tv_sec) return atomic_load(&found);
   int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *entries = folder < 0 ? NULL : fdopendir(folder);
-  // Without /proc or a descriptor nothing is known.
+  // Without /proc or a descriptor nothing is known, and the program may have made a ring since the last look.
   if (!entries) {
     if (folder >= 0) close(folder);
-    return atomic_load(&found);
+    return true;
   }
   int rings = 0;
   for (struct dirent *entry; (entry = readdir(entries));) {
@@ -45,8 +45,11 @@ bool concourse_has_foreign_ring(void) {
     rings += strcmp(target, "anon_inode:[io_uring]") == 0;
   }
   closedir(entries);
-  atomic_store(&found, rings > atomic_load(&own_rings));
-  return atomic_load(&found);
+  bool is_found = rings > atomic_load(&own_rings);
+  // In this order: who sees the time sees the answer.
+  atomic_store(&found, is_found);
+  atomic_store(&looked_at, now.tv_sec);
+  return is_found;
 }
 
 int concourse_ring_setup(struct concourse_ring *ring, uint32_t entries) {

@@ -111,5 +111,20 @@ extension Engine {
       #expect(client.results.value == Array(repeating: 1, count: accepted))
       _ = Unmanaged.passRetained(ring)
     }
+
+    @Test("workers stay while nobody can tell whether the program has a ring of its own")
+    func unknownRings() async {
+      await #expect(processExitsWith: .success) {
+        let descriptors = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        var former = rlimit()
+        getrlimit(descriptors, &former)
+        var none = rlimit(rlim_cur: 0, rlim_max: former.rlim_max)
+        setrlimit(descriptors, &none)
+        let mayCancel = SystemThread.endMayCancelRequests
+        setrlimit(descriptors, &former)
+        precondition(mayCancel)
+        precondition(!SystemThread.endMayCancelRequests)
+      }
+    }
   }
 }
