@@ -113,6 +113,18 @@ struct ReportPartsTests {
     #expect(NodeIndex.placeOfStride == MemoryLayout<NodeSlabHeader>.offset(of: \.stride)!)
   }
 
+  @Test("nodes are looked for where the process has written only")
+  func nodesInSparseMemory() throws {
+    let memory = SparseMemory()
+    let region = MappedRegion(
+      start: SparseMemory.slab - 1 << 20, end: SparseMemory.slab + 1 << 30, isReadable: true,
+      isWritable: true, isExecutable: false, isPrivate: true, offset: 0, path: "")
+    let process = TargetProcess(id: 1, name: "sparse", memory: memory, regions: [region], threads: [])
+    let first = SparseMemory.slab + 1 << 16 - NodeIndex.capacity(stride: 64) * 64
+    #expect(NodeIndex(in: process).list(endingAt: first + 64) == [first, first + 64])
+    #expect(memory.readElsewhere.isEmpty)
+  }
+
   @Test("the record has the number of the pool's shards; a damaged number is mended")
   func shards() {
     // The first queue fills the record.
@@ -264,4 +276,33 @@ final class CountingMemory: TargetMemory {
 final class EmptyMemory: TargetMemory {
   func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool { false }
   func populated(_ region: MappedRegion) -> [Range<UInt64>] { [] }
+}
+
+/// A large region of which only the first pages of a slab have been written. The slab has two nodes; the first one is
+/// linked to the second.
+final class SparseMemory: TargetMemory {
+  static let slab: UInt64 = 0x7000_0000_0000
+  private static let written = slab..<slab + 0x2000
+  private var bytes = [UInt8](repeating: 0, count: 0x2000)
+  private(set) var readElsewhere: [UInt64] = []
+
+  init() {
+    let first = 1 << 16 - Int(NodeIndex.capacity(stride: 64)) * 64
+    for (offset, word) in [
+      (8, 2), (16, 2), (NodeIndex.placeOfStride, 64), (first, Self.slab + UInt64(first) + 64),
+    ] as [(Int, UInt64)] {
+      bytes.replaceSubrange(offset..<offset + 8, with: word.littleBytes)
+    }
+  }
+
+  func read(_ address: UInt64, into part: UnsafeMutableRawBufferPointer) -> Bool {
+    guard Self.written.contains(address), Self.written.contains(address + UInt64(part.count) - 1) else {
+      readElsewhere.append(address)
+      return false
+    }
+    part.copyBytes(from: bytes[Int(address - Self.slab)...].prefix(part.count))
+    return true
+  }
+
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { [Self.written] }
 }

@@ -81,10 +81,14 @@ struct NodeIndex {
     where region.isWritable && region.isPrivate && region.path.isEmpty
       && (Self.slabSize..<1 << 36).contains(region.end - region.start)
     {
-      var slab = (region.start + Self.slabSize - 1) & ~(Self.slabSize - 1)
-      while region.end - slab >= Self.slabSize {
-        index(slab, process.memory)
-        slab += Self.slabSize
+      // A slab in use begins with a header. Reading a page that has never been written would cost the process a page
+      // table.
+      for range in process.memory.populated(region) where region.end - range.lowerBound >= Self.slabSize {
+        var slab = (range.lowerBound + Self.slabSize - 1) & ~(Self.slabSize - 1)
+        while slab < range.upperBound && region.end - slab >= Self.slabSize {
+          index(slab, process.memory)
+          slab += Self.slabSize
+        }
       }
     }
   }
