@@ -46,7 +46,7 @@ bool concourse_has_foreign_ring(void) {
   }
   closedir(entries);
   bool is_found = rings > atomic_load(&own_rings);
-  // In this order: who sees the time sees the answer.
+  // In this order: a thread that sees the time sees the answer.
   atomic_store(&found, is_found);
   atomic_store(&looked_at, now.tv_sec);
   return is_found;
