@@ -1,0 +1,16 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Queues across machines. A package of its own, so that Concourse itself depends on no other library.
+let package = Package(
+  name: "ConcourseCluster",
+  products: [.library(name: "ConcourseCluster", targets: ["ConcourseCluster"])],
+  dependencies: [.package(name: "concourse", path: "..")],
+  targets: [
+    .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev", "pkg-config"])]),
+    .target(
+      name: "ConcourseCluster", dependencies: ["CNATS", .product(name: "Concourse", package: "concourse")]),
+    .testTarget(name: "ConcourseClusterTests", dependencies: ["ConcourseCluster"]),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,2 @@
+// The client library of NATS, Debian's libnats-dev.
+#include <nats/nats.h>

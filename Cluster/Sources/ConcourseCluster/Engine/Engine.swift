@@ -1,0 +1,85 @@
+// The seam between the interface and what stores items. An engine moves bytes; it knows neither types nor handlers.
+
+internal import Concourse
+
+/// Stores the items of all queues, and gives them to workers.
+protocol Engine: Sendable {
+  /// Makes the queue, unless it exists.
+  /// - Throws: ``ClusterError/mismatch(queue:reason:)`` if it exists with other settings.
+  func open(_ settings: QueueSettings) async throws -> any EngineQueue
+  /// Ends the connection. Operations that still wait throw ``ClusterError/closed``.
+  func close() async
+}
+
+/// One queue of an engine.
+protocol EngineQueue: Sendable {
+  /// Returns when the item is stored durably.
+  func store(_ bytes: [UInt8], id: String?) async throws -> ClusterSubmission
+  /// Makes a worker known. It gets deliveries once it requests them.
+  /// - Parameter receive: Called for each delivery, from any thread; it must return soon.
+  func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource
+  /// The items that are not finished: waiting, running, and waiting for another attempt.
+  func pendingCount() async throws -> Int
+  /// At most `count` failed items whose numbers are above the given one, the oldest first.
+  func failures(after number: UInt64, atMost count: Int) async throws -> [StoredFailure]
+  /// Submits a failed item again, as the last one of the queue.
+  func putBack(_ number: UInt64) async throws
+  func discard(_ number: UInt64) async throws
+}
+
+/// A worker as its engine sees it.
+protocol DeliverySource: AnyObject, Sendable {
+  /// Allows the engine as many further deliveries.
+  func request(_ count: Int)
+  /// Allows no more deliveries. Those that are under way still arrive; `ended` is called once, after the last one.
+  func cancel(_ ended: @escaping @Sendable () -> Void)
+}
+
+/// An item that was given to a worker. One of `finish`, `again` and `bury` ends the delivery.
+protocol Delivery: AnyObject, Sendable {
+  var bytes: [UInt8] { get }
+  /// 1 for the first start of the item.
+  var attempt: Int { get }
+  /// Asked before the handler starts.
+  /// - Returns: False if another worker may have the item by now, or if it is a repetition; the delivery has ended then.
+  func begin() async -> Bool
+  /// How often the engine wants a beat; `nil` if it needs none.
+  var beatInterval: Duration? { get }
+  /// Tells the engine that the worker still has the item.
+  func beat()
+  func finish() async
+  /// Gives the item back; it is delivered again after the delay at the earliest.
+  func again(after delay: Duration) async
+  /// Puts the item aside, to the failed ones.
+  func bury(reason: String) async
+}
+
+/// A failed item as an engine keeps it.
+struct StoredFailure: Sendable {
+  let number: UInt64
+  let bytes: [UInt8]
+  let reason: String
+  let attempts: Int
+}
+
+extension Duration {
+  /// At most 292 years.
+  var inNanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (product, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, overflow) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+    return isTooLong || overflow ? (seconds < 0 ? .min : .max) : sum
+  }
+
+  /// At most 100 years: the servers add it to the time of day.
+  var forServers: Int64 { min(inNanoseconds, 100 * 365 * 86_400 * 1_000_000_000) }
+
+  var asInterval: DispatchTimeInterval { .nanoseconds(Int(inNanoseconds)) }
+
+  /// The same text on each machine, and another one for each other time, to the nanosecond.
+  var exact: String {
+    let nanoseconds = inNanoseconds
+    if nanoseconds % 1_000_000_000 == 0 { return "\(nanoseconds / 1_000_000_000) s" }
+    return nanoseconds % 1_000_000 == 0 ? "\(nanoseconds / 1_000_000) ms" : "\(nanoseconds) ns"
+  }
+}

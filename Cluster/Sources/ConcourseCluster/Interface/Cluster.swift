@@ -1,0 +1,110 @@
+internal import Synchronization
+
+/// The machines that share queues, or this process alone.
+///
+/// ```swift
+/// let cluster = try await Cluster.connect(servers: ["nats://10.0.0.1", "nats://10.0.0.2", "nats://10.0.0.3"])
+/// let photos = ClusterQueue<Photo>(label: "photos", attributes: .concurrent, on: cluster)
+/// ```
+public final class Cluster: Sendable {
+  private enum Phase {
+    case open
+    case closed
+  }
+
+  private struct State {
+    var phase = Phase.open
+    var queues: [String: (settings: QueueSettings, opening: Task<any EngineQueue, any Error>)] = [:]
+    var registrations: [ObjectIdentifier: ClusterRegistration] = [:]
+  }
+
+  private let engine: any Engine
+  private let state = Mutex(State())
+
+  init(engine: any Engine) { self.engine = engine }
+
+  /// A cluster in this process, without a server: for tests and for the first day.
+  ///
+  /// Its queues are kept in memory and end with the process. Everything else is as on a real cluster.
+  public static func embedded() -> Cluster { Cluster(engine: EmbeddedEngine()) }
+
+  /// Connects to servers of NATS with JetStream, at least one of which must answer now.
+  ///
+  /// A connection that is lost is made again by itself, with any of these servers or of those that they name.
+  /// - Parameters:
+  ///   - servers: Where they are: `"nats://host:port"`.
+  ///   - credentials: Who this process is.
+  ///   - replicas: On how many servers each item is stored before its submission returns: 1, 3 or 5. Of three servers
+  ///     one may be lost at a time, of five two.
+  ///   - timeout: How long an operation is repeated while the servers cannot take it.
+  /// - Throws: ``ClusterError/unreachable(servers:reason:)`` or ``ClusterError/refused(servers:reason:)``.
+  public static func connect(
+    servers: [String], credentials: ClusterCredentials = .none, replicas: Int = 3,
+    timeout: Duration = .seconds(60)
+  ) async throws -> Cluster {
+    if servers.isEmpty { misuse("a cluster needs at least one server") }
+    return Cluster(
+      engine: try await NATSEngine.connect(
+        servers: servers, credentials: credentials, replicas: replicas, timeout: timeout))
+  }
+
+  /// Cancels all registrations, waits until the items that run here have finished, and ends the connection.
+  ///
+  /// Afterwards each operation throws ``ClusterError/closed``. Do not call it in a handler: it would wait for itself.
+  public func shutdown() async {
+    let registrations = state.withLock { state in
+      state.phase = .closed
+      return Array(state.registrations.values)
+    }
+    for registration in registrations { registration.cancel() }
+    for registration in registrations { await registration.drained() }
+    await engine.close()
+  }
+
+  /// The engine's queue, which the first caller opens. A failure is not kept: the next caller tries again.
+  func open(_ settings: QueueSettings) async throws -> any EngineQueue {
+    let opening = try state.withLock { state throws -> Task<any EngineQueue, any Error> in
+      if case .closed = state.phase { throw ClusterError.closed }
+      if let known = state.queues[settings.label] {
+        guard known.settings == settings else {
+          throw ClusterError.mismatch(
+            queue: settings.label, reason: "this process uses it with other attributes or options")
+        }
+        return known.opening
+      }
+      let engine = engine
+      let opening = Task { try await engine.open(settings) }
+      state.queues[settings.label] = (settings, opening)
+      return opening
+    }
+    do {
+      return try await opening.value
+    } catch {
+      state.withLock { state in
+        if state.queues[settings.label]?.opening == opening { state.queues[settings.label] = nil }
+      }
+      throw error
+    }
+  }
+
+  /// Keeps the registration until `remove`.
+  func add(_ registration: ClusterRegistration) throws {
+    try state.withLock { state throws in
+      if case .closed = state.phase { throw ClusterError.closed }
+      state.registrations[ObjectIdentifier(registration)] = registration
+    }
+  }
+
+  func remove(_ registration: ClusterRegistration) {
+    state.withLock { state in _ = state.registrations.removeValue(forKey: ObjectIdentifier(registration)) }
+  }
+}
+
+/// What a process shows to the servers.
+public enum ClusterCredentials: Sendable {
+  case none
+  case password(user: String, password: String)
+  case token(String)
+  /// A file with a user's token and key, as the tools of NATS write it.
+  case file(path: String)
+}

@@ -1,0 +1,150 @@
+public import Concourse
+internal import FoundationEssentials
+
+/// A queue whose items any machine of a cluster may submit and run.
+///
+/// **At least once** is promised: an item that was stored runs until one of its starts returns, or until it has failed
+/// as often as the options allow. It may run more than once, if a worker or its connection ends between the end of the
+/// handler and the acknowledgement, if a server dies with the acknowledgement, or if a submission without an id had to
+/// be repeated. With an id its submission counts once; the effect of an item needs a check of its own where twice would
+/// be wrong.
+///
+/// A **serial** queue gives items to one worker at a time, in the order in which they were stored. An item that fails
+/// holds the queue until it succeeds or is put aside. If its worker is lost, another one gets the item after
+/// ``ClusterQueueOptions/patience``; a worker that was only stopped may then still run it, too. When the server dies
+/// that leads the queue, another worker may get the last item of that moment once more. Two submissions have an order if
+/// the first has returned before the second begins.
+///
+/// Creating a value asks nobody: the first operation makes the queue, if the cluster does not have it.
+public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
+  /// The name of the queue in the whole cluster.
+  public let label: String
+  private let settings: QueueSettings
+  private static var longestID: Int { 256 }
+  private let cluster: Cluster
+
+  /// A queue of the cluster.
+  /// - Parameters:
+  ///   - label: The name, which is the same on each machine: at most 200 letters, digits, "-" and "_"; each other byte
+  ///     counts as three.
+  ///   - attributes: `[]` for a serial queue, or `.concurrent`.
+  ///   - options: What happens to items that fail or take long. The same on each machine.
+  ///   - cluster: Where the items are stored.
+  public init(
+    label: String, attributes: ClusterQueueAttributes = [],
+    options: ClusterQueueOptions = ClusterQueueOptions(),
+    on cluster: Cluster
+  ) {
+    self.label = label
+    settings = QueueSettings(label: label, attributes: attributes, options: options)
+    self.cluster = cluster
+  }
+
+  /// Submits an item, and returns when the engine has stored it durably.
+  /// - Parameters:
+  ///   - item: What a handler gets, on any machine. It is encoded as JSON.
+  ///   - id: Of submissions with the same id the first counts, as long as the engine keeps ids. At most 256 bytes.
+  /// - Returns: Whether the item was stored, or had been before.
+  /// - Throws: ``ClusterError``. Nothing was stored, except perhaps with
+  ///   ``ClusterError/notAcknowledged(queue:id:reason:)`` and ``ClusterError/closed``.
+  ///   `CancellationError` if the task is cancelled before the engine has answered; the item may be stored then, too.
+  @discardableResult
+  public func async(_ item: Item, id: String? = nil) async throws -> ClusterSubmission {
+    if let count = id?.utf8.count, count > Self.longestID {
+      throw ClusterError.idTooLong(queue: label, bytes: count, limit: Self.longestID)
+    }
+    let bytes: [UInt8]
+    do {
+      bytes = [UInt8](try JSONEncoder().encode(item))
+    } catch {
+      throw ClusterError.notEncoded(queue: label, reason: "\(error)")
+    }
+    return try await cluster.open(settings).store(bytes, id: id)
+  }
+
+  /// Offers this process as a worker. The handler runs for items of the queue until the registration is cancelled.
+  ///
+  /// An item is finished when the handler returns. If the handler throws, the item runs again after a delay that
+  /// doubles each time, here or elsewhere; after ``ClusterQueueOptions/attempts`` it is put aside. An item that cannot
+  /// be decoded as `Item` is put aside at once, since another attempt would not help.
+  ///
+  /// - Parameters:
+  ///   - qos: The class of the queue that runs the handler.
+  ///   - width: The most items that run here at the same time. A serial queue runs one in the whole cluster.
+  ///   - handler: Runs on a queue of Concourse with the label of this one. It may block its thread.
+  /// - Returns: The registration. The cluster keeps it, too.
+  public func handle(
+    qos: DispatchQoS = .unspecified, width: Int = 1,
+    _ handler: @escaping @Sendable (Item) async throws -> Void
+  ) async throws -> ClusterRegistration {
+    if width < 1 {
+      misuse("a handler of a cluster queue needs a width of at least 1, not \(width) (queue \"\(label)\")")
+    }
+    let registration = ClusterRegistration(
+      settings: settings, qos: qos, width: settings.isSerial ? 1 : width, cluster: cluster
+    ) { bytes in
+      let item: Item
+      do {
+        item = try JSONDecoder().decode(Item.self, from: Data(bytes))
+      } catch {
+        throw ItemIsForeign(reason: "the item is no \(Item.self): \(error)")
+      }
+      try await handler(item)
+    }
+    try await registration.start(on: cluster.open(settings))
+    return registration
+  }
+
+  /// The number of items that are stored and not finished: waiting, running, or between two attempts.
+  /// On servers, a submission or an end may be counted a moment later.
+  public func pendingCount() async throws -> Int { try await cluster.open(settings).pendingCount() }
+
+  /// Items that were put aside, the oldest first.
+  /// - Parameters:
+  ///   - number: Those after this one, to get what an earlier call has left.
+  ///   - count: The most items that it returns, which it reads one by one.
+  public func failedItems(after number: UInt64 = 0, atMost count: Int = 1_000) async throws
+    -> [ClusterFailure<Item>]
+  {
+    try await cluster.open(settings).failures(after: number, atMost: count).map { failure in
+      ClusterFailure(
+        number: failure.number, item: try? JSONDecoder().decode(Item.self, from: Data(failure.bytes)),
+        bytes: failure.bytes, reason: failure.reason, attempts: failure.attempts)
+    }
+  }
+
+  /// Submits an item that was put aside again. It becomes the last one of the queue, with all its attempts.
+  /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if there is none of that number.
+  public func putBack(_ number: UInt64) async throws { try await cluster.open(settings).putBack(number) }
+
+  /// Removes an item that was put aside for good.
+  /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if there is none of that number.
+  public func discard(_ number: UInt64) async throws { try await cluster.open(settings).discard(number) }
+}
+
+/// What became of a submission.
+public enum ClusterSubmission: Hashable, Sendable {
+  /// The item is stored.
+  case stored
+  /// An item with the same id had been stored before, so this one counts for nothing.
+  case duplicate
+}
+
+/// An item that failed too often, or that no handler can decode.
+public struct ClusterFailure<Item: Codable & Sendable>: Sendable {
+  /// Names the failure for `putBack` and `discard`.
+  public let number: UInt64
+  /// The item, if it can be decoded.
+  public let item: Item?
+  /// The item as JSON.
+  public let bytes: [UInt8]
+  /// What the last attempt threw.
+  public let reason: String
+  /// How often it was started.
+  public let attempts: Int
+}
+
+/// No attempt can succeed.
+struct ItemIsForeign: Error {
+  let reason: String
+}

@@ -1,0 +1,189 @@
+internal import Concourse
+internal import Synchronization
+
+/// A worker's side of the consumer: it asks the servers for as many items as the worker allows.
+///
+/// A request for items ends with them, with a status, or in silence if the consumer's leader was lost. What has not
+/// come by then is asked for again. So more items may come than the worker allows; the registration keeps those until
+/// it has room.
+final class NATSSource: DeliverySource {
+  private struct Request {
+    let name: String
+    var missing: Int
+    let end: ContinuousClock.Instant
+  }
+
+  private struct State {
+    var isCancelled = false
+    var isDraining = false
+    /// The subscription is over; no message comes any more.
+    var hasEnded = false
+    var ended: (@Sendable () -> Void)?
+    /// How many items the worker still allows.
+    var allowed = 0
+    var requests: [Request] = []
+    var lastRequest = 0
+    var isSweeping = false
+    var subscription: NATSSubscription?
+
+    /// Forgets as many items that were asked for, first those of the request.
+    mutating func forget(_ count: Int, of name: String?) {
+      var count = count
+      if let index = requests.firstIndex(where: { $0.name == name }) {
+        let taken = min(count, requests[index].missing)
+        requests[index].missing -= taken
+        count -= taken
+      }
+      for index in requests.indices where count > 0 {
+        let taken = min(count, requests[index].missing)
+        requests[index].missing -= taken
+        count -= taken
+      }
+      requests.removeAll { $0.missing == 0 }
+    }
+  }
+
+  /// How long the servers keep a request, and how long `cancel` may take.
+  private static let patience = Duration.seconds(2)
+  /// When a request counts as lost.
+  private static let end = Duration.seconds(7)
+
+  private let queue: NATSQueue
+  private let inbox = NATSConnection.newInbox()
+  private let receive: @Sendable (any Delivery) -> Void
+  private let state = Mutex(State())
+
+  init(of queue: NATSQueue, _ receive: @escaping @Sendable (any Delivery) -> Void) throws {
+    self.queue = queue
+    self.receive = receive
+    // The subscription keeps this object until its end, since `cancel` waits for that.
+    let subscription = try queue.connection.subscribe(inbox + ".*", ended: self.end) { message in
+      self.take(message)
+    }
+    state.withLock { state in if !state.hasEnded { state.subscription = subscription } }
+  }
+
+  func request(_ count: Int) {
+    let isCancelled = state.withLock { state in
+      if !state.isCancelled { state.allowed += count }
+      return state.isCancelled
+    }
+    if !isCancelled { ask() }
+  }
+
+  /// The requests that the servers have may bring items until they end. An item that came when nobody wanted it any
+  /// more would have been delivered for nothing, and lost an attempt.
+  func cancel(_ ended: @escaping @Sendable () -> Void) {
+    let hasEnded = state.withLock { state in
+      state.isCancelled = true
+      state.allowed = 0
+      if !state.hasEnded { state.ended = ended }
+      return state.hasEnded
+    }
+    if hasEnded { return ended() }
+    sweepLater()
+    drainWhenDone()
+  }
+
+  private func drainWhenDone() {
+    let subscription = state.withLock { state -> NATSSubscription? in
+      guard state.isCancelled, state.requests.isEmpty, !state.isDraining else { return nil }
+      state.isDraining = true
+      return state.subscription
+    }
+    subscription?.drain()
+  }
+
+  private func end() {
+    let (ended, subscription) = state.withLock { state in
+      state.hasEnded = true
+      state.isCancelled = true
+      state.isDraining = true
+      state.requests = []
+      state.allowed = 0
+      defer { (state.ended, state.subscription) = (nil, nil) }
+      return (state.ended, state.subscription)
+    }
+    ended?()
+    _ = subscription
+  }
+
+  private func take(_ message: NATSMessage) {
+    if let status = message.status {
+      let name = String(message.subject.dropFirst(inbox.count + 1))
+      state.withLock { state in
+        let all = state.requests.first { $0.name == name }?.missing ?? 0
+        state.forget(message.missing ?? all, of: name)
+      }
+      // 404 and 408 say that there was nothing. The others mean trouble, which the next sweep may find gone.
+      if status == "404" || status == "408" { ask() } else { sweepLater() }
+      drainWhenDone()
+      return
+    }
+    guard let delivery = NATSDelivery(message, of: queue) else { return }
+    state.withLock { state in state.forget(1, of: nil) }
+    switch queue.held.take(delivery) {
+    case .new:
+      state.withLock { state in state.allowed = max(0, state.allowed - 1) }
+      receive(delivery)
+    case .held: ask()
+    case .finished:
+      ask()
+      Task { await delivery.finish() }
+    }
+    drainWhenDone()
+  }
+
+  /// Asks for what is allowed and was not asked for.
+  private func ask() {
+    let request = state.withLock { state -> (name: String, count: Int)? in
+      let count = state.allowed - state.requests.reduce(0) { $0 + $1.missing }
+      guard count > 0, !state.isCancelled else { return nil }
+      state.lastRequest += 1
+      let name = "\(state.lastRequest)"
+      state.requests.append(Request(name: name, missing: count, end: .now + Self.end))
+      return (name, count)
+    }
+    if let request {
+      do {
+        try queue.connection.publish(
+          "$JS.API.CONSUMER.MSG.NEXT.\(queue.names.stream).\(queue.names.consumer)",
+          encoded(NATSPull(batch: request.count, expires: Self.patience.forServers)),
+          reply: "\(inbox).\(request.name)")
+      } catch {
+        // The next sweep asks again.
+        state.withLock { state in state.requests.removeAll { $0.name == request.name } }
+      }
+    }
+    sweepLater()
+  }
+
+  private func sweepLater() {
+    let isFirst = state.withLock { state in
+      if state.isSweeping || state.isDraining { return false }
+      state.isSweeping = true
+      return true
+    }
+    if isFirst { scheduleSweep() }
+  }
+
+  private func scheduleSweep() {
+    DispatchQueue.global(qos: .userInitiated).asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+      self?.sweep()
+    }
+  }
+
+  private func sweep() {
+    let now = ContinuousClock.now
+    let goesOn = state.withLock { state in
+      state.requests.removeAll { $0.end <= now }
+      state.isSweeping = !state.requests.isEmpty || state.allowed > 0
+      return state.isSweeping
+    }
+    drainWhenDone()
+    if goesOn {
+      ask()
+      scheduleSweep()
+    }
+  }
+}

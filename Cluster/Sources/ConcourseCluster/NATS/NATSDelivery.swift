@@ -1,0 +1,172 @@
+internal import Concourse
+internal import Glibc
+internal import Synchronization
+
+/// What a delivery needs of its queue.
+protocol NATSDeliveryQueue: AnyObject, Sendable {
+  /// How long the servers wait for a sign of life.
+  var patience: Duration { get }
+  /// How long ids are kept.
+  var idsAreKept: Duration { get }
+  /// What the workers of this connection have and had.
+  var held: NATSHeldItems { get }
+  /// Sends the text to the servers, and calls `done` once, with their answer or with the reason why there is none.
+  func tell(
+    _ subject: String, _ text: String, _ done: @escaping @Sendable (Result<NATSMessage, any Error>) -> Void)
+  /// Whether the item of that token is the one of its id that counts.
+  func isFirst(_ id: String, token: String) async throws -> Bool
+  /// Stores the item among the failed ones.
+  func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws
+}
+
+/// An item that the servers gave to this worker until `end`, which beats put off.
+///
+/// The servers would take an acknowledgement that comes later, while another worker has the item. So none is sent after
+/// `end`: the time that this worker assumes ends earlier than the servers', since it begins with the sending of a beat,
+/// theirs with its arrival. Only that of the first delivery begins later, by the way of the item to this process.
+///
+/// While the connection is lost nothing is sent, and nothing is kept to be sent later (`NATSConnection.publish`).
+final class NATSDelivery: Delivery {
+  private struct State {
+    /// Where the servers expect the answer. That of the last delivery, if the item was delivered again.
+    var subject: String
+    var attempt: Int
+    var end: ContinuousClock.Instant
+    /// The item is being given back. Its next delivery is another one's, which a beat of this one must not prolong.
+    var isLeaving = false
+  }
+
+  /// What became of a text to the servers.
+  private enum Outcome {
+    case answered
+    /// No server has it, so it may be sent again.
+    case notSent
+    /// The servers may have acted upon it.
+    case unknown
+  }
+
+  let bytes: [UInt8]
+  let item: NATSItem
+  private let token: String?
+  /// The time between the storing of the item and this delivery.
+  private let age: Duration
+  private let queue: any NATSDeliveryQueue
+  private let state: Mutex<State>
+
+  /// - Returns: `nil` if the message is no item.
+  init?(_ message: NATSMessage, of queue: any NATSDeliveryQueue) {
+    // "$JS.ACK", then two more parts in a server with domains, stream, consumer, attempt, number, the delivery's
+    // number, time, …
+    guard let subject = message.reply, subject.hasPrefix("$JS.ACK.") else { return nil }
+    let parts = subject.split(separator: ".")
+    let first = parts.count >= 11 ? 6 : 4
+    guard parts.count >= 9, let attempt = Int(parts[first]), let time = UInt64(parts[first + 3])
+    else { return nil }
+    bytes = message.bytes
+    // An item of a foreign program has no id.
+    item = NATSItem(id: message.id ?? "at-\(parts[first + 1])", time: time)
+    token = message.token
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    age = .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec) - .nanoseconds(Int64(clamping: time))
+    self.queue = queue
+    state = Mutex(State(subject: subject, attempt: attempt, end: .now + queue.patience))
+  }
+
+  /// That of the last delivery of the item.
+  var attempt: Int { state.withLock { $0.attempt } }
+  var beatInterval: Duration? { queue.patience / 3 }
+
+  /// Whether the servers may have given the item to another worker.
+  var isLost: Bool { state.withLock { $0.end <= .now } }
+
+  /// Takes over a later delivery of the same item, unless that one follows from the return of this one.
+  /// - Returns: Whether this delivery stands for both.
+  func absorbs(_ later: NATSDelivery) -> Bool {
+    let (subject, attempt, end) = later.state.withLock { ($0.subject, $0.attempt, $0.end) }
+    return state.withLock { state in
+      if state.isLeaving { return attempt <= state.attempt }
+      state.subject = subject
+      state.attempt = max(state.attempt, attempt)
+      state.end = max(state.end, end)
+      return true
+    }
+  }
+
+  func begin() async -> Bool {
+    if let token, age < queue.idsAreKept {
+      while !isLost {
+        do {
+          if try await queue.isFirst(item.id, token: token) { break }
+          await finish()
+          return false
+        } catch {
+          try? await Task.sleep(for: .milliseconds(100))
+        }
+      }
+    }
+    return !queue.held.leaveIfLost(self)
+  }
+
+  func beat() { send("+WPI") { _ in } }
+
+  /// Also a worker that has lost the item remembers that it has run: if the item comes here again, its run counts.
+  func finish() async {
+    queue.held.finish(item)
+    await untilAnswered("+ACK")
+  }
+
+  /// The request is not repeated if a server may have it: by then another worker may have the item, and would lose it.
+  /// If the request is lost, the item is delivered again after the patience.
+  func again(after delay: Duration) async {
+    state.withLock { $0.isLeaving = true }
+    let text = delay > .zero ? "-NAK {\"delay\": \(delay.forServers)}" : "-NAK"
+    while await tell(text) == .notSent { try? await Task.sleep(for: .milliseconds(100)) }
+    queue.held.leave(self)
+  }
+
+  func bury(reason: String) async {
+    do {
+      try await queue.bury(bytes, item, reason: reason, attempts: attempt)
+      queue.held.finish(item)
+      await untilAnswered("+TERM")
+    } catch {
+      // The next delivery exceeds the attempts, too, and tries it again.
+      await again(after: .seconds(1))
+    }
+  }
+
+  /// Repeats it until the servers have answered, as long as this worker has the item.
+  private func untilAnswered(_ text: String) async {
+    while !isLost {
+      if await tell(text) == .answered { return }
+      try? await Task.sleep(for: .milliseconds(100))
+    }
+  }
+
+  private func tell(_ text: String) async -> Outcome {
+    await withCheckedContinuation { continuation in send(text) { continuation.resume(returning: $0) } }
+  }
+
+  /// The servers are not asked once the item is lost: a beat would count for the worker that has it now, and would be
+  /// taken for a new deadline here.
+  private func send(_ text: String, _ done: @escaping @Sendable (Outcome) -> Void) {
+    let start = ContinuousClock.now
+    let subject = state.withLock { state in
+      state.end > start && !(state.isLeaving && text == "+WPI") ? state.subject : nil
+    }
+    guard let subject else { return done(.unknown) }
+    queue.tell(subject, text) { [self] result in
+      switch result {
+      case .success:
+        state.withLock { $0.end = max($0.end, start + queue.patience) }
+        done(.answered)
+      case .failure(NATSFailure.notConnected), .failure(NATSFailure.noResponders): done(.notSent)
+      case .failure(NATSFailure.closed):
+        state.withLock { $0.end = start }
+        done(.unknown)
+      case .failure: done(.unknown)
+      }
+    }
+  }
+}

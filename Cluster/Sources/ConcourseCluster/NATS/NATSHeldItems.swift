@@ -1,0 +1,85 @@
+internal import Synchronization
+
+/// Names an item of a queue for ever.
+///
+/// Its place in the stream does not: after the loss of a leader, the same item may have another place
+/// (README, "Replicas that differ").
+struct NATSItem: Hashable, Sendable {
+  /// The id of the submission.
+  let id: String
+  /// When the servers stored it, of an id that programs gave: they may use it again once the servers have forgotten it.
+  /// Ids that the engine made are used for one item, which the servers may have stored twice.
+  let time: UInt64
+
+  init(id: String, time: UInt64) {
+    self.id = id
+    self.time = id.hasPrefix(NATSQueue.onceOnly) ? 0 : time
+  }
+}
+
+/// The items that workers of this connection have, and the last ones that they have finished.
+///
+/// The servers may deliver an item again to the very process that has it: when an acknowledgement is lost with the
+/// consumer's leader, or when beats are late. Here such an item does not run twice.
+///
+/// The lock is held while a delivery is asked or changed, so that a redelivery cannot come between the look at a
+/// delivery's deadline and its removal.
+final class NATSHeldItems: Sendable {
+  enum Fate {
+    case new
+    /// It runs here; that run ends this delivery, too.
+    case held
+    /// It has run here; only the acknowledgement was lost.
+    case finished
+  }
+
+  private struct State {
+    var held: [NATSItem: NATSDelivery] = [:]
+    var finished: Set<NATSItem> = []
+    /// In a ring: each new one takes the place of the oldest.
+    var order: [NATSItem] = []
+    var oldest = 0
+  }
+
+  /// How many finished items are remembered.
+  private static let memory = 10_000
+
+  private let state = Mutex(State())
+
+  func take(_ delivery: NATSDelivery) -> Fate {
+    state.withLock { state in
+      if state.finished.contains(delivery.item) { return .finished }
+      if let holder = state.held[delivery.item], holder.absorbs(delivery) { return .held }
+      state.held[delivery.item] = delivery
+      return .new
+    }
+  }
+
+  /// The delivery does not have the item any more. Another delivery of the item stays.
+  func leave(_ delivery: NATSDelivery) {
+    state.withLock { state in
+      if state.held[delivery.item] === delivery { state.held[delivery.item] = nil }
+    }
+  }
+
+  /// - Returns: Whether the deadline has passed; the item is left then.
+  func leaveIfLost(_ delivery: NATSDelivery) -> Bool {
+    state.withLock { state in
+      guard delivery.isLost else { return false }
+      if state.held[delivery.item] === delivery { state.held[delivery.item] = nil }
+      return true
+    }
+  }
+
+  /// The item needs no other run.
+  func finish(_ item: NATSItem) {
+    state.withLock { state in
+      state.held[item] = nil
+      guard state.finished.insert(item).inserted else { return }
+      if state.order.count < Self.memory { return state.order.append(item) }
+      state.finished.remove(state.order[state.oldest])
+      state.order[state.oldest] = item
+      state.oldest = (state.oldest + 1) % Self.memory
+    }
+  }
+}

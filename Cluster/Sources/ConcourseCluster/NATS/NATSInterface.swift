@@ -1,0 +1,116 @@
+// The names of the interface's JSON.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
+internal import FoundationEssentials
+
+// Requests to the servers' JetStream interface and their answers, as JSON. Times are in nanoseconds.
+
+/// What a server says when it refuses a request.
+struct NATSRefusal: Error, Decodable, CustomStringConvertible {
+  let code: Int
+  let err_code: Int?
+  let text: String?
+
+  enum CodingKeys: String, CodingKey {
+    case code
+    case err_code
+    case text = "description"
+  }
+
+  var description: String { "\(text ?? "error \(code)") (\(err_code ?? code))" }
+
+  static let noPeers = 10005
+  static let noMessage = 10037
+  static let otherConfiguration = 10058
+
+  /// Whether the same request may succeed later: a leader is being chosen, or servers are missing.
+  var isPassing: Bool { code == 503 || err_code == Self.noPeers }
+}
+
+struct NATSStream: Codable {
+  var name: String
+  var description: String
+  var subjects: [String]
+  var retention: String
+  var storage = "file"
+  var num_replicas: Int
+  var max_msgs_per_subject = -1
+  var max_age: Int64 = 0
+}
+
+struct NATSConsumerRequest: Encodable {
+  var stream_name: String
+  var config: Consumer
+
+  struct Consumer: Encodable {
+    var durable_name: String
+    var ack_policy = "explicit"
+    var deliver_policy = "all"
+    var replay_policy = "instant"
+    var ack_wait: Int64
+    var max_deliver = -1
+    var max_ack_pending: Int
+  }
+}
+
+struct NATSPull: Encodable {
+  var batch: Int
+  var expires: Int64
+}
+
+struct NATSNothing: Codable {}
+
+struct NATSStreamInfo: Decodable {
+  var config: Config
+
+  var state: State
+
+  struct Config: Decodable { var description: String? }
+  struct State: Decodable { var messages: Int }
+}
+
+struct NATSConsumerInfo: Decodable {
+  /// Items that were not delivered yet.
+  var num_pending: Int
+  /// Items that were delivered, and not acknowledged.
+  var num_ack_pending: Int
+}
+
+struct NATSGet: Encodable {
+  var seq: UInt64
+  var next_by_subj: String?
+}
+
+struct NATSDelete: Encodable { var seq: UInt64 }
+
+struct NATSStored: Decodable {
+  var message: Message
+
+  struct Message: Decodable {
+    var seq: UInt64
+    var time: String
+    var hdrs: Data?
+    var data: Data?
+  }
+
+  /// The headers, encoded as `NATSNames` does.
+  func header(_ name: String) -> String? {
+    guard let headers = message.hdrs else { return nil }
+    for line in String(decoding: headers, as: UTF8.self).split(whereSeparator: \.isNewline) {
+      if line.hasPrefix(name + ": ") { return NATSNames.decoded(line.dropFirst(name.count + 2)) }
+    }
+    return nil
+  }
+}
+
+private struct NATSAnswer: Decodable { var error: NATSRefusal? }
+
+/// Encodes what is not made to fail.
+func encoded(_ value: some Encodable) throws -> [UInt8] { [UInt8](try JSONEncoder().encode(value)) }
+
+/// - Throws: ``NATSRefusal`` if the answer is one.
+func decoded<Answer: Decodable>(_ bytes: [UInt8], as: Answer.Type = Answer.self) throws -> Answer {
+  let data = Data(bytes)
+  if let refusal = try JSONDecoder().decode(NATSAnswer.self, from: data).error { throw refusal }
+  return try JSONDecoder().decode(Answer.self, from: data)
+}

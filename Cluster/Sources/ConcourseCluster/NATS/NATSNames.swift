@@ -1,0 +1,61 @@
+/// The names by which the servers know a queue.
+struct NATSNames: Sendable {
+  /// The stream of the items that are not finished.
+  let stream: String
+  let subject: String
+  /// The stream of the items that were put aside. No label leads to its name, since the "=" has no two digits.
+  let failedStream: String
+  /// What their subjects begin with. Each has a subject of its own.
+  let failedSubject: String
+  /// The stream of the ids that programs gave.
+  let idsStream: String
+  /// What their subjects begin with.
+  let idsSubject: String
+  /// All workers of a queue share one consumer.
+  let consumer = "workers"
+
+  init(label: String) {
+    let name = Self.encoded(label)
+    stream = "concourse_\(name)"
+    failedStream = "concourse_\(name)=failed"
+    subject = "concourse.\(name).items"
+    failedSubject = "concourse.\(name).failed"
+    idsStream = "concourse_\(name)=ids"
+    idsSubject = "concourse.\(name).ids"
+  }
+
+  /// The text without the characters that have a meaning in names and headers. Each byte but letters, digits, "-" and
+  /// "_" becomes "=" and two digits.
+  static func encoded(_ text: String) -> String {
+    var name: [UInt8] = []
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        name.append(byte)
+      default:
+        name.append(UInt8(ascii: "="))
+        let digits = Array("0123456789ABCDEF".utf8)
+        name.append(digits[Int(byte >> 4)])
+        name.append(digits[Int(byte & 15)])
+      }
+    }
+    return String(decoding: name, as: UTF8.self)
+  }
+
+  static func decoded(_ name: some StringProtocol) -> String {
+    var text: [UInt8] = []
+    var rest = Array(name.utf8)[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "="),
+        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+      {
+        text.append(value)
+        rest = rest.dropFirst(2)
+      } else {
+        text.append(byte)
+      }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

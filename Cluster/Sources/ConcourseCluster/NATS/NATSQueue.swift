@@ -1,0 +1,283 @@
+internal import FoundationEssentials
+
+/// A queue on the servers: a stream from which acknowledged items disappear, a consumer that all workers share, a stream
+/// for the items that were put aside, and one for ids (`NATSQueue+Ids.swift`).
+final class NATSQueue: EngineQueue, NATSDeliveryQueue {
+  enum Header {
+    /// Names the item (`NATSItem`). The servers' own header for that is not used (`NATSQueue+Ids.swift`).
+    static let id = "Concourse-Id"
+    /// Names one try to store an item whose id a program gave.
+    static let token = "Concourse-Token"
+    static let reason = "Concourse-Reason"
+    static let attempts = "Concourse-Attempts"
+  }
+
+  /// What the ids begin with that this engine makes, each for one submission, and those that programs gave.
+  static let onceOnly = "once-"
+  static let given = "id-"
+  /// What headers may need beside the item.
+  private static let roomForHeaders = 8_192
+  private static let longestReason = 1_000
+
+  let settings: QueueSettings
+  let names: NATSNames
+  let engine: NATSEngine
+  let held = NATSHeldItems()
+
+  init(_ settings: QueueSettings, on engine: NATSEngine) {
+    self.settings = settings
+    self.engine = engine
+    names = NATSNames(label: settings.label)
+  }
+
+  var connection: NATSConnection { engine.connection }
+  var patience: Duration { settings.options.patience }
+  var idsAreKept: Duration { settings.options.idsAreKept }
+
+  /// All settings, so that a stream with others differs from this one: the servers compare it.
+  private var summary: String {
+    let options = settings.options
+    return """
+      Concourse queue, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)"), \
+      \(options.attempts) attempts, delays \(options.retryDelay.exact) to \(options.longestRetryDelay.exact), patience \
+      \(options.patience.exact), ids for \(options.idsAreKept.exact), \
+      \(options.limit.map { "at most \($0) items" } ?? "no limit")
+      """
+  }
+
+  /// Makes what does not exist yet.
+  func create(replicas: Int) async throws {
+    // None of the streams refuses a message, since servers that restart would not agree on it
+    // (`NATSQueue+Ids.swift`).
+    var stream = NATSStream(
+      name: names.stream, description: summary, subjects: [names.subject], retention: "workqueue",
+      num_replicas: replicas)
+    let consumer = NATSConsumerRequest(
+      stream_name: names.stream,
+      config: .init(
+        durable_name: names.consumer, ack_wait: patience.forServers,
+        max_ack_pending: settings.width))
+    try await asClusterErrors {
+      do {
+        try await create(stream)
+        stream.name = names.failedStream
+        stream.subjects = [names.failedSubject + ".*"]
+        stream.retention = "limits"
+        stream.max_msgs_per_subject = 1
+        try await create(stream)
+        stream.name = names.idsStream
+        stream.subjects = [names.idsSubject + ".*"]
+        stream.max_msgs_per_subject = -1
+        stream.max_age = (settings.options.idsAreKept * 2).forServers
+        try await create(stream)
+        let _: NATSNothing = try await ask(
+          "CONSUMER.DURABLE.CREATE.\(names.stream).\(names.consumer)", consumer)
+      } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.otherConfiguration {
+        let info: NATSStreamInfo = try await ask("STREAM.INFO.\(stream.name)", NATSNothing())
+        throw ClusterError.mismatch(
+          queue: settings.label,
+          reason:
+            "it is there as \"\(info.config.description ?? "")\", and this process wants \"\(summary)\"")
+      }
+    }
+  }
+
+  private func create(_ stream: NATSStream) async throws {
+    let _: NATSNothing = try await ask("STREAM.CREATE.\(stream.name)", stream)
+  }
+
+  func ask<Answer: Decodable>(_ operation: String, _ request: some Encodable) async throws -> Answer {
+    try await engine.ask(operation, request)
+  }
+
+  /// What programs may see of a failure. All that this class throws passes through here.
+  private func asClusterErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
+    do {
+      return try await body()
+    } catch {
+      throw Self.visible(error, queue: settings.label)
+    }
+  }
+
+  static func visible(_ error: any Error, queue label: String) -> any Error {
+    switch error {
+    case is ClusterError, is CancellationError: error
+    case NATSFailure.closed: ClusterError.closed
+    default: ClusterError.engine(queue: label, reason: "\(error)")
+    }
+  }
+
+  // MARK: Submissions
+
+  func store(_ bytes: [UInt8], id: String?) async throws -> ClusterSubmission {
+    try await asClusterErrors {
+      let limit = connection.largestMessage - Self.roomForHeaders
+      guard bytes.count <= limit else {
+        throw ClusterError.tooLarge(queue: settings.label, bytes: bytes.count, limit: limit)
+      }
+      if let id { return try await store(bytes, as: id) }
+      try await checkLimit()
+      let key = Self.onceOnly + NATSConnection.newInbox()
+      try await submit(bytes, to: names.subject, [(Header.id, key)], id: key)
+      return .stored
+    }
+  }
+
+  /// Several submissions at the same time may all pass it. The consumer's count would be late.
+  func checkLimit() async throws {
+    guard let limit = settings.options.limit else { return }
+    let info: NATSStreamInfo = try await ask("STREAM.INFO.\(names.stream)", NATSNothing())
+    if info.state.messages >= limit { throw ClusterError.full(queue: settings.label, limit: limit) }
+  }
+
+  /// Repeats the submission until it is acknowledged.
+  /// - Parameter headers: Made anew for each try.
+  func submit(
+    _ bytes: [UInt8], to subject: String,
+    _ headers: @autoclosure () -> [(name: String, value: String)], id: String
+  ) async throws {
+    var submission = NATSSubmission(queue: settings.label, id: id, bytes: bytes.count)
+    do {
+      try await engine.repeated(for: engine.timeout) {
+        do {
+          let answer = try await connection.request(subject, headers: headers(), bytes)
+          let _: NATSNothing = try decoded(answer.bytes)
+        } catch {
+          submission.failed(with: error)
+          throw error
+        }
+      }
+    } catch {
+      throw submission.outcome(of: error, largest: connection.largestMessage - Self.roomForHeaders)
+    }
+  }
+
+  /// The consumer knows it. The stream may keep items that were acknowledged while a server was killed.
+  func pendingCount() async throws -> Int {
+    let info: NATSConsumerInfo = try await asClusterErrors {
+      try await ask("CONSUMER.INFO.\(names.stream).\(names.consumer)", NATSNothing())
+    }
+    return info.num_pending + info.num_ack_pending
+  }
+
+  // MARK: Deliveries
+
+  func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource {
+    try await asClusterErrors { try NATSSource(of: self, receive) }
+  }
+
+  func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
+    connection.request(subject, Array(text.utf8), within: .seconds(2), done)
+  }
+
+  // MARK: Items that were put aside
+
+  /// Stores the item among the failed ones. If it is there already, under the same subject, this one takes its place.
+  func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws {
+    let id = "failed-\(item.id)-\(item.time)"
+    let headers = [
+      (Header.id, id),
+      (Header.reason, NATSNames.encoded(reason.cut(to: Self.longestReason))),
+      (Header.attempts, "\(attempts)"),
+    ]
+    try await submit(bytes, to: "\(names.failedSubject).\(NATSNames.encoded(id))", headers, id: id)
+  }
+
+  func failures(after number: UInt64, atMost count: Int) async throws -> [StoredFailure] {
+    try await asClusterErrors {
+      var (failures, last): ([StoredFailure], UInt64) = ([], number)
+      while failures.count < count, last < .max,
+        let stored = try await failure(NATSGet(seq: last + 1, next_by_subj: names.failedSubject + ".*"))
+      {
+        last = stored.message.seq
+        failures.append(
+          StoredFailure(
+            number: last, bytes: [UInt8](stored.message.data ?? Data()),
+            reason: stored.header(Header.reason) ?? "",
+            attempts: stored.header(Header.attempts).flatMap { Int($0) } ?? 0))
+      }
+      return failures
+    }
+  }
+
+  private func failure(_ request: NATSGet) async throws -> NATSStored? {
+    try await stored(in: names.failedStream, request)
+  }
+
+  func stored(in stream: String, _ request: NATSGet) async throws -> NATSStored? {
+    do {
+      return try await ask("STREAM.MSG.GET.\(stream)", request)
+    } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.noMessage {
+      return nil
+    }
+  }
+
+  private func existingFailure(_ number: UInt64) async throws -> NATSStored {
+    guard number > 0, let stored = try await failure(NATSGet(seq: number)) else {
+      throw ClusterError.noSuchFailure(queue: settings.label, number: number)
+    }
+    return stored
+  }
+
+  /// Between both steps the item is in both places. If the process ends there, it is in both for good.
+  func putBack(_ number: UInt64) async throws {
+    try await asClusterErrors {
+      let stored = try await existingFailure(number)
+      let key = Self.onceOnly + NATSConnection.newInbox()
+      try await submit(
+        [UInt8](stored.message.data ?? Data()), to: names.subject, [(Header.id, key)], id: "\(number)")
+      try await remove(number)
+    }
+  }
+
+  func discard(_ number: UInt64) async throws {
+    try await asClusterErrors {
+      _ = try await existingFailure(number)
+      try await remove(number)
+    }
+  }
+
+  private func remove(_ number: UInt64) async throws {
+    let _: NATSNothing = try await ask("STREAM.MSG.DELETE.\(names.failedStream)", NATSDelete(seq: number))
+  }
+}
+
+/// What is known of a submission that is repeated: once a try got no answer, the item may be stored, and no later
+/// refusal says otherwise.
+struct NATSSubmission {
+  let queue: String
+  let id: String
+  let bytes: Int
+  private var mayBeStored = false
+
+  init(queue: String, id: String, bytes: Int) {
+    (self.queue, self.id, self.bytes) = (queue, id, bytes)
+  }
+
+  mutating func failed(with error: any Error) {
+    switch error {
+    case NATSFailure.noResponders, NATSFailure.notConnected, NATSFailure.tooLarge, is NATSRefusal: break
+    default: mayBeStored = true
+    }
+  }
+
+  /// What the submission throws, after its last try.
+  func outcome(of error: any Error, largest: Int) -> any Error {
+    switch error {
+    case is CancellationError, NATSFailure.closed: error
+    case _ where mayBeStored: ClusterError.notAcknowledged(queue: queue, id: id, reason: "\(error)")
+    case NATSFailure.tooLarge: ClusterError.tooLarge(queue: queue, bytes: bytes, limit: largest)
+    default: error
+    }
+  }
+}
+
+extension String {
+  /// The longest beginning of at most that many bytes.
+  func cut(to limit: Int) -> String {
+    guard utf8.count > limit else { return self }
+    var end = utf8.index(startIndex, offsetBy: limit)
+    while end.samePosition(in: unicodeScalars) == nil { end = utf8.index(before: end) }
+    return String(self[..<end])
+  }
+}

@@ -1,0 +1,190 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import ConcourseCluster
+
+/// A delivery, with servers that say what the test wants.
+@Suite struct DeliveryTests {
+  /// What a delivery tells the servers, and what they answer: `nil` is no answer yet.
+  private final class Servers: NATSDeliveryQueue {
+    struct Told: Equatable {
+      let attempt: String
+      let text: String
+    }
+
+    /// Of the deliveries that come from here on.
+    let patienceNow: Mutex<Duration>
+    var patience: Duration { patienceNow.withLock { $0 } }
+    let idsAreKept = Duration.seconds(3_600)
+    let held = NATSHeldItems()
+    let told = Log<Told>()
+    private let answers: Mutex<[Result<NATSMessage, any Error>?]>
+    private let waiting = Log<NATSConnection.Done>()
+
+    init(patience: Duration = .seconds(3_600), _ answers: [Result<NATSMessage, any Error>?] = []) {
+      patienceNow = Mutex(patience)
+      self.answers = Mutex(answers)
+    }
+
+    func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
+      // The first answers are given; after them all is well.
+      let answer = answers.withLock { answers -> Result<NATSMessage, any Error>? in
+        answers.isEmpty ? Servers.yes : answers.removeFirst()
+      }
+      if answer == nil { waiting.append(done) }
+      told.append(Told(attempt: String(subject.split(separator: ".")[4]), text: text))
+      if let answer { done(answer) }
+    }
+
+    /// Answers what had no answer.
+    func answer(_ result: Result<NATSMessage, any Error>) { for done in waiting.all { done(result) } }
+
+    func isFirst(_ id: String, token: String) async throws -> Bool {
+      told.append(Told(attempt: id, text: token))
+      return token == "first"
+    }
+
+    func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws {
+      told.append(Told(attempt: "\(attempts)", text: reason))
+    }
+
+    static let yes = Result<NATSMessage, any Error>.success(NATSMessage(subject: "", reply: nil, bytes: []))
+
+    func delivery(
+      attempt: Int, place: Int = 1, id: String = "once-a", time: Int = 7, token: String? = nil
+    ) -> NATSDelivery {
+      let reply = "$JS.ACK.concourse_photos.workers.\(attempt).\(place).1.\(time).0"
+      return NATSDelivery(NATSMessage(subject: "", reply: reply, bytes: [], id: id, token: token), of: self)!
+    }
+  }
+
+  private func lost(_ failure: NATSFailure) -> Result<NATSMessage, any Error> { .failure(failure) }
+
+  @Test func itemRunsOnceInOneProcess() async {
+    let servers = Servers()
+    let first = servers.delivery(attempt: 1)
+    #expect(servers.held.take(first) == .new)
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .held)
+    await first.finish()
+    #expect(servers.held.take(servers.delivery(attempt: 3)) == .finished)
+    // A leader whose replica has it elsewhere, and one that has it twice.
+    #expect(servers.held.take(servers.delivery(attempt: 1, place: 2)) == .finished)
+    #expect(servers.held.take(servers.delivery(attempt: 1, place: 2, time: 8)) == .finished)
+    // A program may use an id again.
+    #expect(servers.held.take(servers.delivery(attempt: 1, id: "id-a", time: 8)) == .new)
+    #expect(servers.held.take(servers.delivery(attempt: 1, id: "id-a", time: 9)) == .new)
+  }
+
+  @Test func finishedItemsAreForgottenInTheEnd() {
+    let servers = Servers()
+    let items = (1...10_001).map { NATSItem(id: "once-\($0)", time: 7) }
+    for item in items.dropLast() { servers.held.finish(item) }
+    #expect(servers.held.take(servers.delivery(attempt: 1, id: "once-1")) == .finished)
+    servers.held.finish(items.last!)
+    #expect(servers.held.take(servers.delivery(attempt: 1, id: "once-1")) == .new)
+    #expect(servers.held.take(servers.delivery(attempt: 1, id: "once-2")) == .finished)
+  }
+
+  /// The servers want the acknowledgement of the last delivery.
+  @Test func runAdoptsTheRedeliveryOfItsItem() async {
+    let servers = Servers(patience: .milliseconds(1))
+    let first = servers.delivery(attempt: 1)
+    #expect(servers.held.take(first) == .new)
+    await first.pastItsEnd()
+    servers.patienceNow.withLock { $0 = .seconds(3_600) }
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .held)
+    #expect(first.attempt == 2)
+    await first.finish()
+    #expect(servers.told.all == [.init(attempt: "2", text: "+ACK")])
+  }
+
+  @Test func nothingIsSaidAfterTheDeadline() async {
+    let servers = Servers(patience: .milliseconds(1))
+    for end in 1...4 {
+      let delivery = servers.delivery(attempt: 1, id: "once-\(end)")
+      #expect(servers.held.take(delivery) == .new)
+      await delivery.pastItsEnd()
+      switch end {
+      case 1: await delivery.finish()
+      case 2: await delivery.again(after: .zero)
+      case 3: delivery.beat()
+      default: #expect(await !delivery.begin())
+      }
+    }
+    #expect(servers.told.all.isEmpty)
+    // What was lost before its start, or given back, may come again.
+    for id in [2, 4] {
+      #expect(servers.held.take(servers.delivery(attempt: 2, id: "once-\(id)")) == .new)
+    }
+  }
+
+  @Test func repetitionOfAnIdIsFinishedWithoutARun() async {
+    let servers = Servers()
+    let now = time(nil) * 1_000_000_000
+    let deliveries = ["first", "second"].map {
+      servers.delivery(attempt: 1, id: "id-a", time: now, token: $0)
+    }
+    #expect(await deliveries[0].begin())
+    #expect(await !deliveries[1].begin())
+    #expect(servers.told.all.map(\.text) == ["first", "second", "+ACK"])
+  }
+
+  /// The claim for such an item may be forgotten, and one for a later item be there.
+  @Test func itemThatIsOlderThanIdsRunsInAnyCase() async {
+    let servers = Servers()
+    let old = (time(nil) - 3_601) * 1_000_000_000
+    #expect(await servers.delivery(attempt: 1, id: "id-a", time: old, token: "second").begin())
+    #expect(servers.told.all.isEmpty)
+  }
+
+  /// What the servers may have got is not said twice: by then another worker may have the item.
+  @Test func itemIsGivenBackOnce() async {
+    let servers = Servers([lost(.timeout(.seconds(2)))])
+    let delivery = servers.delivery(attempt: 1)
+    #expect(servers.held.take(delivery) == .new)
+    await delivery.again(after: .zero)
+    #expect(servers.told.all.map(\.text) == ["-NAK"])
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
+  }
+
+  @Test func whatNoServerHasGotIsRepeated() async {
+    let servers = Servers([lost(.notConnected), lost(.noResponders)])
+    let delivery = servers.delivery(attempt: 1)
+    #expect(servers.held.take(delivery) == .new)
+    await delivery.again(after: .seconds(1))
+    #expect(servers.told.all.map(\.text) == Array(repeating: "-NAK {\"delay\": 1000000000}", count: 3))
+  }
+
+  @Test func acknowledgementIsRepeatedUntilItIsAnswered() async {
+    let servers = Servers([lost(.timeout(.seconds(2))), lost(.notConnected)])
+    let delivery = servers.delivery(attempt: 1)
+    #expect(servers.held.take(delivery) == .new)
+    await delivery.finish()
+    #expect(servers.told.all.map(\.text) == Array(repeating: "+ACK", count: 3))
+  }
+
+  /// While the return has no answer, the item may come again because of it, or because a leader did not know better.
+  @Test func itemComesBackBeforeItsReturnIsAnswered() async {
+    let servers = Servers([nil])
+    let first = servers.delivery(attempt: 2)
+    #expect(servers.held.take(first) == .new)
+    async let returned: Void = first.again(after: .zero)
+    await servers.told.until(1)
+    first.beat()
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .held)
+    let next = servers.delivery(attempt: 3)
+    #expect(servers.held.take(next) == .new)
+    servers.answer(Servers.yes)
+    await returned
+    // The end of the first one does not touch the next, and it has sent no beat.
+    #expect(servers.held.take(servers.delivery(attempt: 3)) == .held)
+    #expect(servers.told.all.map(\.text) == ["-NAK"])
+  }
+}
+
+extension NATSDelivery {
+  fileprivate func pastItsEnd() async {
+    while !isLost { await Task.yield() }
+  }
+}

@@ -1,0 +1,233 @@
+import Glibc
+import Synchronization
+import Testing
+
+/// Servers of NATS on free ports of loopback, which form a cluster if there are several.
+///
+/// Each server has a guard, so none outlives this process.
+final class TestServers: Sendable {
+  private struct Server {
+    var process: pid_t
+    var guardian: Guardian
+  }
+
+  /// Three servers for all tests that end none. They end with the process.
+  static let shared = Task { try await TestServers.start(3) }
+
+  /// For ``ClusterQueue``.
+  let addresses: [String]
+  private let folder: String
+  private let servers: Mutex<[Server?]>
+
+  private init(addresses: [String], folder: String, count: Int) {
+    self.addresses = addresses
+    self.folder = folder
+    servers = Mutex(Array(repeating: nil, count: count))
+  }
+
+  deinit { stop() }
+
+  /// - Parameter authorization: A part of the servers' configuration.
+  static func start(_ count: Int, authorization: String = "", jetStream: Bool = true) async throws
+    -> TestServers
+  {
+    // Another program may take a port between its choice and the server's start.
+    for _ in 1...5 {
+      let servers = try make(count, authorization: authorization, jetStream: jetStream)
+      for index in 0..<count { try servers.start(index) }
+      if try await servers.allAnswer() { return servers }
+      servers.stop()
+    }
+    throw Failed("no servers of NATS can be started")
+  }
+
+  private static func make(_ count: Int, authorization: String, jetStream: Bool) throws -> TestServers {
+    var template = Array(
+      "\(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")/cluster-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw Failed("no temporary folder: \(errno)") }
+    let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let ports = try freePorts(2 * count)
+    let (clients, routes) = (ports.prefix(count), ports.suffix(count))
+    for (index, (client, route)) in zip(clients, routes).enumerated() {
+      let others = routes.map { "\"nats://127.0.0.1:\($0)\"" }.joined(separator: ", ")
+      let configuration = """
+        server_name: "\(name(of: index, in: folder))"
+        listen: "127.0.0.1:\(client)"
+        \(authorization)
+        \(jetStream ? "jetstream { store_dir: \"\(folder)/\(index)\" }" : "")
+        \(count > 1 ? "cluster { name: tests, listen: \"127.0.0.1:\(route)\", routes: [\(others)] }" : "")
+
+        """
+      guard let file = fopen("\(folder)/\(index).conf", "w") else {
+        throw Failed("no configuration: \(errno)")
+      }
+      fputs(configuration, file)
+      fclose(file)
+    }
+    return TestServers(addresses: clients.map { "nats://127.0.0.1:\($0)" }, folder: folder, count: count)
+  }
+
+  /// No other server has that name, on whatever port.
+  private static func name(of index: Int, in folder: String) -> String {
+    "\(folder.split(separator: "/").last!)-\(index)"
+  }
+
+  private func start(_ index: Int) throws {
+    let process = try spawn(["nats-server", "-c", "\(folder)/\(index).conf", "-l", "\(folder)/\(index).log"])
+    let guardian = try Guardian(of: process, folder: folder)
+    servers.withLock { $0[index] = Server(process: process, guardian: guardian) }
+  }
+
+  /// Starts a server that does not run, and waits until it answers.
+  func restart(_ index: Int) async throws {
+    // Another program may use its port for a while.
+    for _ in 1...50 {
+      try start(index)
+      if try await answers(index) { return }
+      kill(index)
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    throw Failed("server \(index) cannot be started again")
+  }
+
+  /// Sends a signal that does not end the server.
+  func signal(_ index: Int, _ signal: Int32) {
+    servers.withLock { servers in _ = servers[index].map { Glibc.kill($0.process, signal) } }
+  }
+
+  /// Kills a server as a crash of its machine's system would, except that its writes reach the disk.
+  func kill(_ index: Int) {
+    guard
+      let server = servers.withLock({ servers in
+        defer { servers[index] = nil }
+        return servers[index]
+      })
+    else { return }
+    // The guard first: it must not find another process of the same number.
+    server.guardian.end()
+    Glibc.kill(server.process, SIGKILL)
+    waitpid(server.process, nil, 0)
+  }
+
+  func stop() {
+    for index in addresses.indices { kill(index) }
+    if let remover = try? spawn(["rm", "-rf", folder]) { waitpid(remover, nil, 0) }
+  }
+
+  private func allAnswer() async throws -> Bool {
+    for index in addresses.indices { if try await !answers(index) { return false } }
+    return true
+  }
+
+  /// Waits until the server answers.
+  /// - Returns: False if it has ended.
+  private func answers(_ index: Int) async throws -> Bool {
+    let port = UInt16(addresses[index].split(separator: ":").last!)!
+    while !Self.greeting(at: port).contains("\"\(Self.name(of: index, in: folder))\"") {
+      let process = servers.withLock { $0[index]!.process }
+      var end = siginfo_t()
+      // It stays a child, so that `kill` does not find another process of the same number.
+      waitid(P_PID, id_t(process), &end, WEXITED | WNOHANG | WNOWAIT)
+      if end.si_signo == SIGCHLD { return false }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    return true
+  }
+
+  /// What the program on the port says of itself.
+  private static func greeting(at port: UInt16) -> String {
+    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    defer { close(socket) }
+    var patience = timeval(tv_sec: 1, tv_usec: 0)
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    guard withAddress(port, { connect(socket, $0, $1) }) == 0 else { return "" }
+    var bytes = [UInt8](repeating: 0, count: 4_096)
+    let count = recv(socket, &bytes, bytes.count, 0)
+    return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+  }
+
+  /// Ports that no program listens on now, all different.
+  private static func freePorts(_ count: Int) throws -> [UInt16] {
+    var sockets: [Int32] = []
+    defer { for socket in sockets { close(socket) } }
+    return try (0..<count).map { _ in
+      let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+      sockets.append(socket)
+      var address = sockaddr_in()
+      var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+      guard withAddress(0, { bind(socket, $0, $1) }) == 0,
+        withUnsafeMutablePointer(
+          to: &address,
+          { pointer in
+            // SAFETY: the family says that it is an Internet address.
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
+          }) == 0
+      else { throw Failed("no free port: \(errno)") }
+      return UInt16(bigEndian: address.sin_port)
+    }
+  }
+
+  private static func withAddress<Result>(
+    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  )
+    -> Result
+  {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+      // SAFETY: the family says that it is an Internet address.
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+  }
+}
+
+/// A shell that waits for the end of a connection to this process. If this process ends in any way, the connection
+/// does, and the guard kills another process and removes a folder.
+struct Guardian: Sendable {
+  private let process: pid_t
+  private let connection: Int32
+
+  init(of guarded: pid_t, folder: String = "") throws {
+    // Other children must not keep the connection open, so it is never inherited but as standard input.
+    var ends: [Int32] = [0, 0]
+    guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+      throw Failed("no pair of sockets: \(errno)")
+    }
+    defer { close(ends[0]) }
+    connection = ends[1]
+    process = try spawn(
+      ["sh", "-c", "read -r line; kill -9 \"$1\"; rm -rf \"$2\"", "guard", "\(guarded)", folder],
+      input: ends[0])
+  }
+
+  /// Ends the guard, and not what it guards.
+  func end() {
+    kill(process, SIGKILL)
+    waitpid(process, nil, 0)
+    close(connection)
+  }
+}
+
+/// Starts a program, which inherits standard output and error only.
+private func spawn(_ arguments: [String], input: Int32? = nil) throws -> pid_t {
+  var actions = posix_spawn_file_actions_t()
+  posix_spawn_file_actions_init(&actions)
+  defer { posix_spawn_file_actions_destroy(&actions) }
+  if let input {
+    posix_spawn_file_actions_adddup2(&actions, input, 0)
+  } else {
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+  }
+  var pointers = arguments.map { strdup($0) } + [nil]
+  defer { for pointer in pointers { free(pointer) } }
+  var process: pid_t = 0
+  let error = posix_spawnp(&process, arguments[0], &actions, nil, &pointers, environ)
+  guard error == 0 else {
+    throw Failed("\(arguments[0]) cannot be started: \(String(cString: strerror(error)))")
+  }
+  return process
+}

@@ -1,0 +1,132 @@
+import ConcourseCluster
+import Glibc
+import Testing
+
+/// Workers in processes of their own, which are killed and stopped while they have an item.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct WorkerTests {
+  /// What a worker process must know.
+  struct Work: Codable, Sendable {
+    var addresses: [String]
+    var label: String
+    var options: Options
+    struct Options: Codable {
+      var patience: Int
+      var attempts: Int
+    }
+
+    /// A connection of this process, which ends with the test's time if nothing else ends it.
+    func workersCluster() async throws -> Cluster {
+      alarm(600)
+      return try await cluster()
+    }
+
+    func cluster() async throws -> Cluster {
+      try await Cluster.connect(servers: addresses, timeout: .seconds(300))
+    }
+
+    func queue(on cluster: Cluster) -> ClusterQueue<Int> {
+      var queueOptions = ClusterQueueOptions()
+      queueOptions.patience = .seconds(options.patience)
+      queueOptions.attempts = options.attempts
+      queueOptions.retryDelay = .milliseconds(1)
+      return ClusterQueue<Int>(label: label, options: queueOptions, on: cluster)
+    }
+  }
+
+  private func work(_ name: String, attempts: Int) async throws -> Work {
+    Work(
+      addresses: try await TestServers.shared.value.addresses, label: EngineKind.servers.label(name),
+      options: .init(patience: 2, attempts: attempts))
+  }
+
+  @Test func anotherWorkerGetsTheItemOfAKilledOne() async throws {
+    let work = try await work("killed", attempts: 3)
+    let cluster = try await work.cluster()
+    let queue = work.queue(on: cluster)
+    for item in 0..<3 { try await queue.async(item) }
+    await #expect(processExitsWith: .signal(SIGKILL)) { [work = work as Work] in
+      let cluster = try await work.workersCluster()
+      _ = try await work.queue(on: cluster).handle { item in
+        if item == 1 { raise(SIGKILL) }
+      }
+      await Gate().pass()
+    }
+    let log = Log<Int>()
+    _ = try await queue.handle { log.append($0) }
+    #expect(await log.until(2) == [1, 2])
+    await cluster.shutdown()
+  }
+
+  @Test func itemThatKillsItsWorkersIsPutAside() async throws {
+    let work = try await work("poison", attempts: 2)
+    let cluster = try await work.cluster()
+    let queue = work.queue(on: cluster)
+    for item in 0..<2 { try await queue.async(item) }
+    for _ in 1...2 {
+      await #expect(processExitsWith: .signal(SIGKILL)) { [work = work as Work] in
+        let cluster = try await work.workersCluster()
+        _ = try await work.queue(on: cluster).handle { _ in raise(SIGKILL) }
+        await Gate().pass()
+      }
+    }
+    let log = Log<Int>()
+    _ = try await queue.handle { log.append($0) }
+    #expect(await log.until(1) == [1])
+    let failures = try await queue.failedItems()
+    #expect(failures.map(\.item) == [0])
+    // More of them if the request of a killed one has got the item.
+    #expect(
+      failures.first?.reason.hasSuffix(
+        " workers have ended, or lost their connection, while they had the item") == true)
+    await cluster.shutdown()
+  }
+
+  /// A stopped worker loses its item. When it goes on, its acknowledgement must not count while another worker runs the
+  /// item: the next one would start beside it.
+  @Test func lateAcknowledgementDoesNotCount() async throws {
+    let work = try await work("stopped", attempts: 5)
+    let cluster = try await work.cluster()
+    let queue = work.queue(on: cluster)
+    var processes = work
+    processes.label += ".processes"
+    let stopped = processes.queue(on: cluster)
+    for item in 0..<2 { try await queue.async(item) }
+
+    // The worker says which process it is, stops, and ends when its handler has returned.
+    async let workerHasEnded: Void = {
+      await #expect(processExitsWith: .exitCode(7)) { [work = work as Work, processes = processes as Work] in
+        let cluster = try await work.workersCluster()
+        let stopped = processes.queue(on: cluster)
+        let handled = Gate()
+        let registration = try await work.queue(on: cluster).handle { _ in
+          try await stopped.async(Int(getpid()))
+          raise(SIGSTOP)
+          handled.open()
+        }
+        await handled.pass()
+        registration.cancel()
+        await registration.drained()
+        exit(7)
+      }
+    }()
+    let identifiers = Log<Int>()
+    _ = try await stopped.handle { identifiers.append($0) }
+    let process = pid_t(await identifiers.until(1)[0])
+    let guardian = try Guardian(of: process)
+    defer { guardian.end() }
+
+    let (log, gate) = (Log<Int>(), Gate())
+    _ = try await queue.handle { item in
+      log.append(item)
+      if item == 0 { await gate.pass() }
+    }
+    #expect(await log.until(1) == [0])
+    kill(process, SIGCONT)
+    await workerHasEnded
+    #expect(try await queue.pendingCount() == 2)
+    #expect(log.all == [0])
+    gate.open()
+    #expect(await log.until(2) == [0, 1])
+    await cluster.shutdown()
+  }
+}
