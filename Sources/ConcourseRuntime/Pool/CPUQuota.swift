@@ -28,6 +28,9 @@ enum CPUQuota {
     return least
   }
 
+  /// Whether files can be opened now: false if the process has no descriptor or memory left.
+  static var canBeRead: Bool { CgroupTree.canRead }
+
   /// The number of workers that may run at once: at least 1, at most `affinity`.
   ///
   /// The quota is rounded up. Of a quota of 1.5, one worker would leave a third unused for as long as the

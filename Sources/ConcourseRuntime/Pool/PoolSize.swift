@@ -96,7 +96,7 @@ enum PoolSize {
     var measured =
       topology?.pretendedProcessors ?? CPUQuota.width(affinity: affinity, quota: CPUQuota.processors())
     // A quota that cannot be read for want of a descriptor still holds.
-    if widthIsSettled && !CgroupTree.canRead { measured = min(width, affinity) }
+    if widthIsSettled && !CPUQuota.canBeRead { measured = min(width, affinity) }
     // ORDERING: relaxed; see above.
     quotaIsKnown.store(true, ordering: .relaxed)
     Spin.note(processors: measured)

@@ -2,5 +2,7 @@
 enum CPUQuota {
   static func processors(root: String = "") -> Double? { nil }
 
+  static let canBeRead = true
+
   static func width(affinity: Int, quota: Double?) -> Int { affinity }
 }
