@@ -24,12 +24,14 @@ static uint32_t *at(void *rings, uint32_t offset) { return (uint32_t *)((char *)
 static atomic_int own_rings;
 
 bool concourse_has_foreign_ring(void) {
-  static atomic_long looked_at = -1;
-  static atomic_bool found;
+  // The second of the last look, doubled, plus whether it found a ring: one word, so that no thread combines two looks.
+  static atomic_long last = -1;
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   // Looking through all descriptors takes a while where there are many.
-  if (atomic_load(&looked_at) == now.tv_sec) return atomic_load(&found);
+  // ORDERING: relaxed, here and below; the word is the only data.
+  long seen = atomic_load_explicit(&last, memory_order_relaxed);
+  if (seen >> 1 == now.tv_sec) return seen & 1;
   int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *entries = folder < 0 ? NULL : fdopendir(folder);
   // Without /proc or a descriptor nothing is known, and the program may have made a ring since the last look.
@@ -46,9 +48,7 @@ bool concourse_has_foreign_ring(void) {
   }
   closedir(entries);
   bool is_found = rings > atomic_load(&own_rings);
-  // In this order: a thread that sees the time sees the answer.
-  atomic_store(&found, is_found);
-  atomic_store(&looked_at, now.tv_sec);
+  atomic_store_explicit(&last, (long)now.tv_sec << 1 | is_found, memory_order_relaxed);
   return is_found;
 }
 

@@ -44,7 +44,7 @@ uint64_t concourse_signal_take(int signal) { return atomic_exchange(&counts[sign
 
 // The signals whose previous handler this thread is calling; each is blocked during that call. If the bit is set on
 // entry and the previous handler may call ours, that handler made the call. If it may not call ours, it has unblocked
-// the signal or left by a jump.
+// the signal or left by a jump. A handler that leaves by a jump and may call ours is not called again on that thread.
 static __thread uint64_t chaining __attribute__((tls_model("initial-exec")));
 
 // Ends the process if the signal reports a fault of this thread. A handler that returns from one repeats the instruction,
@@ -55,13 +55,18 @@ static void end_after_fault(int signal, const siginfo_t *information) {
   if (!is_fault || information->si_code <= 0) return;
   struct sigaction by_default = {.sa_handler = SIG_DFL};
   (void)sigaction(signal, &by_default, NULL);
-  // A breakpoint of x86 is not repeated. The signal is blocked until the handler has returned.
-  if (signal == SIGTRAP) (void)raise(signal);
+  // A breakpoint of x86 and a report of broken memory are not repeated. The signal is blocked until the handler has
+  // returned.
+  if (signal == SIGTRAP || (signal == SIGBUS && information->si_code == BUS_MCEERR_AO)) (void)raise(signal);
 }
 
 static void count_signal(int signal, siginfo_t *information, void *context) {
   uint64_t bit = (uint64_t)1 << (signal - 1);
-  if ((chaining & bit) && atomic_load(&may_come_back[signal])) return;
+  if ((chaining & bit) && atomic_load(&may_come_back[signal])) {
+    // The previous handler passes the fault on, so no handler takes it.
+    end_after_fault(signal, information);
+    return;
+  }
   int interrupted = errno;
   atomic_fetch_add(&counts[signal], 1);
   int descriptor = atomic_load(&report_to);
@@ -69,7 +74,8 @@ static void count_signal(int signal, siginfo_t *information, void *context) {
   // readable all the same.
   if (descriptor >= 0 && concourse_is_anonymous(descriptor)) (void)eventfd_write(descriptor, 1);
   const struct former *next = atomic_load(&before[signal]);
-  // Only one of several threads gets it. Those that fail get the present one.
+  // ORDERING: sequentially consistent, as the load above; both pair with the store in `remember`, which publishes the
+  // fields. The exchange lets one of several threads call a function that is called once; the others get the present one.
   while (next && next->is_called_once && !atomic_compare_exchange_weak(&before[signal], &next, &spent)) continue;
   if (next && next->function) {
     chaining |= bit;
@@ -88,7 +94,7 @@ static void count_signal(int signal, siginfo_t *information, void *context) {
 // not make the list longer.
 static bool remember(int signal, const struct sigaction *present) {
   bool calls = present->sa_handler != SIG_DFL && present->sa_handler != SIG_IGN;
-  struct former wanted = {.flags = SA_RESTART};
+  struct former wanted = {.flags = SA_RESTART | (present->sa_flags & (SA_NOCLDSTOP | SA_NOCLDWAIT))};
   if (calls) {
     wanted.function = present->sa_sigaction;
     wanted.takes_information = present->sa_flags & SA_SIGINFO;

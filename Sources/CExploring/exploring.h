@@ -252,7 +252,7 @@ void explore_settle(void);
 uint64_t explore_spin_patience(void);
 /// Makes the thread yield if it spins.
 void explore_ask(const struct explored *thread);
-/// The kernel's bit of the signal that has asked a thread; 0 before. It is none of the program's.
+/// The kernel's bit of the signal that has asked a thread; 0 before. The program does not use that signal.
 extern uint64_t explored_asked;
 void explore_note_spin(struct explored *self);
 /// A thread of the program has come to another point.

@@ -29,7 +29,11 @@ bool explore_deliver_signals(void) {
   explored_signals_sent = false;
   if (SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0) != 0) return false;
   // ORDERING: relaxed; a signal that is pending has been sent after the store.
-  pending &= ~__atomic_load_n(&explored_asked, __ATOMIC_RELAXED);
+  uint64_t asked = __atomic_load_n(&explored_asked, __ATOMIC_RELAXED);
+  // The program may have taken the signal for itself since.
+  struct sigaction present;
+  if (asked && sigaction(SIGPROF, NULL, &present) == 0 && explore_is_own_code((const void *)present.sa_sigaction))
+    pending &= ~asked;
   if (pending == 0) return false;
   bool found = false;
   for (int signal = 1; signal <= 64; signal++) {

@@ -118,7 +118,7 @@ private enum ObjectRegistry {
   /// False in most programs, which then skip the lock.
   private static let isUsed = Atomic<Bool>(false)
   private static let lock = Lock(.rawObjects)
-  // SAFETY: `lock` guards it. Addresses only; they are never dereferenced.
+  // GUARDED BY `lock`. SAFETY: so no two threads use it at once. Addresses only; they are never dereferenced.
   nonisolated(unsafe) private static var objects: Set<UInt> = []
 
   static func add(_ object: Reference) {

@@ -188,16 +188,17 @@ struct ReportPartsTests {
       // The thread is awake without processor times, as in a process that has just ended.
       let process = TargetProcess(id: 0, name: "made up", memory: memory, regions: [], threads: [])
       var snapshot = EngineSnapshot(process: process)
-      for (address, head) in [(0x1000, 0x2000), (0x3000, 0x4000)] as [(UInt64, UInt64)] {
+      for (address, oldest) in [(0x1000, 0x7000), (0x3000, 0x8000)] as [(UInt64, UInt64)] {
         snapshot.queues[address] = QueueInfo(
           address: address, kind: .serial, label: "made up", word: QueueWord(bits: 0),
-          place: .init(word: 0, head: head), target: 0, level: 4, width: nil)
+          place: .init(word: 0), target: 0, level: 4, width: nil)
+        snapshot.queues[address]!.oldest = oldest
       }
       snapshot.queues[0x1000]!.holders = [7]
       var thread = ThreadInfo(id: 7, thread: TargetThread(id: 7), role: .worker(band: "made up"))
       (thread.frameAddress, thread.queueAddress) = (0x5000, 0x6000)
       snapshot.threads = [thread]
-      memory.words = [0x2000: 0x7000, 0x6000: 0x3000, 0x4000: 0x8000]
+      memory.words = [0x6000: 0x3000]
       // What the oldest entry of the inner queue runs.
       memory.counted = differs ? 0x8008 : nil
       let watch = HoldWatch(snapshot, [snapshot.queues[0x1000]!])
@@ -257,7 +258,6 @@ struct ReportPartsTests {
   }
 }
 
-/// Of a process none of whose memory can be read.
 /// A few words, and one that is another at each reading.
 final class CountingMemory: TargetMemory {
   var words: [UInt64: UInt64] = [:]
@@ -273,6 +273,7 @@ final class CountingMemory: TargetMemory {
   func populated(_ region: MappedRegion) -> [Range<UInt64>] { [] }
 }
 
+/// Of a process none of whose memory can be read.
 final class EmptyMemory: TargetMemory {
   func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool { false }
   func populated(_ region: MappedRegion) -> [Range<UInt64>] { [] }

@@ -1,4 +1,4 @@
-// Threads that spin on a variable without any call. `never`: nobody sets it, so the program hangs. `each`: two wait for one
+// Threads that spin on a variable without any call. `never`: no thread sets it, so the program hangs. `each`: two wait for one
 // another. `taken`: a spin lock is held while the holder waits for the one that spins.
 #include <pthread.h>
 #include <stdatomic.h>

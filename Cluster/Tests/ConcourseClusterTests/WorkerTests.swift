@@ -77,7 +77,7 @@ import Testing
     // More of them if the request of a killed one has got the item.
     #expect(
       failures.first?.reason.hasSuffix(
-        " workers have ended, or lost their connection, while they had the item") == true)
+        "; the last worker ended, or lost its connection, while it had it") == true)
     await cluster.shutdown()
   }
 

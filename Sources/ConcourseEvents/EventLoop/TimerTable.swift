@@ -201,7 +201,7 @@ private struct TimerLine {
       head = 0
     } else if head >= 1024 && head > entries.count / 2 {
       if entries.capacity / 4 > count {
-        // Here, too.
+        // Frees the memory of a large number of timers before all of them are due.
         entries = Array(entries[head...])
       } else {
         entries.removeSubrange(0..<head)

@@ -270,7 +270,7 @@ extension MemoryPressureBackend: FileWatchOwner, TimerOwner {
   func timerIsDue(_ timer: LoopTimer) {
     guard isNotified else {
       let wasBlind = lock.withLock { isBlind }
-      // A reading that fails now may succeed later. What it lacked, the triggers lacked, too.
+      // A reading that fails now may succeed later. Opening the triggers probably failed for the same reason.
       if readOnce() && wasBlind {
         lock.withLock { isBlind = false }
         _ = arm()

@@ -19,8 +19,8 @@ struct LevelShares: ~Copyable {
   static let lead: Int64 = 800_000_000
   /// The most that a level can have paid more than another that waits: the price of a second of background.
   static let reach: Int64 = 1_000_000_000 * 120
-  /// Amounts beyond this are lowered. Without that, two levels that always compete reach the largest number within days
-  /// on a large machine.
+  /// Amounts beyond this are lowered. Without that, two levels that always compete would reach the largest number after
+  /// five weeks on 64 processors.
   static let most: Int64 = 1 << 60
 
   private let competition = Atomic<Bool>(false)

@@ -93,10 +93,14 @@ enum PoolSize {
   /// - Returns: whether a shard may have fewer active workers than before.
   static func refreshWidth() -> Bool {
     let affinity = Processor.affinityCount
+    let couldBeRead = CPUQuota.canBeRead
     var measured =
       topology?.pretendedProcessors ?? CPUQuota.width(affinity: affinity, quota: CPUQuota.processors())
-    // A quota that cannot be read for want of a descriptor still holds.
-    if widthIsSettled && !CPUQuota.canBeRead { measured = min(width, affinity) }
+    // A quota that could not be read for want of a descriptor still holds. Asked before and after: another thread may
+    // close a file meanwhile.
+    if topology?.pretendedProcessors == nil, widthIsSettled, !couldBeRead || !CPUQuota.canBeRead {
+      measured = min(width, affinity)
+    }
     // ORDERING: relaxed; see above.
     quotaIsKnown.store(true, ordering: .relaxed)
     Spin.note(processors: measured)

@@ -42,8 +42,8 @@ package enum Deadline: Sendable, Equatable {
 // bits name the clock:
 // - 00 or 01: nanoseconds of uptime.
 // - 11: the negated nanoseconds since 1970. The earliest instant also means "now".
-// - 10: nanoseconds since boot, including sleep. Where the deadline is set, that becomes an uptime: if the machine sleeps
-//   before it comes, it is as much late.
+// - 10: nanoseconds since boot, including sleep. Setting the deadline converts it to an uptime, so it comes late by the
+//   time that the machine sleeps before it.
 
 extension Deadline {
   /// Decodes an instant in the C encoding.

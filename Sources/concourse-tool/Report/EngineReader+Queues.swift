@@ -36,10 +36,6 @@ extension EngineReader {
       label: LabelWords.text(at: address &+ (try types.offset("DispatchQueue", "name")), in: memory) ?? "",
       word: state, place: .init(word: address &+ (try types.offset("DispatchQueue", "state"))),
       target: target, level: Int(level), width: state.isNarrow ? Int(width) : nil)
-    // The list's second word, after its tail.
-    if kind != .global && kind != .workloop {
-      queue.place.head = address &+ (try types.offset("DispatchQueue", "list")) &+ 8
-    }
     if extras != 0, object(extras, isA: "QueueExtras") {
       // Their address is the first field.
       queue.place.indicators = memory.word(extras &+ (try types.offset("QueueExtras", "readers"))) ?? 0

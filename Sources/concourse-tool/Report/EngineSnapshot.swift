@@ -34,8 +34,6 @@ struct QueueInfo {
     var word: UInt64
     /// The indicators of readers that are counted apart; 0 if there have never been any.
     var indicators: UInt64 = 0
-    /// Where the oldest node of its list is noted; 0 if it has not one list.
-    var head: UInt64 = 0
   }
 
   /// What its items belong to.

@@ -81,19 +81,18 @@ struct HoldWatch {
     return [sleeping, snapshot.heldForAtLeast(queue)].compactMap { $0 }.max()
   }
 
-  /// What changes when a holder begins another item: the owner, the oldest entries of the list and of that of the
-  /// innermost queue, the entries and frames of the holders. Not what a push to a list that is not empty changes.
+  /// What changes when a holder begins another item: the owner, what the oldest entry of the list and that of the
+  /// innermost queue's list run, the entries and frames of the holders. Not what a push changes.
   private func state(of queue: QueueInfo) -> [UInt64] {
     let memory = snapshot.process.memory
     let word = queue.word(in: memory)
     var state = [UInt64(word.owner), UInt64(word.readers)]
-    if queue.oldest != 0 { state += [queue.oldest, memory.word(queue.oldest) ?? 0] }
-    state += head(of: queue.place)
+    state += oldestEntry(of: queue)
     for holder in queue.holders.compactMap({ snapshot.thread($0) }) {
       state.append(memory.word(holder.frameAddress) ?? 0)
       if let inner = memory.word(holder.queueAddress) {
         state.append(inner)
-        if inner != queue.address, let place = snapshot.queues[inner]?.place { state += head(of: place) }
+        if inner != queue.address, let queue = snapshot.queues[inner] { state += oldestEntry(of: queue) }
       }
       if holder.progressAddress != 0 {
         state.append(
@@ -103,10 +102,10 @@ struct HoldWatch {
     return state
   }
 
-  /// The oldest node of a queue's list and its first words: the next node, and what the item runs.
-  private func head(of place: QueueInfo.StatePlace) -> [UInt64] {
-    let memory = snapshot.process.memory
-    guard let node = memory.word(place.head), node != 0 else { return [] }
-    return [node] + (0..<3).map { memory.word(node &+ 8 * $0) ?? 0 }
+  /// What the node runs that was the oldest of a queue's list when the process was read. An item that runs keeps its
+  /// node; once the item has ended, the node serves others. The node's first word is its link, which a push may change.
+  private func oldestEntry(of queue: QueueInfo) -> [UInt64] {
+    guard queue.oldest != 0 else { return [] }
+    return (1...3).map { snapshot.process.memory.word(queue.oldest &+ 8 * $0) ?? 0 }
   }
 }

@@ -112,7 +112,7 @@ extension Engine {
       _ = Unmanaged.passRetained(ring)
     }
 
-    @Test("workers stay while nobody can tell whether the program has a ring of its own")
+    @Test("workers stay while the engine cannot tell whether the program has a ring of its own")
     func unknownRings() async {
       await #expect(processExitsWith: .success) {
         let descriptors = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

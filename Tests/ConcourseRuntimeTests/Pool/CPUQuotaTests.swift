@@ -32,7 +32,7 @@ struct CPUQuotaTests {
       for thread in [getpid(), 0] { pin(thread, to: all) }
       _ = PoolSize.refreshWidth()
       precondition(PoolSize.width == 1)
-      // Several files are open at once while it is read.
+      // More than one: another thread may open a file meanwhile.
       for file in (last - 8)...last { close(file) }
       _ = PoolSize.refreshWidth()
       let wide = CPUQuota.width(affinity: Processor.affinityCount, quota: CPUQuota.processors())

@@ -15,7 +15,7 @@ internal import FoundationEssentials
 /// that leads the queue, another worker may get the last item of that moment once more. Two submissions have an order if
 /// the first has returned before the second begins.
 ///
-/// Creating a value asks nobody: the first operation makes the queue, if the cluster does not have it.
+/// Creating a value sends no request. The first operation creates the queue if the cluster does not have it.
 public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// The name of the queue in the whole cluster.
   public let label: String

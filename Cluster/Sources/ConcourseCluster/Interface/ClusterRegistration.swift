@@ -117,7 +117,9 @@ public final class ClusterRegistration: Sendable {
     let attempt = delivery.attempt
     guard attempt <= attempts else {
       await delivery.bury(
-        reason: "\(attempt - 1) workers have ended, or lost their connection, while they had the item")
+        reason:
+          "it was started \(attempt - 1) times; the last worker ended, or lost its connection, while it had it"
+      )
       return
     }
     do {
@@ -154,11 +156,14 @@ public final class ClusterRegistration: Sendable {
 
   /// No item runs, and none will come.
   private func end() {
-    let drained = state.withLock { state in
+    let (drained, source) = state.withLock { state in
       stopBeats(&state)
-      defer { state.drained = [] }
-      return state.drained
+      // The source keeps this object.
+      defer { (state.drained, state.source) = ([], nil) }
+      return (state.drained, state.source)
     }
+    // Not destroyed under the lock.
+    withExtendedLifetime(source) {}
     for continuation in drained { continuation.resume() }
     cluster.remove(self)
   }

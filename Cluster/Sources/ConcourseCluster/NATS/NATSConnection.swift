@@ -20,7 +20,7 @@ struct NATSMessage: Sendable {
 /// Why a request got no answer.
 enum NATSFailure: Error, CustomStringConvertible {
   case timeout(Duration)
-  /// Nobody listens: the subject's stream or consumer has no leader, or does not exist.
+  /// No server listens on the subject: its stream or consumer has no leader, or does not exist.
   case noResponders
   /// The connection is being made again. Nothing was sent.
   case notConnected
@@ -107,7 +107,7 @@ final class NATSConnection: Sendable {
     natsConnection_Close(connection)
   }
 
-  /// Sends a message. Nobody says whether it arrives.
+  /// Sends a message. The servers do not confirm it.
   /// - Throws: ``NATSFailure/notConnected`` if nothing was sent. If the connection ends between the look at its status
   ///   and the library's lock, the library keeps the message all the same, and sends it on the next connection; its
   ///   buffer of one byte lets it keep no second one.

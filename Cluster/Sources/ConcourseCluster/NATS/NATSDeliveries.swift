@@ -71,8 +71,8 @@ final class NATSSource: DeliverySource {
     if !isCancelled { ask() }
   }
 
-  /// The requests that the servers have may bring items until they end. An item that came when nobody wanted it any
-  /// more would have been delivered for nothing, and lost an attempt.
+  /// The requests that the servers have may bring items until they end. An item that arrived after the cancellation
+  /// would count as delivered, and lose an attempt.
   func cancel(_ ended: @escaping @Sendable () -> Void) {
     let hasEnded = state.withLock { state in
       state.isCancelled = true

@@ -131,7 +131,7 @@ final class NATSDelivery: Delivery {
       queue.held.finish(item)
       await untilAnswered("+TERM")
     } catch {
-      // The next delivery exceeds the attempts, too, and tries it again.
+      // The next delivery comes here again: it exceeds the attempts, or cannot be decoded.
       await again(after: .seconds(1))
     }
   }
