@@ -50,20 +50,45 @@ import Testing
     await cluster.shutdown()
   }
 
-  @Test(arguments: EngineKind.allCases) func concurrentQueueRunsAsManyAsItsWorkersOffer(on engine: EngineKind)
-    async throws
-  {
-    let cluster = try await engine.cluster()
-    let queue = ClusterQueue<Int>(label: engine.label(), attributes: .concurrent, on: cluster)
+  /// Two workers, whose items wait at the gate.
+  private func offerTwice(on queue: ClusterQueue<Int>, width: Int) async throws -> (Log<Int>, Gauge, Gate) {
     let (started, gauge, gate) = (Log<Int>(), Gauge(), Gate())
     for _ in 1...2 {
-      _ = try await queue.handle(width: 3) { item in
+      _ = try await queue.handle(width: width) { item in
         gauge.enter()
         started.append(item)
         await gate.pass()
         gauge.leave()
       }
     }
+    return (started, gauge, gate)
+  }
+
+  @Test(arguments: EngineKind.allCases) func registrationThatHasEndedIsFreed(on engine: EngineKind)
+    async throws
+  {
+    let cluster = try await engine.cluster()
+    let queue = ClusterQueue<Int>(label: engine.label(), on: cluster)
+    let log = Log<Int>()
+    weak var registration: ClusterRegistration?
+    do {
+      let offer = try await queue.handle { log.append($0) }
+      registration = offer
+      try await queue.async(1)
+      await log.until(1)
+      offer.cancel()
+      await offer.drained()
+    }
+    try await eventually { registration == nil }
+    await cluster.shutdown()
+  }
+
+  @Test(arguments: EngineKind.allCases) func concurrentQueueRunsAsManyAsItsWorkersOffer(on engine: EngineKind)
+    async throws
+  {
+    let cluster = try await engine.cluster()
+    let queue = ClusterQueue<Int>(label: engine.label(), attributes: .concurrent, on: cluster)
+    let (started, gauge, gate) = try await offerTwice(on: queue, width: 3)
     for item in 0..<20 { try await queue.async(item) }
     await started.until(6)
     try await eventually { try await queue.pendingCount() == 20 }
@@ -81,15 +106,7 @@ import Testing
     options.width = 2
     let queue = ClusterQueue<Int>(
       label: engine.label(), attributes: .concurrent, options: options, on: cluster)
-    let (log, gauge, gate) = (Log<Int>(), Gauge(), Gate())
-    for _ in 1...2 {
-      _ = try await queue.handle(width: 5) { item in
-        gauge.enter()
-        log.append(item)
-        await gate.pass()
-        gauge.leave()
-      }
-    }
+    let (log, gauge, gate) = try await offerTwice(on: queue, width: 5)
     for item in 0..<12 { try await queue.async(item) }
     await log.until(2)
     gate.open()

@@ -148,9 +148,9 @@ import Testing
       servers: servers.addresses, credentials: .none, replicas: 1, timeout: .seconds(300))
     servers.signal(0, SIGSTOP)
     let bytes = [UInt8](repeating: 0, count: 1_000_000)
-    try await eventually { (try? engine.connection.publish("nobody", bytes)) == nil }
+    try await eventually { (try? engine.connection.publish("unheard", bytes)) == nil }
     servers.signal(0, SIGCONT)
-    try await eventually { (try? engine.connection.publish("nobody", [])) != nil }
+    try await eventually { (try? engine.connection.publish("unheard", [])) != nil }
     await engine.close()
   }
 

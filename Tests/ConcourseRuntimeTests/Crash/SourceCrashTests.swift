@@ -131,6 +131,40 @@ extension Crash {
       trap.says("a signal source was made for signal 0, which cannot be observed")
     }
 
+    @Test(
+      "S113 a fault that the previous handler passes back to the runtime's ends the process",
+      .enabled(if: !Sanitizer.isOn, "sanitizers report faults themselves"))
+    func faultPassedBack() async {
+      await #expect(processExitsWith: .signal(SIGSEGV)) {
+        let page = mmap(nil, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
+        observeFaults(of: SIGSEGV)
+        var chaining = sigaction()
+        chaining.__sigaction_handler.sa_sigaction = { signal, information, context in
+          replaced.__sigaction_handler.sa_sigaction(signal, information, context)
+        }
+        chaining.sa_flags = SA_SIGINFO
+        sigaction(SIGSEGV, &chaining, &replaced)
+        observeFaults(of: SIGSEGV, keepsHandler: true)
+        page.storeBytes(of: 1, as: UInt8.self)
+      }
+    }
+
+    @Test("S113 children that the program does not wait for leave nothing, with a source for SIGCHLD, too")
+    func unawaitedChildren() async {
+      await #expect(processExitsWith: .success) {
+        var action = sigaction()
+        action.__sigaction_handler.sa_handler = SIG_DFL
+        action.sa_flags = SA_NOCLDWAIT
+        sigaction(SIGCHLD, &action, nil)
+        observeFaults(of: SIGCHLD, keepsHandler: true)
+        var child: pid_t = 0
+        let arguments = [strdup("true"), nil]
+        precondition(posix_spawnp(&child, "true", nil, nil, arguments, environ) == 0)
+        // Returns when the child has ended.
+        precondition(waitpid(child, nil, 0) == -1 && errno == ECHILD)
+      }
+    }
+
     #if arch(x86_64)
       @Test(
         "S113 a breakpoint ends the process although SIGTRAP has a source",
@@ -159,10 +193,13 @@ extension Crash {
   }
 }
 
-/// Makes a source for a signal that had its default action. If a handler returns from the fault for ever, SIGALRM ends
-/// the process.
-private func observeFaults(of number: Int32) {
-  signal(number, SIG_DFL)
+// SAFETY: set before the signal comes.
+nonisolated(unsafe) private var replaced = sigaction()
+
+/// Makes a source for a signal that had its default action, unless its handler is kept. If a handler returns from the
+/// fault for ever, SIGALRM ends the process.
+private func observeFaults(of number: Int32, keepsHandler: Bool = false) {
+  if !keepsHandler { signal(number, SIG_DFL) }
   let registered = DispatchSemaphore(value: 0)
   let source = DispatchSource.makeSignalSource(signal: number)
   source.setEventHandler {}

@@ -33,7 +33,7 @@ public final class Cluster: Sendable {
   /// A connection that is lost is made again by itself, with any of these servers or of those that they name.
   /// - Parameters:
   ///   - servers: Where they are: `"nats://host:port"`.
-  ///   - credentials: Who this process is.
+  ///   - credentials: What the servers ask this process for.
   ///   - replicas: On how many servers each item is stored before its submission returns: 1, 3 or 5. Of three servers
   ///     one may be lost at a time, of five two.
   ///   - timeout: How long an operation is repeated while the servers cannot take it.

@@ -114,11 +114,11 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   }
 
   /// Submits an item that was put aside again. It becomes the last one of the queue, with all its attempts.
-  /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if there is none of that number.
+  /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if no failed item has that number.
   public func putBack(_ number: UInt64) async throws { try await cluster.open(settings).putBack(number) }
 
   /// Removes an item that was put aside for good.
-  /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if there is none of that number.
+  /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if no failed item has that number.
   public func discard(_ number: UInt64) async throws { try await cluster.open(settings).discard(number) }
 }
 
