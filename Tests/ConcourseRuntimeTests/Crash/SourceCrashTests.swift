@@ -158,8 +158,9 @@ extension Crash {
         sigaction(SIGCHLD, &action, nil)
         observeFaults(of: SIGCHLD, keepsHandler: true)
         var child: pid_t = 0
-        let arguments = [strdup("true"), nil]
-        precondition(posix_spawnp(&child, "true", nil, nil, arguments, environ) == 0)
+        let name = strdup("true")
+        defer { free(name) }
+        precondition(posix_spawnp(&child, "true", nil, nil, [name, nil], environ) == 0)
         // Returns when the child has ended.
         precondition(waitpid(child, nil, 0) == -1 && errno == ECHILD)
       }
