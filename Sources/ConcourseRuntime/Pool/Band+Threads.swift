@@ -78,11 +78,7 @@ extension Band {
         worker = free
       } else {
         worker = .allocate(capacity: 1)
-        // ORDERING: relaxed; only this lock's holders write the word.
-        worker.initialize(to: WorkerRecord(band: self, older: newestRecord.load(ordering: .relaxed)))
-        // ORDERING: sequentially consistent; publishes the record to searchers and the monitor, before its thread
-        // keeps a queue (`workers`).
-        newestRecord.store(worker, ordering: .sequentiallyConsistent)
+        worker.initialize(to: WorkerRecord(band: self))
       }
       worker.pointee.event.reset()
       // ORDERING: relaxed, both; the thread made next is the only reader.
@@ -93,6 +89,7 @@ extension Band {
       worker.pointee.watch.looksWithoutProgress.store(0, ordering: .relaxed)
       // ORDERING: releasing; when the monitor sees `active`, it also sees the fields set above.
       worker.pointee.status.store(WorkerRecord.Status.active, ordering: .releasing)
+      link(worker)
       return worker
     }
   }
@@ -101,6 +98,7 @@ extension Band {
   func retireRecord(_ worker: WorkerPointer) {
     // ORDERING: relaxed; under the lock, and the monitor tolerates a stale status.
     worker.pointee.status.store(WorkerRecord.Status.absent, ordering: .relaxed)
+    unlink(worker)
     freeRecords.append(worker)
     PoolSize.threadEnded()
   }

@@ -19,8 +19,10 @@ package final class Band {
   let idleLock = Lock(.idleWorkers)
   @exclusivity(unchecked) var idle: [WorkerPointer] = []
   var freeRecords: [WorkerPointer] = []
-  /// The record made last. Written under `idleLock`.
+  /// The record of the newest thread, with which the list of records begins. Written under `idleLock`.
   let newestRecord = Atomic<WorkerPointer?>(nil)
+  /// The number of entries that records outside the list count as begun, modulo 2^32. Written under `idleLock`.
+  let begunByFormer = Atomic<UInt32>(0)
   let deferring = DeferringWorkers()
   /// How many workers handle events. A forked child may keep a count: it has no workers, and traps.
   let deliveries = Atomic<Int>(0)
@@ -71,13 +73,6 @@ package final class Band {
     @inline(__always) get {
       heldBack.load(ordering: .relaxed) ? 0 : shard.width &+ allowance.load(ordering: .relaxed)
     }
-  }
-
-  /// All records ever made, the newest first.
-  var workers: WorkerRecords {
-    // ORDERING: sequentially consistent; pairs with the store in `takeRecord`, publishes the record. A queue that a
-    // new worker keeps is seen by the monitor's last look before it sleeps (Pool/MONITOR.md).
-    WorkerRecords(rest: newestRecord.load(ordering: .sequentiallyConsistent))
   }
 
   /// Whether work waits in a root. A hint.

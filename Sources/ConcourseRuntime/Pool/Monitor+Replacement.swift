@@ -27,7 +27,8 @@ extension Monitor {
     var newlyStuck = 0
     var progress = false
     var computing: WorkerPointer?
-    var begun: UInt32 = 0
+    // ORDERING: relaxed; a sum to compare with earlier ones.
+    var begun = band.begunByFormer.load(ordering: .relaxed)
     let now = Clock.uptime()
     for worker in band.workers {
       // ORDERING: relaxed; a count to compare with earlier ones.

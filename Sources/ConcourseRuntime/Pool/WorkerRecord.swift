@@ -1,5 +1,5 @@
-/// What the band and the monitor know about one worker thread. Records live as long as the band; later threads
-/// use them again.
+/// What the band and the monitor know about one worker thread. Records live as long as the band, which lists those that a
+/// thread uses; later threads use the others again.
 struct WorkerRecord: ~Copyable {
   /// What a worker is doing, and whether it is counted as active.
   enum Status {
@@ -21,8 +21,10 @@ struct WorkerRecord: ~Copyable {
   }
 
   let band: Unmanaged<Band>
-  /// The band's record made before this one.
-  let older: WorkerPointer?
+  /// The neighbours in the band's list. A record that has left the list keeps its `older` for those that walk there.
+  let older = Atomic<WorkerPointer?>(nil)
+  /// GUARDED BY `Band.idleLock`.
+  let newer = Atomic<WorkerPointer?>(nil)
 
   /// The queue that this worker made runnable last. The worker runs it next, unless another thread takes it.
   let kept = Atomic<NodePointer?>(nil)
@@ -64,19 +66,63 @@ struct WorkerRecord: ~Copyable {
   let seenSince = Atomic<UInt64>(0)
   let watch = WorkerWatch()
 
-  init(band: Band, older: WorkerPointer?) {
-    self.band = .passUnretained(band)
-    self.older = older
-  }
+  init(band: Band) { self.band = .passUnretained(band) }
 }
 
-/// A band's records, the newest first. They are never freed, so any thread may walk them at any time.
+/// The records of a band's threads, the newest thread first.
+///
+/// Any thread may walk them at any time, since they are never freed. A walk finds each record that is in the list from its
+/// beginning to its end: from a record that has left the list, `older` still leads to all that were older. It may find a
+/// record twice: one that has left the list and come back as the newest leads to the list's beginning.
 struct WorkerRecords: Sequence, IteratorProtocol {
   var rest: WorkerPointer?
 
   mutating func next() -> WorkerPointer? {
-    defer { rest = rest?.pointee.older }
-    return rest
+    let record = rest
+    // ORDERING: acquiring; pairs with the stores in `link` and `unlink`, publishes the older record.
+    rest = record?.pointee.older.load(ordering: .acquiring)
+    return record
+  }
+}
+
+extension Band {
+  /// The records of the band's threads.
+  var workers: WorkerRecords {
+    // ORDERING: sequentially consistent; pairs with the store in `link`, publishes the record. A queue that a new worker
+    // keeps is seen by the monitor's last look before it sleeps (Pool/MONITOR.md).
+    WorkerRecords(rest: newestRecord.load(ordering: .sequentiallyConsistent))
+  }
+
+  /// Adds a record to the list. Call under `idleLock`.
+  func link(_ worker: WorkerPointer) {
+    // ORDERING: relaxed, the three of the lock's holders. The store in `older` is releasing: a walk that stands at this
+    // record, which has been in the list before, goes on from there.
+    let newest = newestRecord.load(ordering: .relaxed)
+    worker.pointee.newer.store(nil, ordering: .relaxed)
+    worker.pointee.older.store(newest, ordering: .releasing)
+    newest?.pointee.newer.store(worker, ordering: .relaxed)
+    // ORDERING: relaxed; a sum to compare with others.
+    begunByFormer.wrappingSubtract(worker.pointee.progress.load(ordering: .relaxed), ordering: .relaxed)
+    // ORDERING: sequentially consistent; publishes the record to searchers and the monitor, before its thread keeps a
+    // queue (`workers`).
+    newestRecord.store(worker, ordering: .sequentiallyConsistent)
+  }
+
+  /// Takes a record out of the list. Call under `idleLock`.
+  func unlink(_ worker: WorkerPointer) {
+    // ORDERING: relaxed; as in `link`.
+    let (newer, older) = (
+      worker.pointee.newer.load(ordering: .relaxed), worker.pointee.older.load(ordering: .relaxed)
+    )
+    older?.pointee.newer.store(newer, ordering: .relaxed)
+    // ORDERING: releasing and sequentially consistent; as in `link`.
+    if let newer {
+      newer.pointee.older.store(older, ordering: .releasing)
+    } else {
+      newestRecord.store(older, ordering: .sequentiallyConsistent)
+    }
+    // ORDERING: relaxed; as in `link`.
+    begunByFormer.wrappingAdd(worker.pointee.progress.load(ordering: .relaxed), ordering: .relaxed)
   }
 }
 

@@ -52,9 +52,11 @@ extension EngineReader {
 
   private func workers(of band: UInt64) throws(EngineTypes.Missing) -> [UInt64] {
     var workers: [UInt64] = []
+    // A process that runs may put a record back at the list's beginning meanwhile: it leads to the same ones again.
+    var known: Set<UInt64> = []
     var worker = memory.word(band &+ (try types.offset("Band", "newestRecord"))) ?? 0
-    while worker != 0 && workers.count < 100_000 {
-      workers.append(worker)
+    for _ in 0..<100_000 where worker != 0 {
+      if known.insert(worker).inserted { workers.append(worker) }
       worker = memory.word(worker &+ (try types.offset("WorkerRecord", "older"))) ?? 0
     }
     return workers

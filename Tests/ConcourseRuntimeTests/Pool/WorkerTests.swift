@@ -138,6 +138,37 @@ extension Engine {
       worker.deallocate()
     }
 
+    @Test("the list of workers has those that have a thread, and a walk goes on from one that leaves it")
+    func list() {
+      let shared = Runtime.shared
+      let band = Band(name: "test", level: .background, shared.bands[2].priority, shared.monitor)
+      let workers = (0..<4).map { _ in band.takeRecord() }
+      // ORDERING: relaxed, here and below; this test's own.
+      for worker in workers { worker.pointee.progress.store(100, ordering: .relaxed) }
+      var walk = band.workers
+      #expect(walk.next() == workers[3])
+      #expect(walk.next() == workers[2])
+      func retire(_ place: Int) {
+        _ = PoolSize.mayGrow(band: 0, width: 1, starvationLimit: 0)
+        band.idleLock.withLock { band.retireRecord(workers[place]) }
+      }
+      // The walk stands at workers[1].
+      retire(1)
+      #expect(Array(band.workers) == [workers[3], workers[2], workers[0]])
+      #expect(walk.next() == workers[1])
+      #expect(walk.next() == workers[0])
+      #expect(walk.next() == nil)
+      retire(3)
+      retire(0)
+      #expect(Array(band.workers) == [workers[2]])
+      #expect(band.begunByFormer.load(ordering: .relaxed) == 300)
+      #expect(band.takeRecord() == workers[0])
+      #expect(Array(band.workers) == [workers[0], workers[2]])
+      #expect(band.begunByFormer.load(ordering: .relaxed) == 200)
+      // As in `reusedRecord`.
+      for worker in workers { worker.deinitialize(count: 1).deallocate() }
+    }
+
     @Test("S146 workers block all signals but faults and what a thread raises itself")
     func signals() {
       let open = Shared<Set<Int32>>([])

@@ -47,7 +47,7 @@ extension Runtime {
     ProcessQueues.beginAfresh()
     guard let last = stored else { return }
     for band in last.bands {
-      for worker in band.workers { worker.deinitialize(count: 1).deallocate() }
+      for worker in Array(band.workers) + band.freeRecords { worker.deinitialize(count: 1).deallocate() }
     }
     // The first entry of a shard is another reference to its default root.
     for shard in 0..<last.shardCount {
