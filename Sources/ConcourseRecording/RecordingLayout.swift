@@ -44,7 +44,8 @@ package struct RecordingLayout {
     let ringLimit: UInt32 = header.number(at: 20)!
     let nameLimit: UInt32 = header.number(at: 24)!
     let moduleLimit: UInt32 = header.number(at: 28)!
-    guard capacity > 0, capacity & (capacity - 1) == 0, capacity <= 1 << 22, ringLimit <= 1 << 12,
+    // No more than the library makes.
+    guard capacity > 0, capacity & (capacity - 1) == 0, capacity <= 1 << 20, ringLimit <= 256,
       nameLimit <= 1 << 20, moduleLimit <= 1 << 24
     else { throw RecordingFailure("its header is damaged") }
     self.capacity = Int(capacity)

@@ -115,7 +115,10 @@ package final class RecordingReader {
       losses.overwritten &+= head - capacity - first
       first = head - capacity
     }
-    var records = read(index, first..<head)
+    // A process that is watched for long, or a forged recording, must not fill the memory.
+    let kept = rings.reduce(0) { $0 + $1.records.count }
+    let end = min(head, first + UInt64(max(Self.mostRecords - kept, 0)))
+    var records = read(index, first..<end)
     losses.unreadable &+= head - first - UInt64(records.count)
     // What was overwritten meanwhile, and what is being overwritten now.
     guard let after = self.header(of: index), let newHead: UInt64 = after.number(at: 0), newHead >= head
@@ -182,6 +185,9 @@ package final class RecordingReader {
       return true
     }
   }
+
+  /// Records that are kept at the same time; 40 bytes each.
+  private static let mostRecords = 1 << 26
 
   /// Tasks with names that are known at the same time: a process may be watched for days.
   private static let mostTasks = 1 << 17

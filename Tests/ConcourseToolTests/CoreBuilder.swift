@@ -5,6 +5,7 @@ struct CoreBuilder {
   var stackPointer: UInt64 = 0x50_0010
   /// The mapped file: its range, and where that begins in the file, in pages.
   var mapping: (start: UInt64, end: UInt64, page: UInt64) = (0x40_0000, 0x40_1000, 0)
+  var mappedPath = "/x"
   var pageSize: UInt64 = 4096
   /// Memory: its address, its rights as in a program header, its bytes, and its size if that is another.
   var segments: [(address: UInt64, rights: UInt32, bytes: [UInt8], size: UInt64?)] = [
@@ -36,8 +37,9 @@ struct CoreBuilder {
     var information = [UInt8](repeating: 0, count: 136)
     information.replaceSubrange(24..<28, with: process.littleBytes)
     information.replaceSubrange(40..<44, with: "name".utf8)
-    let files =
-      [1, pageSize, mapping.start, mapping.end, mapping.page].flatMap(\.littleBytes) + Array("/x\0\0".utf8)
+    var files =
+      [1, pageSize, mapping.start, mapping.end, mapping.page].flatMap(\.littleBytes) + Array(mappedPath.utf8)
+    files += [UInt8](repeating: 0, count: 4 - files.count % 4)
     let notes =
       Self.note(1, status) + Self.note(3, information) + Self.note(0x4649_4C45, files + [0, 0, 0, 0])
 

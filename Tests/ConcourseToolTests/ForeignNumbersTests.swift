@@ -52,6 +52,49 @@ struct ForeignNumbersTests {
     #expect(process.regions.map { process.memory.populated($0).map(\.count) } == [[], [32]])
   }
 
+  @Test("a core dump with more bytes of a segment than the segment has, at the end of all memory")
+  func segment() throws {
+    let folder = try TemporaryFolder()
+    let core = CoreBuilder(segments: [
+      (0x40_0000, 5, ElfBuilder().bytes(), nil), (.max - 15, 6, [UInt8](repeating: 1, count: 4096), 8),
+    ])
+    let process = try process(core, folder)
+    #expect(process.memory.word(.max - 15) == 0x0101_0101_0101_0101)
+    #expect(process.memory.word(.max - 7) == nil)
+  }
+
+  @Test("a core dump shows no file but the program that the process had mapped")
+  func mappedFile() throws {
+    let folder = try TemporaryFolder()
+    let image = ElfBuilder().bytes()
+    let program = image + [UInt8](repeating: 7, count: 8192 - image.count)
+    let secret = [UInt8](repeating: 8, count: 8192)
+    func word(of file: [UInt8], dumped: [UInt8], rights: UInt32 = 5) throws -> UInt64? {
+      let path = try folder.write(file, to: "mapped")
+      // The dump has the first page only.
+      let core = CoreBuilder(
+        mapping: (0x40_0000, 0x40_2000, 0), mappedPath: path,
+        segments: [(0x40_0000, rights, Array(dumped.prefix(4096)), 8192)])
+      return try process(core, folder).memory.word(0x40_1000)
+    }
+    #expect(try word(of: program, dumped: program) == 0x0707_0707_0707_0707)
+    #expect(try word(of: program, dumped: program, rights: 6) == nil)
+    #expect(try word(of: secret, dumped: program) == nil)
+    #expect(try word(of: secret, dumped: secret) == nil)
+    // Replaced by another version.
+    var other = program
+    other[image.count] = 9
+    #expect(try word(of: other, dumped: program) == nil)
+    #expect(try word(of: program, dumped: []) == nil)
+  }
+
+  @Test("a recording of more records than the library makes")
+  func recording() {
+    var recording = RecordingBuilder().bytes
+    recording.replaceSubrange(16..<20, with: UInt32(1 << 21).littleBytes)
+    #expect(throws: RecordingFailure.self) { try RecordingLayout(BytesInMemory(recording)) }
+  }
+
   @Test("a core dump of a process with a negative number")
   func processNumber() throws {
     let core = CoreBuilder(

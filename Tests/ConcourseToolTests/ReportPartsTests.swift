@@ -181,6 +181,39 @@ struct ReportPartsTests {
     }
   }
 
+  @Test("a circle behind more queues than a stack has room for")
+  func longWay() {
+    var snapshot = EngineSnapshot(
+      process: TargetProcess(id: 7, name: "made up", memory: EmptyMemory(), regions: [], threads: []))
+    let count: UInt64 = 200_000
+    func wait(_ id: UInt32, for queue: UInt64) -> ThreadInfo {
+      var thread = ThreadInfo(id: id, thread: TargetThread(id: id))
+      thread.wait = .turn(queue: queue, named: queue)
+      return thread
+    }
+    // Each queue waits for its target, and the last one for its owner, which waits for a queue of the way.
+    let enqueued: UInt64 = 1 << 53
+    for address in 1...count {
+      snapshot.queues[address] = QueueInfo(
+        address: address, kind: .serial, label: "made up",
+        word: QueueWord(bits: address == count ? 9 : enqueued),
+        place: .init(word: 0), target: address + 1, level: 4, width: nil)
+    }
+    snapshot.threads = [wait(8, for: 1), wait(9, for: count - 2)]
+    let cycles = WaitGraph(snapshot).cycles
+    #expect(cycles == [[.thread(9), .queue(count - 2), .queue(count - 1), .queue(count)]])
+  }
+
+  @Test("classes that are one another's superclass, as no process has them")
+  func circleOfClasses() throws {
+    // Two classes: the superclass, where the class says what it is, and that description with its name.
+    let memory = SwiftClasses([(0x1000, "A", 0x2000), (0x2000, "B", 0x1000)])
+    let types = EngineTypes([0x1000, 0x2000], in: memory)
+    let type = try #require(types["A"])
+    #expect(types.isKind(type, of: "B"))
+    #expect(!types.isKind(type, of: "C"))
+  }
+
   @Test("an item is another one when the innermost queue's oldest entry is, and only then")
   func itemsDiffer() {
     for (differs, holds) in [(true, false), (false, true)] {
@@ -268,6 +301,35 @@ final class CountingMemory: TargetMemory {
     count += 1
     guard let word = address == counted ? count : words[address], bytes.count <= 8 else { return false }
     withUnsafeBytes(of: word) { bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<bytes.count])) }
+    return true
+  }
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { [] }
+}
+
+/// Of a process with classes that have no fields.
+final class SwiftClasses: TargetMemory {
+  private var words: [UInt64: UInt64] = [:]
+
+  init(_ classes: [(metadata: UInt64, name: Character, parent: UInt64)]) {
+    for (metadata, name, parent) in classes {
+      let description = metadata + 0x100
+      words[metadata] = 0
+      words[metadata + 8] = parent
+      words[metadata + 24] = 16
+      words[metadata + 40] = description
+      // The kind; how far it is to the name; no fields.
+      words[description] = 16
+      words[description + 8] = 40
+      words[description + 48] = UInt64(name.asciiValue!)
+      for offset: UInt64 in [16, 40, 56] { words[description + offset] = 0 }
+    }
+  }
+
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    for (index, place) in (address..<address + UInt64(bytes.count)).enumerated() {
+      guard let word = words[place & ~7] else { return false }
+      bytes[index] = UInt8(truncatingIfNeeded: word >> (place % 8 * 8))
+    }
     return true
   }
   func populated(_ region: MappedRegion) -> [Range<UInt64>] { [] }

@@ -102,6 +102,41 @@ struct ReportTests {
       "\(text)")
   }
 
+  /// As in a container: the process knows its threads by other numbers than this one does.
+  @Test(
+    "a process in a namespace of its own",
+    .enabled(if: geteuid() == 0 && access("/usr/bin/unshare", X_OK) == 0, "needs a privilege"))
+  func namespace() throws {
+    let outer = Examined(
+      try fixture.spawn("/usr/bin/unshare", ["--pid", "--fork", "--kill-child", fixture.waits, "held"]))
+    let children = "/proc/\(outer.id)/task/\(outer.id)/children"
+    var child: pid_t?
+    for _ in 0..<600 where child == nil {
+      child = (FileContents.read(children) ?? []).split(separator: UInt8(ascii: " ")).first
+        .flatMap { pid_t(String(decoding: $0, as: UTF8.self)) }
+      usleep(50_000)
+    }
+    let process = try #require(child)
+    var text = ""
+    for _ in 0..<100 where !text.hasPrefix("An item holds queue") {
+      text = try fixture.report(["\(process)"]).text
+    }
+    #expect(text.hasPrefix("An item holds queue"), "\(text)")
+    #expect(text.contains("Its threads are named as in its own namespace: 1 is \(process) here."), "\(text)")
+  }
+
+  @Test("a program whose file has been removed since it began, as by an upgrade")
+  func removed() throws {
+    let folder = try TemporaryFolder()
+    let copy = try folder.copy(fixture.broken, to: "removed")
+    let program = Examined(try fixture.spawn(copy, ["deadlock"]), from: folder)
+    _ = try fixture.report(on: program.program) { $0.hasPrefix("Deadlock: 3 threads") }
+    try #require(unlink(copy) == 0)
+    let text = try fixture.report(["\(program.id)"]).text
+    #expect(text.hasPrefix("Deadlock: 3 threads wait for one another"), "\(text)")
+    #expect(text.contains("transfer(to:)  "), "\(text)")
+  }
+
   @Test("an actor that computes on the main queue")
   func mainQueue() throws {
     let program = try start("busy-main-queue")

@@ -52,6 +52,22 @@ struct ScheduleRunnerTests {
     #expect(runner.count == 2)
   }
 
+  @Test("a child that the process had before is not ended")
+  func olderChild() async {
+    await #expect(processExitsWith: .success) {
+      var child: pid_t = 0
+      let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]
+      precondition(posix_spawnp(&child, "sleep", nil, nil, arguments, environ) == 0)
+      let runner = ScheduleRunner(Self.program("setsid -f sleep 1000; exit 0"), jobs: 1, adopts: true)
+      let run = try runner.run(Schedule(seed: 1))
+      precondition(run != nil)
+      precondition(waitpid(child, nil, WNOHANG) == 0)
+      kill(child, SIGKILL)
+      precondition(waitpid(child, nil, 0) == child)
+      for argument in arguments { free(argument) }
+    }
+  }
+
   @Test("after its time no further run is begun")
   func until() throws {
     let runner = ScheduleRunner(Self.program("exit 0"), jobs: 2)

@@ -9,19 +9,23 @@ import Glibc
 final class ScheduleRunner {
   private let program: ExploredProgram
   private let jobs: Int
-  /// Whether all children of this process are of its runs.
+  /// Whether all further children of this process are of its runs.
   private let adopts: Bool
+  /// Children that the process had before: a shell may have started them, and then become this command.
+  private let older: Set<pid_t>
   private var signals = sigset_t()
   /// The signal that asked the command to stop.
   private(set) var interruption: Int32?
   /// Runs that were started.
   private(set) var count = 0
 
-  /// - Parameter adopts: Whether what programs leave behind is ended, together with all other children of this process.
+  /// - Parameter adopts: Whether what programs leave behind is ended, together with all children that this process gets
+  ///   meanwhile.
   init(_ program: ExploredProgram, jobs: Int, adopts: Bool = false) {
     self.program = program
     self.jobs = jobs
     self.adopts = adopts
+    older = adopts ? Set(Self.children) : []
     if adopts { tracing_adopt_orphans() }
     sigemptyset(&signals)
     for number in [SIGCHLD, SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, number) }
@@ -33,13 +37,17 @@ final class ScheduleRunner {
   /// Ends what the programs of ended runs have left behind. Such processes have become the command's children, if it
   /// adopts orphans.
   private func endOrphans(_ active: [ScheduleRun]) {
-    let process = getpid()
-    guard let list = ProcFile.read("/proc/\(process)/task/\(process)/children") else { return }
-    for word in list.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
-      guard let child = pid_t(word), !active.contains(where: { $0.process == child }) else { continue }
+    for child in Self.children
+    where !older.contains(child) && !active.contains(where: { $0.process == child }) {
       kill(child, SIGKILL)
       waitpid(child, nil, 0)
     }
+  }
+
+  private static var children: [pid_t] {
+    let process = getpid()
+    return (ProcFile.read("/proc/\(process)/task/\(process)/children") ?? "")
+      .split(whereSeparator: { $0 == " " || $0 == "\n" }).compactMap { pid_t($0) }
   }
 
   /// - Parameters:

@@ -33,11 +33,11 @@ struct ActorWatch {
     var duration: UInt64 = 0
     var asleep = Set(candidates.map(\.1.id))
     if !process.isStill && !isStopped {
-      let before = candidates.map { ThreadActivity(process.id, $0.1.id) }
+      let before = candidates.map { ThreadActivity(process.id, $0.1.thread.idHere) }
       let begin = UptimeClock.now
       usleep(UInt32(HoldWatch.least / 1000))
       for (candidate, activity) in zip(candidates, before)
-      where activity == nil || ThreadActivity(process.id, candidate.1.id) != activity
+      where activity == nil || ThreadActivity(process.id, candidate.1.thread.idHere) != activity
         || !candidate.1.isStillAsleep(in: process)
         || !(snapshot.swiftThreads?.executors(of: candidate.1.thread).contains(candidate.0) ?? false)
       {

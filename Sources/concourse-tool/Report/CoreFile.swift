@@ -71,7 +71,7 @@ final class CoreFile: TargetMemory {
     var notes: [Segment] = []
     for index in 0..<Int(count) {
       let entry = index * 56
-      let segment = Segment(
+      var segment = Segment(
         address: table.number(at: entry + 16)!, size: table.number(at: entry + 40)!,
         offset: table.number(at: entry + 8)!, fileSize: table.number(at: entry + 32)!,
         flags: table.number(at: entry + 4)!)
@@ -79,7 +79,9 @@ final class CoreFile: TargetMemory {
         segment.offset <= file.size - segment.fileSize
       else { throw damaged("it has been truncated") }
       switch table.number(at: entry, as: UInt32.self)! {
-      case 1: segments.append(segment)
+      case 1:
+        segment.fileSize = min(segment.fileSize, segment.size)
+        segments.append(segment)
       case 4: notes.append(segment)
       default: break
       }
@@ -206,11 +208,10 @@ final class CoreFile: TargetMemory {
         count = Int(min(UInt64(rest.count), segment.fileSize - within))
         found = file.read(at: segment.offset + within, count: count)
       } else {
-        // Unchanged pages of a file are in the file.
-        guard let mapping = mapping(of: place) else { return false }
+        // Unchanged pages of a program or a library are in its file.
+        guard segment.flags & 2 == 0, let mapping = mapping(of: place) else { return false }
         count = Int(min(UInt64(rest.count), mapping.end - place, segment.size - within))
-        if files[mapping.path] == nil { files[mapping.path] = .some(FileBytes(path: mapping.path)) }
-        found = files[mapping.path]??.read(at: mapping.offset &+ (place - mapping.start), count: count)
+        found = image(mapping.path)?.read(at: mapping.offset &+ (place - mapping.start), count: count)
       }
       guard let found else { return false }
       rest.copyBytes(from: found)
@@ -219,6 +220,29 @@ final class CoreFile: TargetMemory {
     }
     return true
   }
+
+  /// The file at a path that the dump names, if it is the program or the library that the process had mapped: the dump has
+  /// its first page, with the ELF header and, as a rule, the build id, and the file begins with the same bytes. A file
+  /// that has been replaced does not pass; nor does any other file, which a forged dump could make the report show.
+  private func image(_ path: String) -> FileBytes? {
+    if let known = files[path] { return known }
+    var found: FileBytes?
+    if let first = mappings.first(where: { $0.path == path && $0.offset == 0 }),
+      let segment = segment(of: first.start), segment.flags & 2 == 0, first.start >= segment.address,
+      case let within = first.start - segment.address, within < segment.fileSize,
+      segment.fileSize - within >= Self.head,
+      let dumped = file.read(at: segment.offset + within, count: Int(Self.head)),
+      dumped.starts(with: [0x7F, 0x45, 0x4C, 0x46]),
+      let candidate = FileBytes(path: path), candidate.read(at: 0, count: Int(Self.head)) == dumped
+    {
+      found = candidate
+    }
+    files[path] = .some(found)
+    return found
+  }
+
+  /// The least page.
+  private static let head: UInt64 = 4096
 
   func populated(_ region: MappedRegion) -> [Range<UInt64>] {
     guard let segment = segment(of: region.start), segment.fileSize > 0 else { return [] }

@@ -68,7 +68,7 @@ extension EngineReader {
         guard let array, let count = memory.word(array &+ 16), count > first, count < 1 << 40,
           let capacity = memory.word(array &+ 24), count <= capacity / 2
         else { continue }
-        info.count += Int(count - first)
+        info.count = min(info.count + Int(count - first), 1 << 40)
         let stride: UInt64 = 40
         if let time = memory.word(array &+ 32 &+ first &* stride),
           let left = distance(to: time, isWall: isWall)

@@ -55,7 +55,7 @@ extension EngineReader {
     switch thread.name {
     case "concourse-watch": .monitor
     case "concourse-event": .events
-    default: thread.id == UInt32(bitPattern: process.id) ? .main : .other
+    default: thread.idHere == UInt32(bitPattern: process.id) ? .main : .other
     }
   }
 

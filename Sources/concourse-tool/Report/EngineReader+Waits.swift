@@ -131,7 +131,8 @@ extension EngineReader {
   /// hierarchy or on the queue's owner; or the queue has just become its own.
   private func whereWaits(_ info: ThreadInfo, named: UInt64) -> Wait {
     var link = named
-    while let queue = snapshot.queues[link] {
+    var seen: Set<UInt64> = []
+    while let queue = snapshot.queues[link], seen.insert(link).inserted {
       if queue.kind == .main || queue.kind == .runLoop { return .service(queue: link, named: named) }
       // It has all queues that it needs, and is about to go on.
       if queue.kind == .global { break }

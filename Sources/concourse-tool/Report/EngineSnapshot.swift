@@ -151,7 +151,8 @@ struct ThreadInfo {
   func isStillAsleep(in process: TargetProcess) -> Bool {
     if blockedSince != 0 { return process.memory.word(blockedSinceAddress) == blockedSince }
     return process.core != nil
-      || TargetThread(process: process.id, thread: Int32(id))?.call?.arguments == thread.call?.arguments
+      || TargetThread(process: process.id, thread: Int32(thread.idHere))?.call?.arguments
+        == thread.call?.arguments
   }
 
   var isBlocked: Bool {

@@ -59,7 +59,7 @@ struct HoldWatch {
   /// The processor time of each holder that was awake, in nanoseconds; nil if the kernel does not say.
   private func runs(of queue: QueueInfo) -> [UInt64?] {
     queue.holders.compactMap { snapshot.thread($0) }.filter { $0.wait == .running }.map { holder in
-      ProcFile.read("/proc/\(snapshot.process.id)/task/\(holder.id)/schedstat")
+      ProcFile.read("/proc/\(snapshot.process.id)/task/\(holder.thread.idHere)/schedstat")
         .flatMap { $0.split(separator: " ").first }.flatMap { UInt64($0) }
     }
   }

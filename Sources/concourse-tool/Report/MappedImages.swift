@@ -2,7 +2,10 @@ import Glibc
 
 /// A program or library in the memory of the process.
 struct MappedImage {
+  /// Without what the kernel adds if the file has been removed or replaced.
   let path: String
+  /// Where the kernel still has the contents of a file that has been removed or replaced: its name in /proc/PID/map_files.
+  private let removed: String?
   /// What to add to an address of the file's to get one of the process's.
   let bias: UInt64
   let start: UInt64
@@ -42,7 +45,10 @@ struct MappedImage {
       return start.addingReportingOverflow(note.size).overflow ? nil : start..<start + note.size
     }
     self.threadLocalSize = threadLocalSize
-    path = region.path
+    let suffix = " (deleted)"
+    let isRemoved = region.path.hasSuffix(suffix)
+    path = isRemoved ? String(region.path.dropLast(suffix.count)) : region.path
+    removed = isRemoved ? String(region.start, radix: 16) + "-" + String(region.end, radix: 16) : nil
     start = region.start
     self.end = end
   }
@@ -52,7 +58,15 @@ struct MappedImage {
   /// The file that a process has mapped, also if it runs in another root or the file has been replaced.
   func file(of process: TargetProcess) -> String {
     guard process.core == nil else { return path }
-    let exact = "/proc/\(process.id)/root" + path
+    let folder = "/proc/\(process.id)"
+    if let removed {
+      // Reading the first needs a privilege, as other files than the program do.
+      let mapped = folder + "/map_files/" + removed
+      if access(mapped, R_OK) == 0 { return mapped }
+      let program = ProcFile.link(folder + "/exe")
+      return program == path + " (deleted)" ? folder + "/exe" : path + " (deleted)"
+    }
+    let exact = folder + "/root" + path
     return access(exact, R_OK) == 0 ? exact : path
   }
 

@@ -9,8 +9,8 @@ struct MemoryScan {
   private(set) var threadPointers: [UInt64] = []
   private(set) var bytesRead: UInt64 = 0
 
-  /// No real process has more tasks than this.
-  private static let mostTasks = 1_000_000
+  /// No real process has more tasks and threads than this, or more objects of the engine.
+  private static let (mostTasks, mostThreads, mostObjects) = (1_000_000, 1_000_000, 8_000_000)
 
   /// - Parameter taskClass: The class of tasks; 0 leaves them out.
   init(
@@ -42,12 +42,14 @@ struct MemoryScan {
               if word == taskClass {
                 if tasks.count < Self.mostTasks { tasks.append(place + UInt64(offset)) }
               } else if word &- least <= span {
-                if wanted.contains(word) { objects.append((place + UInt64(offset), word)) }
+                if wanted.contains(word), objects.count < Self.mostObjects {
+                  objects.append((place + UInt64(offset), word))
+                }
               } else if word == place &+ UInt64(offset), offset + 24 <= count,
                 !blocks.isTwice
                   || word % 64 == 0 && words.load(fromByteOffset: offset + 16, as: UInt64.self) == word
               {
-                threadPointers.append(word &+ blocks.pointer)
+                if threadPointers.count < Self.mostThreads { threadPointers.append(word &+ blocks.pointer) }
               }
               offset += 16
             }

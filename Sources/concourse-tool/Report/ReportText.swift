@@ -114,6 +114,10 @@ struct ReportText {
       state = "live"
     }
     heading("PROCESS", "\(process.id)  \(process.name)  \(count(process.threads.count, "thread")), \(state)")
+    if let own = process.threads.first(where: { $0.id != $0.idHere }) {
+      lines.append(
+        pad("", 10) + "Its threads are named as in its own namespace: \(own.id) is \(own.idHere) here.")
+    }
     lines.append(pad("", 10) + "Concourse\(report.version.map { " " + $0 } ?? "") is in \(report.library)")
   }
 

@@ -79,6 +79,9 @@ struct EngineTypes {
     let what: String
   }
 
+  /// The engine's classes have fewer superclasses.
+  private static let mostParents = 16
+
   private var byName: [String: SwiftType] = [:]
   private(set) var byMetadata: [UInt64: SwiftType] = [:]
 
@@ -91,7 +94,9 @@ struct EngineTypes {
     // Fields of superclasses, such as DispatchObject, which is not exported itself.
     for address in addresses {
       var parent = byMetadata[address]?.parent ?? 0
-      while parent != 0, byMetadata[parent] == nil, let type = SwiftType(metadata: parent, in: memory) {
+      for _ in 0..<Self.mostParents {
+        guard parent != 0, byMetadata[parent] == nil, let type = SwiftType(metadata: parent, in: memory)
+        else { break }
         byName[type.name] = type
         byMetadata[parent] = type
         parent = type.parent
@@ -111,7 +116,9 @@ struct EngineTypes {
   /// Whether a class is another one or inherits it.
   func isKind(_ type: SwiftType, of name: String) -> Bool {
     var link: SwiftType? = type
-    while let type = link {
+    // What the process says may lead in a circle.
+    for _ in 0..<Self.mostParents {
+      guard let type = link else { return false }
       if type.name == name { return true }
       link = byMetadata[type.parent]
     }

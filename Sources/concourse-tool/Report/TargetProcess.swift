@@ -40,7 +40,10 @@ struct TargetProcess {
 
 /// A thread of that process.
 struct TargetThread {
+  /// As the process itself knows it: the engine and the C library keep this number in its memory.
   let id: UInt32
+  /// As this command's /proc knows it. Another number if the process runs in a namespace of its own, as in a container.
+  var idHere: UInt32
   /// As `ps` shows it; nil in a core dump.
   var name: String?
   /// The kernel's letter: R, S, D, T, t, Z; nil in a core dump.
@@ -57,6 +60,8 @@ struct TargetThread {
   var returnAddress: UInt64?
   /// On arm64: the number and the arguments of a system call, if it is in one.
   var registersOfCall: (number: Int, arguments: [UInt64])?
+
+  init(id: UInt32, idHere: UInt32? = nil) { (self.id, self.idHere) = (id, idHere ?? id) }
 }
 
 extension TargetProcess {
@@ -121,7 +126,10 @@ extension TargetThread {
     guard let stat = ProcFile.read(folder + "/stat"), let open = stat.firstIndex(of: "("),
       let close = stat.lastIndex(of: ")")
     else { return nil }
-    id = UInt32(thread)
+    // The last of the numbers is the one of the innermost namespace.
+    let numbers = ProcFile.value(of: "NSpid", in: ProcFile.read(folder + "/status") ?? "")
+    let own = numbers.split(separator: "\t").last.flatMap { UInt32($0) }
+    self.init(id: own ?? UInt32(thread), idHere: UInt32(thread))
     name = String(stat[stat.index(after: open)..<close])
     state = stat[close...].dropFirst(2).first
     let words = (ProcFile.read(folder + "/syscall") ?? "").split(whereSeparator: { $0 == " " || $0 == "\n" })

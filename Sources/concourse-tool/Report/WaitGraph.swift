@@ -56,26 +56,35 @@ struct WaitGraph {
   }
 
   private mutating func findCycles(besides timed: Set<Node>) {
-    // 0: not reached, 1: on the path, 2: left.
-    var marks: [Node: Int] = [:]
-    var path: [Node] = []
-    func visit(_ node: Node) {
-      marks[node] = 1
-      path.append(node)
-      if !timed.contains(node) {
-        for next in edges[node] ?? [] {
-          switch marks[next] ?? 0 {
-          case 0: visit(next)
-          case 1: cycles.append(Self.beginningWithThread(Array(path[path.lastIndex(of: next)!...])))
-          default: break
-          }
-        }
-      }
-      path.removeLast()
-      marks[node] = 2
+    /// Not by recursion: a path may have as many queues as the process.
+    struct Step {
+      let node: Node
+      var rest: ArraySlice<Node>
+    }
+    // The place on the path of what is there; -1 for what has been left.
+    var places: [Node: Int] = [:]
+    var path: [Step] = []
+    func enter(_ node: Node) {
+      places[node] = path.count
+      path.append(Step(node: node, rest: timed.contains(node) ? [] : (edges[node] ?? [])[...]))
     }
     let threads = edges.keys.filter { if case .thread = $0 { true } else { false } }
-    for node in threads.sorted(by: Self.isBefore) where marks[node] == nil { visit(node) }
+    for node in threads.sorted(by: Self.isBefore) where places[node] == nil {
+      enter(node)
+      while let step = path.last {
+        guard let next = step.rest.first else {
+          path.removeLast()
+          places[step.node] = -1
+          continue
+        }
+        path[path.count - 1].rest.removeFirst()
+        switch places[next] {
+        case nil: enter(next)
+        case .some(-1): break
+        case let place?: cycles.append(Self.beginningWithThread(path[place...].map(\.node)))
+        }
+      }
+    }
   }
 
   private static func beginningWithThread(_ cycle: [Node]) -> [Node] {

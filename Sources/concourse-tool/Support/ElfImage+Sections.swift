@@ -64,14 +64,28 @@ extension ElfImage {
     return isFound
   }
 
+  /// A function that the file defines. All share the table of names: a damaged file could give thousands of them the same
+  /// name of megabytes.
+  struct Function {
+    let address: UInt64
+    let size: UInt64
+    private let bytes: ArraySlice<UInt8>
+    /// No more than a compiler would make.
+    private static let longestName = 1 << 16
+
+    fileprivate init(_ symbols: [UInt8], _ entry: Int, _ name: ArraySlice<UInt8>) {
+      (address, size) = (symbols.number(at: entry + 8)!, symbols.number(at: entry + 16)!)
+      bytes = name.prefix(Self.longestName)
+    }
+
+    var name: String { String(decoding: bytes, as: UTF8.self) }
+  }
+
   /// The functions that the file defines.
-  func functions(in table: SymbolTable) -> [(address: UInt64, size: UInt64, name: String)] {
-    var found: [(UInt64, UInt64, String)] = []
+  func functions(in table: SymbolTable) -> [Function] {
+    var found: [Function] = []
     visitFunctions(in: table) { symbols, entry, name in
-      let (address, size): (UInt64, UInt64) = (
-        symbols.number(at: entry + 8)!, symbols.number(at: entry + 16)!
-      )
-      found.append((address, size, String(decoding: name, as: UTF8.self)))
+      found.append(Function(symbols, entry, name))
       return true
     }
     return found
@@ -81,19 +95,19 @@ extension ElfImage {
   /// returns false.
   private func visitFunctions(in table: SymbolTable, _ body: ([UInt8], Int, ArraySlice<UInt8>) -> Bool) {
     let all = allSections
-    for section in all where section.type == table.rawValue {
-      guard Int(section.link) < all.count, section.size <= FileBytes.maximumRead,
-        case let strings = all[Int(section.link)], strings.size <= FileBytes.maximumRead,
-        let symbols = file.read(at: section.offset, count: Int(section.size)),
-        let names = file.read(at: strings.offset, count: Int(strings.size))
-      else { continue }
-      // Functions only: a finished program may contain a copy of a library's variable, which counts as a definition too.
-      for entry in stride(from: 0, to: symbols.count / 24 * 24, by: 24)
-      where symbols[entry + 4] & 0xF == 2 && symbols.number(at: entry + 6, as: UInt16.self) != 0 {
-        let start = Int(symbols.number(at: entry, as: UInt32.self)!)
-        guard start < names.count, let end = names[start...].firstIndex(of: 0) else { continue }
-        if !body(symbols, entry, names[start..<end]) { return }
-      }
+    // A file has one table of each kind.
+    guard let section = all.first(where: { $0.type == table.rawValue }),
+      Int(section.link) < all.count, section.size <= FileBytes.maximumRead,
+      case let strings = all[Int(section.link)], strings.size <= FileBytes.maximumRead,
+      let symbols = file.read(at: section.offset, count: Int(section.size)),
+      let names = file.read(at: strings.offset, count: Int(strings.size))
+    else { return }
+    // Functions only: a finished program may contain a copy of a library's variable, which counts as a definition too.
+    for entry in stride(from: 0, to: symbols.count / 24 * 24, by: 24)
+    where symbols[entry + 4] & 0xF == 2 && symbols.number(at: entry + 6, as: UInt16.self) != 0 {
+      let start = Int(symbols.number(at: entry, as: UInt32.self)!)
+      guard start < names.count, let end = names[start...].firstIndex(of: 0) else { continue }
+      if !body(symbols, entry, names[start..<end]) { return }
     }
   }
 }

@@ -7,20 +7,26 @@ final class FileBytes {
   /// The largest single read. The tables that are read are far smaller.
   static let maximumRead = 1 << 28
 
+  /// O_PATH, which the C library declares for GNU programs only.
+  private static let pathOnly: Int32 = 0x20_0000
+
   private let descriptor: Int32
   let size: UInt64
 
   /// nil, with `errno` set, if the path cannot be opened for reading or is not a regular file.
   init?(path: String) {
-    // O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
-    descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { return nil }
+    // Opening a FIFO would wake a writer, opening a device may have any effect. So the file is opened for reading only
+    // once it is known to be regular.
+    let place = open(path, Self.pathOnly | O_CLOEXEC)
+    guard place >= 0 else { return nil }
+    defer { close(place) }
     var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      close(descriptor)
+    guard fstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       errno = EINVAL
       return nil
     }
+    descriptor = open("/proc/self/fd/\(place)", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
     size = UInt64(status.st_size)
   }
 

@@ -1,6 +1,6 @@
 /// The functions of an ELF file by their addresses.
 struct FunctionTable {
-  private var functions: [(address: UInt64, size: UInt64, name: String)] = []
+  private var functions: [ElfImage.Function] = []
 
   init(path: String) {
     guard let image = try? ElfImage(path: path) else { return }

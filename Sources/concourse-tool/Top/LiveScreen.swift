@@ -26,7 +26,13 @@ final class LiveScreen {
     input = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard input >= 0, tcgetattr(input, &Self.original) == 0 else { return nil }
     Self.descriptor = input
-    for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] { signal(number) { LiveScreen.endedBy = $0 } }
+    for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+      signal(number) { number in
+        // The second one ends the command, whatever it does.
+        if LiveScreen.endedBy != 0 { LiveScreen.die(of: number) }
+        LiveScreen.endedBy = number
+      }
+    }
     signal(SIGTSTP) { _ in LiveScreen.isStopped = true }
     // It interrupts the wait for a key; the next drawing asks for the size.
     signal(SIGWINCH) { _ in }
@@ -68,9 +74,11 @@ final class LiveScreen {
 
   /// Ends the process as the signal would have.
   static func die(of number: Int32) -> Never {
+    restore()
     signal(number, SIG_DFL)
     raise(number)
-    exit(128 + number)
+    // Blocked in its own handler.
+    _exit(128 + number)
   }
 
   /// Whether the terminal shows colours and more than ASCII, as the environment says.

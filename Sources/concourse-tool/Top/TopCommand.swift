@@ -83,8 +83,13 @@ enum TopCommand: Command {
     let columns = isatty(STDOUT_FILENO) != 0 ? LiveScreen.size(of: STDOUT_FILENO).columns : 120
     var abilities = ScreenLine.Abilities.none
     abilities.isUnicode = LiveScreen.abilities().isUnicode
-    signal(SIGINT) { TopCommand.endedBy = $0 }
-    signal(SIGTERM) { TopCommand.endedBy = $0 }
+    for number in [SIGINT, SIGTERM] {
+      signal(number) { number in
+        TopCommand.endedBy = number
+        // The second one ends the command, whatever it does.
+        signal(number, SIG_DFL)
+      }
+    }
     var end = UptimeClock.now
     while true {
       let interval = UInt64(options.interval * 1e9)
