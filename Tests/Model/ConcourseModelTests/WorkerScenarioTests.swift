@@ -123,7 +123,7 @@ extension ModelSuite {
         ) {
           Self.newRecordAgainstDormancy()
         })
-      expectFound(PlantedFault(.stale, "Band", "workers"), allowTime: true) {
+      expectFound(PlantedFault(.stale, "WorkerRecord", "workers"), allowTime: true) {
         Self.newRecordAgainstDormancy()
       }
     }
