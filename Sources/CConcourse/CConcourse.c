@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "include/CConcourse.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,9 +67,31 @@ uint32_t concourse_learn_process(void) {
   return concourse_process;
 }
 
+// Weak: a static program has no loader, and its linker would warn.
+extern __typeof(dlopen) dlopen __attribute__((weak));
+
+static int find_own_name(struct dl_phdr_info *image, size_t size, void *name) {
+  extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+  (void)size;
+  if ((const char *)image->dlpi_phdr != (const char *)&__ehdr_start + __ehdr_start.e_phoff) return 0;
+  *(const char **)name = image->dlpi_name;
+  return 1;
+}
+
+// `dlclose` must not unmap the code that the pool's threads run, be it in a library of its own or in a plugin that has
+// this one built in. Scripts/library links with -z nodelete, which a package cannot ask for.
+static void keep_loaded(void) {
+  // The program itself has no name.
+  const char *name = "";
+  dl_iterate_phdr(find_own_name, &name);
+  void *library = *name && dlopen ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) : NULL;
+  if (library) dlclose(library);
+}
+
 // Before this module's other constructors. The constructor of another library may have used the runtime already.
 __attribute__((constructor(101))) static void note_load(void) {
   (void)concourse_process_id();
+  keep_loaded();
   concourse_note_swift_runtime();
   concourse_inspection_record.thread_state =
       (char *)&concourse_thread_local - (char *)__builtin_thread_pointer();

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import ConcourseTool
@@ -105,5 +106,16 @@ struct LibrarySearchTests {
     #expect(LoaderCache(bytes: lying).paths(of: "liba.so") == ["/y/liba.so"])
     let huge = Array("ld.so-1.7.0\0".utf8) + UInt32.max.littleBytes
     #expect(LoaderCache(bytes: huge).paths(of: "liba.so") == [])
+  }
+
+  @Test("the built library stays loaded after dlclose: its threads run its code")
+  func staysLoaded() async {
+    await #expect(processExitsWith: .success) {
+      let runner = try #require(ProcessLink.executable)
+      let library = runner.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/libdispatch.so"
+      let handle = try #require(dlopen(library, RTLD_NOW | RTLD_LOCAL))
+      dlclose(handle)
+      #expect(try #require(ProcFile.read("/proc/self/maps")).contains(library))
+    }
   }
 }
