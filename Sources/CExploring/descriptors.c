@@ -48,10 +48,7 @@ bool explore_poll(int milliseconds) {
     bool is_ready = false;
     for (uint32_t k = 0; k < thread->descriptor_count; k++) is_ready |= answer[k].revents != 0;
     answer += thread->descriptor_count;
-    if (!is_ready) continue;
-    thread->state = CONCOURSE_EXPLORING_RUNNABLE;
-    thread->deadline = NEVER;
-    thread->wakes = WAKES_NONE;
+    if (is_ready) explore_make_runnable(thread);
   }
   return true;
 }

@@ -117,24 +117,48 @@ int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wake
                          const void *place);
 /// Ends the calling thread if it has been cancelled. Called behind waits at which POSIX lets threads be cancelled.
 void explore_test_cancel(struct explored *self);
-/// Lets up to `count` threads that wait for the object go on, the longest waiting first. Returns how many.
-int explore_wake(const void *object, int count);
 /// The calling thread ends: gives the token away for good.
 void explore_end(struct explored *self);
-/// Lets a thread that waits go on, as after a signal.
-void explore_interrupt(struct explored *thread);
-/// Removes a thread from those that have not ended.
-void explore_forget(const struct explored *thread);
 /// Sleeps until the thread has the token.
 void explore_sleep(struct explored *self);
 /// Ends the run; does not return.
 _Noreturn void explore_finish(uint32_t outcome, uint32_t culprit, uint64_t detail);
-/// While it is set, the thread that runs waits in real time.
-extern bool explored_waits;
 /// The signals that threads without the token block.
 extern const uint64_t explored_blockable;
 /// Of the kernel's sets of signals.
 enum { MASK_SIZE = 8 };
+
+// runnable.c
+
+/// A thread that waits can go on.
+void explore_make_runnable(struct explored *thread);
+/// The same, as after a signal.
+void explore_interrupt(struct explored *thread);
+/// Lets up to `count` threads that wait for the object go on, the longest waiting first. Returns how many.
+int explore_wake(const void *object, int count);
+/// Removes a thread from those that have not ended.
+void explore_forget(const struct explored *thread);
+/// Not one of the engine's that waits for work.
+bool explore_is_programs(const struct explored *thread);
+/// The next time at which a thread goes on, or a timer fires. `of_program`: not counting threads of the engine.
+uint64_t explore_earliest_deadline(bool of_program);
+/// When the first thread of the program goes on that does not poll, or a timer fires; 0 if one can go on now.
+uint64_t explore_other_deadline(void);
+/// When a thread may go on that polls until the deadline.
+uint64_t explore_with_stride(uint64_t deadline);
+/// Those that can go on now, but not `excluded`; returns how many.
+uint32_t explore_gather(uint16_t *candidates, const struct explored *excluded);
+/// Whether time may jump to the next deadline though a thread can go on; and that jump.
+bool explore_may_advance(void);
+void explore_advance_early(void);
+/// No thread can go on: waits for what comes from outside, advances time, or ends the run.
+void explore_idle(void);
+/// A thread of the program has run.
+void explore_end_idleness(void);
+/// Whether the outside could let a thread go on: a child, a connection, or a writer of standard input.
+bool explore_waits_for_outside(void);
+/// While it is set, the thread that runs waits in real time.
+extern bool explored_waits;
 
 // locks.c and threads.c, for c11.c and alarms.c: what the functions of POSIX do. `place`: the frame of the call.
 
