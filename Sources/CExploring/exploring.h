@@ -70,6 +70,8 @@ struct explored {
   /// The signals that the thread would take while it sleeps, and those that it waits for.
   uint64_t signals, awaited;
   uint64_t mask;
+  /// What it blocks instead while it waits, as in `ppoll`; NULL if that is the same.
+  const uint64_t *waiting_mask;
   uint32_t points;
   /// How often it has polled, and when: polling.c.
   uint32_t polls, poll_phase;
@@ -183,6 +185,10 @@ bool explore_deliver_signals(void);
 bool explore_discards(int signal);
 /// Blocks signals of the calling thread until its decision has been made.
 void explore_block_signals(struct explored *self);
+/// The set of signals as the kernel has it, which a wait takes the place of its thread's own with. Returns `kept`, or NULL.
+const uint64_t *explore_mask(const sigset_t *set, uint64_t *kept);
+/// Takes the signals that are pending and that the mask admits, which end the wait; false if there are none.
+bool explore_take_admitted(const uint64_t *mask);
 
 // alarms.c
 

@@ -48,27 +48,31 @@ static void await_death(void) {
   dying = 0;
 }
 
+// Handlers run here, outside of the library, as part of the schedule. They may come to points and wait.
+static void take_signals(struct explored *self) {
+  const struct explored kept = *self;
+  self->inside = self->has_mask = false;
+  self->waiting_mask = NULL;
+  // A wait that something else has ended leaves pending what only its mask would have admitted.
+  if (kept.waiting_mask && kept.interrupted) SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, kept.waiting_mask, NULL, MASK_SIZE);
+  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &kept.mask, NULL, MASK_SIZE);
+  self->inside = kept.inside;
+  self->timed_out = kept.timed_out;
+  self->interrupted = kept.interrupted;
+  self->operation = kept.operation;
+  self->object = kept.object;
+  self->place = kept.place;
+}
+
 void explore_sleep(struct explored *self) {
   explore_block_signals(self);
-  uint64_t mask = self->mask;
-  self->has_mask = false;
   // ORDERING: acquiring; pairs with the store in `give`: this thread sees what the others have done.
   while (__atomic_load_n(&self->gate, __ATOMIC_ACQUIRE) == 0)
     SYSTEM4(SYS_futex, &self->gate, FUTEX_WAIT_PRIVATE, 0, NULL);
   self->gate = 0;
   explored_file->running = self->number;
   await_death();
-  // Handlers run here, as part of the schedule.
-  bool was_inside = self->inside;
-  uint16_t operation = self->operation;
-  uintptr_t object = self->object;
-  const void *place = self->place;
-  self->inside = false;
-  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_SIZE);
-  self->inside = was_inside;
-  self->operation = operation;
-  self->object = object;
-  self->place = place;
+  take_signals(self);
 }
 
 static void give(struct explored *next) {
@@ -185,11 +189,7 @@ static void decide(struct explored *self, bool yields) {
     break;
   }
   self->inside = false;
-  if (self->has_mask) {
-    // Handlers run here, outside of the library.
-    self->has_mask = false;
-    SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &self->mask, NULL, MASK_SIZE);
-  }
+  if (self->has_mask) take_signals(self);
   errno = failure;
 }
 
@@ -228,7 +228,12 @@ static int wait_in(struct explored *self, uint16_t operation, const void *object
   self->deadline = deadline;
   self->arrival = ++arrivals;
   self->timed_out = self->interrupted = false;
-  if (self->is_cancelled) return EINTR;
+  if (self->is_cancelled) {
+    self->waiting_mask = NULL;
+    return EINTR;
+  }
+  // From here on `signals` says which would end the wait.
+  if (self->waiting_mask || self->wakes & (WAKES_SIGNALS | WAKES_CHILD)) explore_block_signals(self);
   self->state = CONCOURSE_EXPLORING_WAITING;
   decide(self, false);
   self->descriptors = NULL;
