@@ -308,7 +308,7 @@ INTERPOSED(int, close, int descriptor) {
   explore_forget_timer(descriptor);
   explore_forget_random(descriptor);
   int result = REAL(close)(descriptor);
-  if (self) explore_forget_locks(descriptor);
+  if (self) explore_let_try_file_locks();
   return result;
 }
 

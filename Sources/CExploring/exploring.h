@@ -34,7 +34,7 @@ enum { NANOSECONDS = 1000000000 };
 #define NEVER UINT64_MAX
 
 /// What the thread that waits in a call can be woken by, besides `explore_wake` and its deadline.
-enum wakes { WAKES_NONE = 0, WAKES_DESCRIPTORS = 1, WAKES_CHILD = 2, WAKES_SIGNALS = 4, WAKES_IDLE = 8 };
+enum wakes { WAKES_NONE = 0, WAKES_DESCRIPTORS = 1, WAKES_CHILD = 2, WAKES_SIGNALS = 4, WAKES_IDLE = 8, WAKES_LOCK = 16 };
 
 struct explored {
   uint16_t number;
@@ -72,6 +72,10 @@ struct explored {
   uint64_t mask;
   /// What it blocks instead while it waits, as in `ppoll`; NULL if that is the same.
   const uint64_t *waiting_mask;
+  /// The lock of a file that it waits for, and what came of it if another thread has tried for this one (files.c).
+  const struct explored_attempt *attempt;
+  long answer;
+  bool is_answered;
   uint32_t points;
   /// How often it has polled, and when: polling.c.
   uint32_t polls, poll_phase;
@@ -117,6 +121,8 @@ int explore_wait_descriptors(struct explored *self, uint16_t operation, const st
 /// As `explore_wait`, until a child ends, or a signal of the set is pending.
 int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wakes, uint64_t signals, uint64_t deadline,
                          const void *place);
+/// As `explore_wait`, until a lock of a file can be had: `attempt` says which.
+int explore_wait_file_lock(struct explored *self, const void *object, const void *place);
 /// Ends the calling thread if it has been cancelled. Called behind waits at which POSIX lets threads be cancelled.
 void explore_test_cancel(struct explored *self);
 /// The calling thread ends: gives the token away for good.
@@ -264,11 +270,17 @@ bool explore_poll(int milliseconds);
 
 // files.c
 
-/// The descriptor is closed: it has no lock of a file any more.
-void explore_forget_locks(int descriptor);
+/// Tries the lock that the thread waits for, and takes it for it; false while another one has it.
+bool explore_take_file_lock(struct explored *thread);
+/// Whether it is another process that has that lock.
+bool explore_others_have_file_lock(const struct explored *thread);
+/// A lock of a file may have been given up.
+void explore_let_try_file_locks(void);
 
 // children.c
 
+/// The first part of a file; empty if it cannot be read. Returns its length.
+size_t explore_read_file(const char *path, char *text, size_t size);
 /// Whether there are children; `ended`: one of them can be waited for.
 bool explore_has_children(bool *ended);
 /// Waits until the children have ended or sleep.

@@ -39,7 +39,7 @@ int explore_wake(const void *object, int count) {
     for (uint32_t i = 0; i < explored_live_count; i++) {
       struct explored *thread = explored_live[i];
       if (thread->state == CONCOURSE_EXPLORING_WAITING && thread->object == (uintptr_t)object &&
-          thread->wakes == WAKES_NONE && (!longest || thread->arrival < longest->arrival))
+          (thread->wakes & ~WAKES_LOCK) == 0 && (!longest || thread->arrival < longest->arrival))
         longest = thread;
     }
     if (!longest) break;
@@ -124,6 +124,19 @@ static bool wake_for_child(void) {
   return found;
 }
 
+/// Locks of files that have been given up meanwhile.
+static bool wake_for_locks(void) {
+  bool found = false;
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    struct explored *thread = explored_live[i];
+    bool waits = thread->state == CONCOURSE_EXPLORING_WAITING && thread->wakes & WAKES_LOCK;
+    if (!waits || !explore_take_file_lock(thread)) continue;
+    explore_make_runnable(thread);
+    found = true;
+  }
+  return found;
+}
+
 /// The thread that has waited longest for all others to be idle. The engine's monitor gets some looks before that, until
 /// something is due for the program: it may find work behind a blocked worker.
 static bool wake_for_idleness(void) {
@@ -149,7 +162,8 @@ static bool await_children(void) {
     explore_await_rest();
     explore_has_children(&ended);
     bool child = ended && wake_for_child(), signal = ended && explore_deliver_signals();
-    if (explore_poll(0) || child || signal) return true;
+    bool lock = wake_for_locks();
+    if (explore_poll(0) || child || signal || lock) return true;
     if (ended) return false;
   }
   return false;
@@ -159,7 +173,8 @@ static bool await_outside(void) {
   // What the outside sends may be on its way.
   // ORDERING: relaxed, both; the watchdog looks again and again.
   __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
-  bool found = explore_poll(200);
+  bool found = false;
+  for (int i = 0; i < 20 && !found; i++) found = explore_poll(10) || wake_for_locks();
   __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
   return found || explore_deliver_signals();
 }
@@ -169,6 +184,7 @@ bool explore_waits_for_outside(void) {
   if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET || explore_has_children(&ended)) return true;
   for (uint32_t i = 0; i < explored_live_count; i++) {
     const struct explored *thread = explored_live[i];
+    if (thread->wakes & WAKES_LOCK && explore_others_have_file_lock(thread)) return true;
     if (!(thread->wakes & WAKES_DESCRIPTORS)) continue;
     for (uint32_t k = 0; k < thread->descriptor_count; k++) {
       int descriptor = thread->descriptors[k].fd, listens = 0;
@@ -183,7 +199,8 @@ bool explore_waits_for_outside(void) {
 void explore_end_idleness(void) { idle_jumps = 0; }
 
 void explore_idle(void) {
-  if (explore_deliver_signals()) return;
+  bool ended;
+  if (explore_deliver_signals() || (!explore_has_children(&ended) && wake_for_locks())) return;
   // ORDERING: relaxed, all; the watchdog looks again and again.
   __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
   bool found = await_children();

@@ -260,6 +260,11 @@ int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wake
   return wait_in(self, operation, NULL, deadline, place);
 }
 
+int explore_wait_file_lock(struct explored *self, const void *object, const void *place) {
+  self->wakes = WAKES_LOCK;
+  return wait_in(self, OP_FILE_LOCK, object, NEVER, place);
+}
+
 EXPORTED int concourse_exploring_await_idleness(void) {
   struct explored *self = explore_current();
   if (!self) return 0;
