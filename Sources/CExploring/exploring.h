@@ -277,6 +277,11 @@ bool explore_others_have_file_lock(const struct explored *thread);
 /// A lock of a file may have been given up.
 void explore_let_try_file_locks(void);
 
+// streams.c
+
+/// The program's standard input waits in the schedule.
+void explore_take_input(void);
+
 // children.c
 
 /// The first part of a file; empty if it cannot be read. Returns its length.
