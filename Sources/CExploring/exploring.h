@@ -307,9 +307,16 @@ void explore_note_progress(void);
 /// Whether all threads that can go on only spin, and whether they have done so for long.
 bool explore_only_spins(void);
 bool explore_spins_for_ever(void);
+/// Whether none of them counts meanwhile, and so perhaps computes.
+bool explore_spins_certainly(void);
 static inline bool explore_rests(const struct explored *thread) {
   return thread->spins > 0 && explored_file->steps < thread->rests_until;
 }
+
+// counting.c
+
+/// Whether the thread spins and counts its rounds, as far as this look and those before it say. `context`: of the signal.
+bool explore_counts(const struct explored *self, const void *context);
 
 // exchanges.c
 

@@ -126,7 +126,7 @@ static void pass_spin(struct explored *self) {
   if (!explore_only_spins()) return;
   uint64_t deadline = explore_earliest_deadline(true);
   if (deadline == NEVER && explore_spins_for_ever() && !explore_waits_for_outside())
-    explore_finish(CONCOURSE_EXPLORING_HANG, self->number, 0);
+    explore_finish(explore_spins_certainly() ? CONCOURSE_EXPLORING_HANG : CONCOURSE_EXPLORING_SPINNING, self->number, 0);
   if (deadline == NEVER) deadline = explore_earliest_deadline(false);
   if (deadline != NEVER && !explored_file->real_time) explore_advance(deadline);
 }

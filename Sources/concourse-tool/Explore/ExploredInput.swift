@@ -1,8 +1,8 @@
 import CTracing
 import Glibc
 
-/// The standard input of all runs. Each reads a file from its beginning. What comes through a pipe or a socket is read
-/// once, to its end, and kept in such a file: each run would else take a part of it.
+/// The standard input of all runs. Each reads a file from its beginning. What comes through a pipe or a socket is
+/// read once, to its end, and kept in such a file: each run would else take a part of it.
 enum ExploredInput {
   /// More than that is no input to repeat a thousand times.
   static let most = 256 << 20
@@ -35,7 +35,8 @@ enum ExploredInput {
     _ descriptor: Int32, most: Int = most, patience: Int32 = patience
   ) throws(ScheduleRun.Failure) -> Content {
     var status = stat()
-    guard fstat(descriptor, &status) == 0, [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT) else { return .asItIs }
+    guard fstat(descriptor, &status) == 0, [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
+    else { return .asItIs }
     var question = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     guard poll(&question, 1, patience) > 0 else { return .silent }
     let file = tracing_memory_file()
@@ -57,8 +58,9 @@ enum ExploredInput {
       return true
     }
     if isWhole && size <= most { return .kept(file) }
-    let reason =
-      isWhole ? ScheduleRun.Failure(reason: "standard input has more than \(most >> 20) MiB; give it a file") : failure("read")
+    let tooMuch = ScheduleRun.Failure(
+      reason: "standard input has more than \(most >> 20) MiB; give it a file")
+    let reason = isWhole ? tooMuch : failure("read")
     close(file)
     throw reason
   }
