@@ -320,3 +320,37 @@ EXPORTED int eventfd_read(int descriptor, uint64_t *value) {
 EXPORTED int eventfd_write(int descriptor, uint64_t value) {
   return write(descriptor, &value, sizeof value) == sizeof value ? 0 : -1;
 }
+
+// MARK: As the compiler calls them if it checks the sizes of buffers
+
+_Noreturn void __chk_fail(void);
+static void check(size_t size, size_t room) {
+  if (size > room) __chk_fail();
+}
+
+EXPORTED ssize_t __read_chk(int descriptor, void *bytes, size_t size, size_t room) {
+  check(size, room);
+  return read(descriptor, bytes, size);
+}
+
+EXPORTED ssize_t __recv_chk(int descriptor, void *bytes, size_t size, size_t room, int flags) {
+  check(size, room);
+  return recv(descriptor, bytes, size, flags);
+}
+
+EXPORTED ssize_t __recvfrom_chk(int descriptor, void *bytes, size_t size, size_t room, int flags, struct sockaddr *from,
+                                socklen_t *length) {
+  check(size, room);
+  return recvfrom(descriptor, bytes, size, flags, from, length);
+}
+
+EXPORTED int __poll_chk(struct pollfd *descriptors, nfds_t count, int timeout, size_t room) {
+  check(count, room / sizeof *descriptors);
+  return poll(descriptors, count, timeout);
+}
+
+EXPORTED int __ppoll_chk(struct pollfd *descriptors, nfds_t count, const struct timespec *time, const sigset_t *mask,
+                         size_t room) {
+  check(count, room / sizeof *descriptors);
+  return ppoll(descriptors, count, time, mask);
+}
