@@ -1,11 +1,11 @@
 // Threads that count while they spin: a loop that ends when another thread has changed a variable, and that counts its
 // rounds. No state comes back, so spinning.c does not know it. Here looks at the thread in the same instruction are
 // compared word for word. If few words have changed, and each only ascends, only descends or stays within a small range,
-// they are counters, and the loop does nothing else that can be seen.
+// they are counters, and the loop does nothing else that can be seen. Counters of rounds grow in proportion; a sum does not.
 //
-// A loop that adds up may look so, too, though it ends by itself. It yields then, which is right in any program, at a
-// moment that differs between runs. So the first time it takes long until a thread counts as one that counts; and
-// if nothing else can go on, that is no hang: the program may compute.
+// A loop that only counts to a limit looks so, too, though it ends by itself. It yields then, which is right in any
+// program, at a moment that differs between runs. So the first time it takes long until a thread counts as one that counts;
+// and if nothing else can go on, that is no hang: the program may compute.
 
 #include "exploring.h"
 
@@ -23,6 +23,7 @@ enum {
   NEEDED = 8,
   NEEDED_AGAIN = 3,
   MISSES = 200,
+  MOST_MATCHES = 100,
   /// Looks before the first time.
   PATIENCE = 150,
   MOST_PLACES = 128,
@@ -41,6 +42,8 @@ static struct counter {
   uint32_t place;
   bool ascends, descends;
   uint64_t least, most;
+  /// At the first look, at one of those after it, and at the last.
+  uint64_t first, middle, now;
 } counters[MOST_COUNTERS];
 static uint32_t counter_count, matches, misses, looks;
 static uint64_t looks_since;
@@ -60,13 +63,15 @@ static bool note(uint32_t place, uint64_t before, uint64_t now) {
   while (counter < counters + counter_count && counter->place != place) counter++;
   if (counter == counters + MOST_COUNTERS) return false;
   if (counter == counters + counter_count) {
-    *counter = (struct counter){.place = place, .least = before, .most = before};
+    *counter = (struct counter){.place = place, .least = before, .most = before, .first = before, .middle = before};
     counter_count++;
   }
   counter->ascends |= now > before;
   counter->descends |= now < before;
   if (now < counter->least) counter->least = now;
   if (now > counter->most) counter->most = now;
+  if (matches == NEEDED / 2) counter->middle = now;
+  counter->now = now;
   return true;
 }
 
@@ -97,9 +102,24 @@ static bool look(const struct explored *self, const mcontext_t *machine, bool is
   return fits;
 }
 
+static uint64_t distance(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
+
+/// Whether both have grown in proportion, but for a thousandth.
+static bool are_proportional(const struct counter *a, const struct counter *b) {
+  typedef unsigned __int128 wide;
+  wide left = (wide)distance(a->first, a->middle) * distance(b->middle, b->now);
+  wide right = (wide)distance(b->first, b->middle) * distance(a->middle, a->now);
+  return (left < right ? right - left : left - right) <= right / 1000;
+}
+
 static bool all_count(void) {
-  for (uint32_t i = 0; i < counter_count; i++)
-    if (counters[i].ascends && counters[i].descends && counters[i].most - counters[i].least >= SMALL) return false;
+  const struct counter *large = NULL;
+  for (uint32_t i = 0; i < counter_count; i++) {
+    const struct counter *counter = &counters[i];
+    if (counter->most - counter->least < SMALL) continue;
+    if ((counter->ascends && counter->descends) || (large && !are_proportional(large, counter))) return false;
+    large = counter;
+  }
   return counter_count > 0;
 }
 
@@ -150,7 +170,7 @@ bool explore_counts(const struct explored *self, const void *context) {
     if (chosen && ++misses > MISSES) begin_anew();
     return false;
   }
-  bool is_same = matches > 0 && stack_pointer == last.stack_pointer;
+  bool is_same = matches > 0 && matches <= MOST_MATCHES && stack_pointer == last.stack_pointer;
   if (!is_same) counter_count = matches = 0;
   last.stack_pointer = stack_pointer;
   misses = 0;

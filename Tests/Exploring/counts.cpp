@@ -61,11 +61,24 @@ void pass(int own, std::atomic<int> &shared, bool isLost) {
   }
 }
 
-uint64_t compute() {
-  // Neither ascends nor descends, and stays in no range.
-  volatile uint64_t state = 1;
-  for (uint64_t i = 0; i < 80000000; i++) state = state * 6364136223846793005u + 1442695040888963407u;
+/// Half a second in which the state neither ascends nor descends, and stays in no range.
+uint64_t scatter() {
+  uint64_t state = 1;
+  for (uint64_t i = 0; i < 300000000; i++) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    __asm__ volatile("" : "+r"(state));
+  }
   return state;
+}
+
+/// Half a second in which the sum ascends, but not in proportion to the rounds.
+uint64_t add() {
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < 1500000000; i++) {
+    sum = sum + i;
+    __asm__ volatile("" : "+r"(sum));
+  }
+  return sum;
 }
 }  // namespace
 
@@ -79,7 +92,10 @@ int main(int arguments, char **names) {
   }
   if (strcmp(what, "computes") == 0) {
     std::thread worker([] { std::lock_guard<std::mutex> guard(mutex); });
-    uint64_t result = compute();
+    uint64_t result = scatter();
+    mutex.lock();
+    mutex.unlock();
+    result += add();
     worker.join();
     return result == 0;
   }
