@@ -277,9 +277,7 @@ bool explore_others_have_file_lock(const struct explored *thread);
 /// A lock of a file may have been given up.
 void explore_let_try_file_locks(void);
 
-// streams.c
-
-/// The program's standard input waits in the schedule.
+/// streams.c: the program's standard input waits in the schedule.
 void explore_take_input(void);
 
 // children.c
@@ -313,9 +311,7 @@ static inline bool explore_rests(const struct explored *thread) {
   return thread->spins > 0 && explored_file->steps < thread->rests_until;
 }
 
-// counting.c
-
-/// Whether the thread spins and counts its rounds, as far as this look and those before it say. `context`: of the signal.
+/// counting.c: whether the thread spins and counts, as this look and those before it say. `context`: of the signal.
 bool explore_counts(const struct explored *self, const void *context);
 
 // exchanges.c
