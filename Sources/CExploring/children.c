@@ -18,7 +18,7 @@ bool explore_has_children(bool *ended) {
   return result == 0;
 }
 
-static size_t read_file(const char *path, char *text, size_t size) {
+size_t explore_read_file(const char *path, char *text, size_t size) {
   int file = (int)SYSTEM4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   long length = file < 0 ? 0 : SYSTEM3(SYS_read, file, text, size - 1);
   if (file >= 0) SYSTEM1(SYS_close, file);
@@ -33,7 +33,7 @@ static bool pauses(long process) {
   enum { MOST = 1000 };
   char path[64], text[64];
   snprintf(path, sizeof path, "/proc/%ld/syscall", process);
-  if (looks >= MOST || read_file(path, text, sizeof text) == 0) return false;
+  if (looks >= MOST || explore_read_file(path, text, sizeof text) == 0) return false;
   long number = strtol(text, NULL, 10);
   if (number != SYS_clock_nanosleep && number != SYS_nanosleep) return false;
   looks++;
@@ -43,7 +43,7 @@ static bool pauses(long process) {
 static bool rests(long process) {
   char path[64], text[512];
   snprintf(path, sizeof path, "/proc/%ld/stat", process);
-  if (read_file(path, text, sizeof text) == 0) return true;
+  if (explore_read_file(path, text, sizeof text) == 0) return true;
   const char *end = strrchr(text, ')');
   if (!end || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X' || end[2] == 'T') return true;
   return end[2] == 'S' && !pauses(process);
@@ -54,7 +54,7 @@ static bool children_rest(long process, long thread, int depth) {
   enum { DEEPEST = 3 };
   char path[80], text[1024];
   snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", process, thread);
-  if (read_file(path, text, sizeof text) == 0) return true;
+  if (explore_read_file(path, text, sizeof text) == 0) return true;
   for (char *next = text;;) {
     char *end;
     long child = strtol(next, &end, 10);

@@ -48,10 +48,7 @@ bool explore_poll(int milliseconds) {
     bool is_ready = false;
     for (uint32_t k = 0; k < thread->descriptor_count; k++) is_ready |= answer[k].revents != 0;
     answer += thread->descriptor_count;
-    if (!is_ready) continue;
-    thread->state = CONCOURSE_EXPLORING_RUNNABLE;
-    thread->deadline = NEVER;
-    thread->wakes = WAKES_NONE;
+    if (is_ready) explore_make_runnable(thread);
   }
   return true;
 }
@@ -62,16 +59,19 @@ static uint64_t in_milliseconds(int timeout) {
 
 // MARK: poll, select, epoll
 
+// As in the kernel: the mask is the thread's only while it waits, and a descriptor that is ready comes before a signal.
 static int wait_for(struct explored *self, struct pollfd *descriptors, nfds_t count, bool waits, uint64_t deadline,
-                    const void *place) {
-  if (!waits) {
-    explore_yield(self, OP_POLL, NULL, place);
-    return (int)explore_result(look(descriptors, count));
-  }
-  explore_point(self, OP_POLL, NULL, place);
+                    const sigset_t *set, const void *place) {
+  uint64_t kept;
+  const uint64_t *mask = explore_mask(set, &kept);
+  if (waits) explore_point(self, OP_POLL, NULL, place);
+  else explore_yield(self, OP_POLL, NULL, place);
   for (;;) {
     int ready = look(descriptors, count);
     if (ready != 0) return (int)explore_result(ready);
+    if (explore_take_admitted(mask)) return (int)explore_result(-EINTR);
+    if (!waits) return 0;
+    self->waiting_mask = mask;
     int result = explore_wait_descriptors(self, OP_POLL, descriptors, (uint32_t)count, deadline, place);
     explore_test_cancel(self);
     if (result == ETIMEDOUT) return 0;
@@ -82,17 +82,18 @@ static int wait_for(struct explored *self, struct pollfd *descriptors, nfds_t co
 INTERPOSED(int, poll, struct pollfd *descriptors, nfds_t count, int timeout) {
   struct explored *self = explore_current();
   if (!self) return REAL(poll)(descriptors, count, timeout);
-  return wait_for(self, descriptors, count, timeout != 0, in_milliseconds(timeout), HERE);
+  return wait_for(self, descriptors, count, timeout != 0, in_milliseconds(timeout), NULL, HERE);
 }
 
 INTERPOSED(int, ppoll, struct pollfd *descriptors, nfds_t count, const struct timespec *time, const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(ppoll)(descriptors, count, time, mask);
   bool waits = !time || time->tv_sec != 0 || time->tv_nsec != 0;
-  return wait_for(self, descriptors, count, waits, explore_deadline(CLOCK_MONOTONIC, time, false), HERE);
+  return wait_for(self, descriptors, count, waits, explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }
 
-static int select_in(struct explored *self, int limit, fd_set *sets[3], bool waits, uint64_t deadline, const void *place) {
+static int select_in(struct explored *self, int limit, fd_set *sets[3], bool waits, uint64_t deadline,
+                     const sigset_t *mask, const void *place) {
   static const short events[3] = {POLLIN, POLLOUT, POLLPRI};
   static const short answers[3] = {POLLIN | POLLHUP | POLLERR, POLLOUT | POLLERR, POLLPRI};
   struct pollfd descriptors[FD_SETSIZE];
@@ -103,7 +104,7 @@ static int select_in(struct explored *self, int limit, fd_set *sets[3], bool wai
       if (sets[k] && FD_ISSET(i, sets[k])) wanted |= events[k];
     if (wanted) descriptors[count++] = (struct pollfd){.fd = i, .events = wanted};
   }
-  int result = wait_for(self, descriptors, count, waits, deadline, place);
+  int result = wait_for(self, descriptors, count, waits, deadline, mask, place);
   if (result < 0) return result;
   int found = 0;
   for (nfds_t i = 0; i < count; i++) {
@@ -123,7 +124,7 @@ INTERPOSED(int, select, int limit, fd_set *reads, fd_set *writes, fd_set *others
   fd_set *sets[3] = {reads, writes, others};
   uint64_t deadline = NEVER;
   if (timeout) deadline = explore_now() + (uint64_t)timeout->tv_sec * NANOSECONDS + (uint64_t)timeout->tv_usec * 1000;
-  return select_in(self, limit, sets, !timeout || timeout->tv_sec || timeout->tv_usec, deadline, HERE);
+  return select_in(self, limit, sets, !timeout || timeout->tv_sec || timeout->tv_usec, deadline, NULL, HERE);
 }
 
 INTERPOSED(int, pselect, int limit, fd_set *reads, fd_set *writes, fd_set *others, const struct timespec *time,
@@ -132,11 +133,13 @@ INTERPOSED(int, pselect, int limit, fd_set *reads, fd_set *writes, fd_set *other
   if (!self) return REAL(pselect)(limit, reads, writes, others, time, mask);
   fd_set *sets[3] = {reads, writes, others};
   return select_in(self, limit, sets, !time || time->tv_sec || time->tv_nsec,
-                   explore_deadline(CLOCK_MONOTONIC, time, false), HERE);
+                   explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }
 
 static int wait_events(struct explored *self, int epoll, struct epoll_event *events, int capacity, bool waits,
-                       uint64_t deadline, const void *place) {
+                       uint64_t deadline, const sigset_t *set, const void *place) {
+  uint64_t kept;
+  const uint64_t *mask = explore_mask(set, &kept);
   if (!waits) explore_yield(self, OP_EPOLL, (void *)(uintptr_t)epoll, place);
   else explore_point(self, OP_EPOLL, (void *)(uintptr_t)epoll, place);
   struct pollfd descriptor = {.fd = epoll, .events = POLLIN};
@@ -144,7 +147,10 @@ static int wait_events(struct explored *self, int epoll, struct epoll_event *eve
     explore_settle();
     long found = explore_system(SYS_epoll_pwait, epoll, (long)events, capacity, 0, 0, 0);
     if (found != 0 || !waits) return (int)explore_result(found);
+    if (explore_take_admitted(mask)) return (int)explore_result(-EINTR);
+    self->waiting_mask = mask;
     int result = explore_wait_descriptors(self, OP_EPOLL, &descriptor, 1, deadline, place);
+    explore_test_cancel(self);
     if (result == ETIMEDOUT) return 0;
     if (result == EINTR) return (int)explore_result(-EINTR);
   }
@@ -153,13 +159,13 @@ static int wait_events(struct explored *self, int epoll, struct epoll_event *eve
 INTERPOSED(int, epoll_wait, int epoll, struct epoll_event *events, int capacity, int timeout) {
   struct explored *self = explore_current();
   if (!self) return REAL(epoll_wait)(epoll, events, capacity, timeout);
-  return wait_events(self, epoll, events, capacity, timeout != 0, in_milliseconds(timeout), HERE);
+  return wait_events(self, epoll, events, capacity, timeout != 0, in_milliseconds(timeout), NULL, HERE);
 }
 
 INTERPOSED(int, epoll_pwait, int epoll, struct epoll_event *events, int capacity, int timeout, const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(epoll_pwait)(epoll, events, capacity, timeout, mask);
-  return wait_events(self, epoll, events, capacity, timeout != 0, in_milliseconds(timeout), HERE);
+  return wait_events(self, epoll, events, capacity, timeout != 0, in_milliseconds(timeout), mask, HERE);
 }
 
 INTERPOSED(int, epoll_pwait2, int epoll, struct epoll_event *events, int capacity, const struct timespec *time,
@@ -167,7 +173,7 @@ INTERPOSED(int, epoll_pwait2, int epoll, struct epoll_event *events, int capacit
   struct explored *self = explore_current();
   if (!self) return REAL(epoll_pwait2)(epoll, events, capacity, time, mask);
   return wait_events(self, epoll, events, capacity, !time || time->tv_sec || time->tv_nsec,
-                     explore_deadline(CLOCK_MONOTONIC, time, false), HERE);
+                     explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }
 
 // MARK: Reading and writing
@@ -302,7 +308,7 @@ INTERPOSED(int, close, int descriptor) {
   explore_forget_timer(descriptor);
   explore_forget_random(descriptor);
   int result = REAL(close)(descriptor);
-  if (self) explore_forget_locks(descriptor);
+  if (self) explore_let_try_file_locks();
   return result;
 }
 
@@ -313,4 +319,38 @@ EXPORTED int eventfd_read(int descriptor, uint64_t *value) {
 
 EXPORTED int eventfd_write(int descriptor, uint64_t value) {
   return write(descriptor, &value, sizeof value) == sizeof value ? 0 : -1;
+}
+
+// MARK: As the compiler calls them if it checks the sizes of buffers
+
+_Noreturn void __chk_fail(void);
+static void check(size_t size, size_t room) {
+  if (size > room) __chk_fail();
+}
+
+EXPORTED ssize_t __read_chk(int descriptor, void *bytes, size_t size, size_t room) {
+  check(size, room);
+  return read(descriptor, bytes, size);
+}
+
+EXPORTED ssize_t __recv_chk(int descriptor, void *bytes, size_t size, size_t room, int flags) {
+  check(size, room);
+  return recv(descriptor, bytes, size, flags);
+}
+
+EXPORTED ssize_t __recvfrom_chk(int descriptor, void *bytes, size_t size, size_t room, int flags, struct sockaddr *from,
+                                socklen_t *length) {
+  check(size, room);
+  return recvfrom(descriptor, bytes, size, flags, from, length);
+}
+
+EXPORTED int __poll_chk(struct pollfd *descriptors, nfds_t count, int timeout, size_t room) {
+  check(count, room / sizeof *descriptors);
+  return poll(descriptors, count, timeout);
+}
+
+EXPORTED int __ppoll_chk(struct pollfd *descriptors, nfds_t count, const struct timespec *time, const sigset_t *mask,
+                         size_t room) {
+  check(count, room / sizeof *descriptors);
+  return ppoll(descriptors, count, time, mask);
 }

@@ -34,7 +34,7 @@ enum { NANOSECONDS = 1000000000 };
 #define NEVER UINT64_MAX
 
 /// What the thread that waits in a call can be woken by, besides `explore_wake` and its deadline.
-enum wakes { WAKES_NONE = 0, WAKES_DESCRIPTORS = 1, WAKES_CHILD = 2, WAKES_SIGNALS = 4, WAKES_IDLE = 8 };
+enum wakes { WAKES_NONE = 0, WAKES_DESCRIPTORS = 1, WAKES_CHILD = 2, WAKES_SIGNALS = 4, WAKES_IDLE = 8, WAKES_LOCK = 16 };
 
 struct explored {
   uint16_t number;
@@ -70,6 +70,12 @@ struct explored {
   /// The signals that the thread would take while it sleeps, and those that it waits for.
   uint64_t signals, awaited;
   uint64_t mask;
+  /// What it blocks instead while it waits, as in `ppoll`; NULL if that is the same.
+  const uint64_t *waiting_mask;
+  /// The lock of a file that it waits for, and what came of it if another thread has tried for this one (files.c).
+  const struct explored_attempt *attempt;
+  long answer;
+  bool is_answered;
   uint32_t points;
   /// How often it has polled, and when: polling.c.
   uint32_t polls, poll_phase;
@@ -115,26 +121,52 @@ int explore_wait_descriptors(struct explored *self, uint16_t operation, const st
 /// As `explore_wait`, until a child ends, or a signal of the set is pending.
 int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wakes, uint64_t signals, uint64_t deadline,
                          const void *place);
+/// As `explore_wait`, until a lock of a file can be had: `attempt` says which.
+int explore_wait_file_lock(struct explored *self, const void *object, const void *place);
 /// Ends the calling thread if it has been cancelled. Called behind waits at which POSIX lets threads be cancelled.
 void explore_test_cancel(struct explored *self);
-/// Lets up to `count` threads that wait for the object go on, the longest waiting first. Returns how many.
-int explore_wake(const void *object, int count);
 /// The calling thread ends: gives the token away for good.
 void explore_end(struct explored *self);
-/// Lets a thread that waits go on, as after a signal.
-void explore_interrupt(struct explored *thread);
-/// Removes a thread from those that have not ended.
-void explore_forget(const struct explored *thread);
 /// Sleeps until the thread has the token.
 void explore_sleep(struct explored *self);
 /// Ends the run; does not return.
 _Noreturn void explore_finish(uint32_t outcome, uint32_t culprit, uint64_t detail);
-/// While it is set, the thread that runs waits in real time.
-extern bool explored_waits;
 /// The signals that threads without the token block.
 extern const uint64_t explored_blockable;
 /// Of the kernel's sets of signals.
 enum { MASK_SIZE = 8 };
+
+// runnable.c
+
+/// A thread that waits can go on.
+void explore_make_runnable(struct explored *thread);
+/// The same, as after a signal.
+void explore_interrupt(struct explored *thread);
+/// Lets up to `count` threads that wait for the object go on, the longest waiting first. Returns how many.
+int explore_wake(const void *object, int count);
+/// Removes a thread from those that have not ended.
+void explore_forget(const struct explored *thread);
+/// Not one of the engine's that waits for work.
+bool explore_is_programs(const struct explored *thread);
+/// The next time at which a thread goes on, or a timer fires. `of_program`: not counting threads of the engine.
+uint64_t explore_earliest_deadline(bool of_program);
+/// When the first thread of the program goes on that does not poll, or a timer fires; 0 if one can go on now.
+uint64_t explore_other_deadline(void);
+/// When a thread may go on that polls until the deadline.
+uint64_t explore_with_stride(uint64_t deadline);
+/// Those that can go on now, but not `excluded`; returns how many.
+uint32_t explore_gather(uint16_t *candidates, const struct explored *excluded);
+/// Whether time may jump to the next deadline though a thread can go on; and that jump.
+bool explore_may_advance(void);
+void explore_advance_early(void);
+/// No thread can go on: waits for what comes from outside, advances time, or ends the run.
+void explore_idle(void);
+/// A thread of the program has run.
+void explore_end_idleness(void);
+/// Whether the outside could let a thread go on: a child, a connection, or a writer of standard input.
+bool explore_waits_for_outside(void);
+/// While it is set, the thread that runs waits in real time.
+extern bool explored_waits;
 
 // locks.c and threads.c, for c11.c and alarms.c: what the functions of POSIX do. `place`: the frame of the call.
 
@@ -159,6 +191,10 @@ bool explore_deliver_signals(void);
 bool explore_discards(int signal);
 /// Blocks signals of the calling thread until its decision has been made.
 void explore_block_signals(struct explored *self);
+/// The set of signals as the kernel has it, which a wait takes the place of its thread's own with. Returns `kept`, or NULL.
+const uint64_t *explore_mask(const sigset_t *set, uint64_t *kept);
+/// Takes the signals that are pending and that the mask admits, which end the wait; false if there are none.
+bool explore_take_admitted(const uint64_t *mask);
 
 // alarms.c
 
@@ -234,11 +270,20 @@ bool explore_poll(int milliseconds);
 
 // files.c
 
-/// The descriptor is closed: it has no lock of a file any more.
-void explore_forget_locks(int descriptor);
+/// Tries the lock that the thread waits for, and takes it for it; false while another one has it.
+bool explore_take_file_lock(struct explored *thread);
+/// Whether it is another process that has that lock.
+bool explore_others_have_file_lock(const struct explored *thread);
+/// A lock of a file may have been given up.
+void explore_let_try_file_locks(void);
+
+/// streams.c: the program's standard input waits in the schedule.
+void explore_take_input(void);
 
 // children.c
 
+/// The first part of a file; empty if it cannot be read. Returns its length.
+size_t explore_read_file(const char *path, char *text, size_t size);
 /// Whether there are children; `ended`: one of them can be waited for.
 bool explore_has_children(bool *ended);
 /// Waits until the children have ended or sleep.
@@ -260,9 +305,14 @@ void explore_note_progress(void);
 /// Whether all threads that can go on only spin, and whether they have done so for long.
 bool explore_only_spins(void);
 bool explore_spins_for_ever(void);
+/// Whether none of them counts meanwhile, and so perhaps computes.
+bool explore_spins_certainly(void);
 static inline bool explore_rests(const struct explored *thread) {
   return thread->spins > 0 && explored_file->steps < thread->rests_until;
 }
+
+/// counting.c: whether the thread spins and counts, as this look and those before it say. `context`: of the signal.
+bool explore_counts(const struct explored *self, const void *context);
 
 // exchanges.c
 

@@ -23,17 +23,23 @@ bool explore_discards(int signal) {
          !(first->wakes & WAKES_SIGNALS && first->awaited & bit);
 }
 
-// Of the signals that the process has got, the thread with the lowest number that would take one goes on, and takes it.
-bool explore_deliver_signals(void) {
+/// Of those that the calling thread blocks, the ones that it or the process has got.
+static uint64_t pending_signals(void) {
   uint64_t pending = 0;
-  explored_signals_sent = false;
-  if (SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0) != 0) return false;
+  if (SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0) != 0) return 0;
   // ORDERING: relaxed; a signal that is pending has been sent after the store.
   uint64_t asked = __atomic_load_n(&explored_asked, __ATOMIC_RELAXED);
   // The program may have taken the signal for itself since.
   struct sigaction present;
   if (asked && sigaction(SIGPROF, NULL, &present) == 0 && explore_is_own_code((const void *)present.sa_sigaction))
     pending &= ~asked;
+  return pending;
+}
+
+// Of the signals that the process has got, the thread with the lowest number that would take one goes on, and takes it.
+bool explore_deliver_signals(void) {
+  explored_signals_sent = false;
+  uint64_t pending = pending_signals();
   if (pending == 0) return false;
   bool found = false;
   for (int signal = 1; signal <= 64; signal++) {
@@ -57,7 +63,25 @@ void explore_block_signals(struct explored *self) {
   uint64_t all = explored_blockable;
   SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &all, &self->mask, MASK_SIZE);
   self->has_mask = true;
-  self->signals = ~self->mask;
+  self->signals = ~(self->waiting_mask ? *self->waiting_mask : self->mask);
+}
+
+const uint64_t *explore_mask(const sigset_t *set, uint64_t *kept) {
+  if (!set) return NULL;
+  memcpy(kept, set, sizeof *kept);
+  // Handlers may run with this mask, and come to the traps of exchanges.c.
+  *kept &= ~(1ull << (SIGTRAP - 1));
+  return kept;
+}
+
+bool explore_take_admitted(const uint64_t *mask) {
+  uint64_t admitted = mask ? pending_signals() & ~*mask : 0, former;
+  bool found = false;
+  for (int signal = 1; signal <= 64; signal++) found |= admitted >> (signal - 1) & 1 && !is_ignored(signal);
+  if (!found) return false;
+  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, mask, &former, MASK_SIZE);
+  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &former, NULL, MASK_SIZE);
+  return true;
 }
 
 // MARK: Calls
@@ -126,24 +150,25 @@ INTERPOSED(int, sigtimedwait, const sigset_t *set, siginfo_t *information, const
       await_signal(self, set, information, explore_deadline(CLOCK_MONOTONIC, time, false), HERE));
 }
 
+/// Waits until a handler has run.
+static int await_handler(struct explored *self, const uint64_t *mask, const void *place) {
+  explore_point(self, OP_SIGWAIT, NULL, place);
+  for (bool is_taken = explore_take_admitted(mask); !is_taken;) {
+    self->waiting_mask = mask;
+    bool is_ended = explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, place) == EINTR;
+    is_taken = is_ended && !self->is_cancelled;
+    explore_test_cancel(self);
+  }
+  return (int)explore_result(-EINTR);
+}
+
 INTERPOSED(int, pause, void) {
   struct explored *self = explore_current();
-  if (!self) return REAL(pause)();
-  explore_point(self, OP_SIGWAIT, NULL, HERE);
-  while (explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, HERE) != EINTR) continue;
-  return (int)explore_result(-EINTR);
+  return self ? await_handler(self, NULL, HERE) : REAL(pause)();
 }
 
 INTERPOSED(int, sigsuspend, const sigset_t *set) {
   struct explored *self = explore_current();
-  if (!self) return REAL(sigsuspend)(set);
-  uint64_t wanted, former, pending = 0;
-  memcpy(&wanted, set, sizeof wanted);
-  explore_point(self, OP_SIGWAIT, NULL, HERE);
-  SYSTEM3(SYS_rt_sigpending, &pending, MASK_SIZE, 0);
-  bool is_there = pending & ~wanted;
-  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &wanted, &former, MASK_SIZE);
-  while (!is_there) is_there = explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, HERE) == EINTR;
-  SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &former, NULL, MASK_SIZE);
-  return (int)explore_result(-EINTR);
+  uint64_t mask;
+  return self ? await_handler(self, explore_mask(set, &mask), HERE) : REAL(sigsuspend)(set);
 }

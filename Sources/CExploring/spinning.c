@@ -3,7 +3,7 @@
 // back again and again, the thread cannot leave its loop by itself, and the signal's handler comes to a point: a yield.
 //
 // The state has the registers, the innermost part of the stack, and the variables of the program. A loop that counts or
-// computes changes one of them, so it does not count as spinning.
+// computes changes one of them, so it does not count as spinning here; counting.c looks closer.
 
 #include "exploring.h"
 
@@ -13,6 +13,10 @@ uint64_t explored_asked;
 
 /// Spins since a thread of the program came to another point.
 static uint32_t alone;
+/// Whether one of those spins was that of a loop that counts. Then the program may compute.
+static bool has_counted;
+
+bool explore_spins_certainly(void) { return !has_counted; }
 
 void explore_note_spin(struct explored *self) {
   // It rests for longer and longer, so that threads that spin do not keep those away that they wait for.
@@ -22,7 +26,10 @@ void explore_note_spin(struct explored *self) {
   alone++;
 }
 
-void explore_note_progress(void) { alone = 0; }
+void explore_note_progress(void) {
+  alone = 0;
+  has_counted = false;
+}
 
 // Threads rest by turns, so all that can go on have spun by then.
 bool explore_only_spins(void) { return alone > 4 * explored_live_count; }
@@ -85,7 +92,11 @@ static void ask(int signal, siginfo_t *information, void *context) {
   states[look_count++ % MOST_LOOKS] = state;
   // Not where it may have a lock of the C library, or of a runtime.
   const uintptr_t place[2] = {(uintptr_t)machine->gregs[REG_RBP], (uintptr_t)machine->gregs[REG_RIP]};
-  if (known_count < NEEDED || !explore_is_program((const void *)place[1])) return;
+  if (known_count < NEEDED) {
+    if (!explore_counts(self, context)) return;
+    has_counted = true;
+  }
+  if (!explore_is_program((const void *)place[1])) return;
   // ORDERING: relaxed; the watchdog asks sooner once it sees it.
   __atomic_store_n(&has_spun, 1, __ATOMIC_RELAXED);
   explore_yield(self, OP_SPIN, NULL, place);

@@ -10,7 +10,7 @@
 // A thread whose priority has fallen stands still also while only time can pass, for as long as that is a choice: the
 // engine's monitor then takes what the thread has kept for itself.
 //
-// Time is a candidate like a thread, as long as the token's owner allows it (token.c).
+// Time is a candidate like a thread, as long as `explore_may_advance` allows it.
 
 #include "exploring.h"
 

@@ -164,6 +164,7 @@ __attribute__((constructor(101))) void explore_start(void) {
   if (!explore_open_file()) return;
   explore_let_switch();
   start();
+  if (explored_is_on) explore_take_input();
 }
 
 EXPORTED int concourse_exploring_begin_run(struct concourse_exploring_header *header) {

@@ -1,5 +1,5 @@
 // Clocks, sleeps, and timer descriptors. Virtual time stands: each reading of a clock advances it by a microsecond, so
-// that a loop that waits for a time ends, and it jumps when no thread can go on (token.c).
+// that a loop that waits for a time ends, and it jumps when no thread can go on (runnable.c).
 
 #include "exploring.h"
 

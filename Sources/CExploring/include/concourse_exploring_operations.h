@@ -50,7 +50,7 @@ OPERATION(51, wait until idle)
 OPERATION(52, wait for a timer)
 OPERATION(53, Mutex or compareExchange)
 OPERATION(54, spins on a variable)
-OPERATION(55, flock)
+OPERATION(55, file lock)
 
 FUNCTION(256, dispatch_activate)
 FUNCTION(257, dispatch_after)

@@ -22,6 +22,7 @@ enum ExploreCommand: Command {
     do {
       if let path = options.output { try TraceCommand.check(path) }
       let program = try prepare(options)
+      try ExploredInput.prepare()
       let identity = ProgramIdentity(program.path)
       let jobs = options.jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
       let runner = ScheduleRunner(program, jobs: jobs, adopts: true)
