@@ -13,15 +13,16 @@ import Testing
     for label in labels {
       let queue = NATSNames(label: label)
       #expect(NATSNames.decoded(NATSNames.encoded(label)) == label)
-      for name in [queue.stream, queue.failedStream, queue.idsStream] {
+      for name in [queue.stream, queue.failedStream, queue.idsStream, queue.laterStream] {
         #expect(!name.contains { ".*>/\\ \t\r\n".contains($0) })
         names.insert(name)
       }
       names.insert(queue.subject)
       names.insert(queue.failedSubject)
       names.insert(queue.idsSubject)
+      names.insert(queue.laterSubject)
     }
-    #expect(names.count == 6 * labels.count)
+    #expect(names.count == 8 * labels.count)
     #expect(NATSNames(label: "photos").stream == "concourse_photos")
   }
 
@@ -41,11 +42,15 @@ import Testing
     let start = ContinuousClock.now
     for second in 0..<100 {
       let now = start + .seconds(second)
-      #expect(try state.store([], id: "\(second)", at: now) == .stored)
-      #expect(try state.store([], id: "\(max(second - 9, 0))", at: now) == .duplicate)
-      if second >= 10 { #expect(try state.store([], id: "\(second - 10)", at: now) == .stored) }
+      #expect(try state.store(NewItem(bytes: [], id: "\(second)"), at: now).0 == .stored)
+      #expect(try state.store(NewItem(bytes: [], id: "\(max(second - 9, 0))"), at: now).0 == .duplicate)
+      if second >= 10 {
+        #expect(try state.store(NewItem(bytes: [], id: "\(second - 10)"), at: now).0 == .stored)
+      }
       // That one is kept from here on.
-      if second >= 20 { #expect(try state.store([], id: "\(second - 19)", at: now) == .duplicate) }
+      if second >= 20 {
+        #expect(try state.store(NewItem(bytes: [], id: "\(second - 19)"), at: now).0 == .duplicate)
+      }
     }
   }
 
@@ -53,7 +58,7 @@ import Testing
     var state = EmbeddedState(
       QueueSettings(label: "turns", attributes: .concurrent, options: ClusterQueueOptions()))
     let workers = try (1...3).map { _ in try state.addWorker { _ in } }
-    for _ in 1...6 { _ = try state.store([], id: nil, at: .now) }
+    for _ in 1...6 { _ = try state.store(NewItem(bytes: [], id: nil), at: .now) }
     #expect(state.next() == nil)
     for worker in workers { state.allow(1, for: worker) }
     #expect(state.removeWorker(workers[1]) {})
@@ -131,7 +136,7 @@ import Testing
   @Test func removedWorkerGetsWhatIsOnItsWay() throws {
     var state = EmbeddedState(QueueSettings(label: "turns", attributes: [], options: ClusterQueueOptions()))
     let worker = try state.addWorker { _ in }
-    _ = try state.store([], id: nil, at: .now)
+    _ = try state.store(NewItem(bytes: [], id: nil), at: .now)
     state.allow(1, for: worker)
     #expect(state.next() != nil)
     #expect(!state.removeWorker(worker) {})

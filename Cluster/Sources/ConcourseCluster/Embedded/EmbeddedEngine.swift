@@ -43,11 +43,17 @@ final class EmbeddedQueue: EngineQueue {
     state = Mutex(EmbeddedState(settings))
   }
 
-  func store(_ bytes: [UInt8], id: String?) async throws -> ClusterSubmission {
-    guard bytes.count <= Self.largestItem else {
-      throw ClusterError.tooLarge(queue: settings.label, bytes: bytes.count, limit: Self.largestItem)
+  func store(_ item: NewItem) async throws -> ClusterSubmission {
+    guard item.bytes.count <= Self.largestItem else {
+      throw ClusterError.tooLarge(queue: settings.label, bytes: item.bytes.count, limit: Self.largestItem)
     }
-    let submission = try state.withLock { state throws in try state.store(bytes, id: id, at: .now) }
+    let (submission, number) = try state.withLock { state throws in try state.store(item, at: .now) }
+    if let due = item.due, let number {
+      DispatchQueue.global().asyncAfter(wallDeadline: due.asDeadline) { [self] in
+        state.withLock { state in state.isDue(number) }
+        deliver()
+      }
+    }
     deliver()
     return submission
   }

@@ -24,6 +24,8 @@ struct EmbeddedState {
   /// In the order of their submission. What lies before `first` has been taken.
   private var items: [Item] = []
   private var first = 0
+  /// Items that wait for their time, by their number.
+  private var early: [UInt64: Item] = [:]
   /// Items that run again; they go before the others.
   private var returned: [Item] = []
   /// Items that workers have, or that wait for another attempt.
@@ -41,7 +43,7 @@ struct EmbeddedState {
 
   init(_ settings: QueueSettings) { self.settings = settings }
 
-  private var pending: Int { items.count - first + returned.count + outstanding }
+  private var pending: Int { items.count - first + early.count + returned.count + outstanding }
 
   private func check() throws { if isClosed { throw ClusterError.closed } }
 
@@ -50,26 +52,33 @@ struct EmbeddedState {
     turns = []
   }
 
-  mutating func store(_ bytes: [UInt8], id: String?, at now: ContinuousClock.Instant) throws
-    -> ClusterSubmission
+  /// - Returns: The number of the item, too, if it was stored. The owner calls `isDue` at its time if it has one.
+  mutating func store(_ item: NewItem, at now: ContinuousClock.Instant) throws
+    -> (ClusterSubmission, number: UInt64?)
   {
     try check()
     forgetIDs(at: now)
-    if let id, ids.contains(id) { return .duplicate }
+    if let id = item.id, ids.contains(id) { return (.duplicate, nil) }
     if let limit = settings.options.limit, pending >= limit {
       throw ClusterError.full(queue: settings.label, limit: limit)
     }
-    if let id {
+    if let id = item.id {
       ids.insert(id)
       idEnds.append((id, now + settings.options.idsAreKept))
     }
-    append(bytes)
-    return .stored
+    let new = newItem(item.bytes)
+    if item.due == nil { items.append(new) } else { early[new.number] = new }
+    return (.stored, new.number)
   }
 
-  private mutating func append(_ bytes: [UInt8]) {
+  /// The time of an item has come: it becomes the last one.
+  mutating func isDue(_ number: UInt64) {
+    if let item = early.removeValue(forKey: number) { items.append(item) }
+  }
+
+  private mutating func newItem(_ bytes: [UInt8]) -> Item {
     lastNumber += 1
-    items.append(Item(number: lastNumber, bytes: bytes))
+    return Item(number: lastNumber, bytes: bytes)
   }
 
   private mutating func forgetIDs(at now: ContinuousClock.Instant) {
@@ -171,5 +180,5 @@ struct EmbeddedState {
     return failed.remove(at: index)
   }
 
-  mutating func putBack(_ number: UInt64) throws { append(try removeFailure(number).bytes) }
+  mutating func putBack(_ number: UInt64) throws { items.append(newItem(try removeFailure(number).bytes)) }
 }

@@ -1,6 +1,7 @@
 // The seam between the interface and what stores items. An engine moves bytes; it knows neither types nor handlers.
 
 internal import Concourse
+internal import Glibc
 
 /// Stores the items of all queues, and gives them to workers.
 protocol Engine: Sendable {
@@ -14,7 +15,7 @@ protocol Engine: Sendable {
 /// One queue of an engine.
 protocol EngineQueue: Sendable {
   /// Returns when the item is stored durably.
-  func store(_ bytes: [UInt8], id: String?) async throws -> ClusterSubmission
+  func store(_ item: NewItem) async throws -> ClusterSubmission
   /// Makes a worker known. It gets deliveries once it requests them.
   /// - Parameter receive: Called for each delivery, from any thread; it must return soon.
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource
@@ -25,6 +26,15 @@ protocol EngineQueue: Sendable {
   /// Submits a failed item again, as the last one of the queue.
   func putBack(_ number: UInt64) async throws
   func discard(_ number: UInt64) async throws
+}
+
+/// An item as it is submitted.
+struct NewItem: Sendable {
+  var bytes: [UInt8]
+  /// Given by the program, which wants the item to be submitted once.
+  var id: String?
+  /// The item does not start before it; `nil` for an item that may start at once.
+  var due: WallTime?
 }
 
 /// A worker as its engine sees it.
@@ -60,6 +70,34 @@ struct StoredFailure: Sendable {
   let bytes: [UInt8]
   let reason: String
   let attempts: Int
+}
+
+/// The time of day, in nanoseconds since 1970.
+struct WallTime: Hashable, Comparable, Sendable {
+  let nanoseconds: Int64
+
+  static var now: WallTime {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return WallTime(nanoseconds: Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec))
+  }
+
+  static func < (a: WallTime, b: WallTime) -> Bool { a.nanoseconds < b.nanoseconds }
+
+  /// At most 100 years away.
+  static func + (time: WallTime, duration: Duration) -> WallTime {
+    WallTime(nanoseconds: time.nanoseconds + max(duration.forServers, -time.nanoseconds))
+  }
+
+  static func - (end: WallTime, start: WallTime) -> Duration {
+    .nanoseconds(end.nanoseconds) - .nanoseconds(start.nanoseconds)
+  }
+
+  var asDeadline: DispatchWallTime {
+    DispatchWallTime(
+      timespec: timespec(
+        tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000)))
+  }
 }
 
 extension Duration {

@@ -50,6 +50,50 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   ///   `CancellationError` if the task is cancelled before the engine has answered; the item may be stored then, too.
   @discardableResult
   public func async(_ item: Item, id: String? = nil) async throws -> ClusterSubmission {
+    try await store(item, id: id)
+  }
+
+  /// Submits an item that joins the queue at the deadline, and returns when the engine has stored it durably.
+  ///
+  /// The engine keeps the item and its deadline; neither this process nor a server needs to live until then. The item
+  /// does not start before the deadline. Then it becomes the last one of the queue, also on a serial queue: an item
+  /// that waits for its deadline holds no other item up. Items have no order among themselves if their deadlines lie
+  /// close together or had passed when a worker came. `pendingCount` and ``ClusterQueueOptions/limit`` count an item
+  /// that waits.
+  ///
+  /// On servers, the processes that offer to work move the item into the queue. So the first worker that comes after
+  /// the deadline does that. The deadline is kept as a time of day: a machine whose clock is ahead starts the item so
+  /// much earlier. When a worker or a server is killed at the deadline, the item may start some seconds later.
+  /// - Parameters:
+  ///   - deadline: When the item joins the queue, in the time of this machine. A past deadline is now; one that is more
+  ///     than 100 years away counts as 100 years.
+  ///   - item: As in `async`.
+  ///   - id: As in `async`, in common with it. It is kept from the submission on, not from the deadline.
+  /// - Returns: As `async`.
+  /// - Throws: As `async`.
+  @discardableResult
+  public func asyncAfter(deadline: DispatchTime, _ item: Item, id: String? = nil) async throws
+    -> ClusterSubmission
+  {
+    let delay = deadline.uptimeNanoseconds.subtractingReportingOverflow(DispatchTime.now().uptimeNanoseconds)
+    return try await store(
+      item, id: id,
+      due: delay.overflow ? nil : .now + .nanoseconds(Int64(clamping: delay.partialValue)))
+  }
+
+  /// As `asyncAfter(deadline:_:id:)`, with a time of day.
+  @discardableResult
+  public func asyncAfter(wallDeadline: DispatchWallTime, _ item: Item, id: String? = nil) async throws
+    -> ClusterSubmission
+  {
+    let isNever = wallDeadline == .distantFuture
+    // Others are encoded as negated nanoseconds.
+    let time = WallTime(nanoseconds: Int64(clamping: 0 &- wallDeadline.rawValue))
+    return try await store(
+      item, id: id, due: isNever ? .now + .seconds(Int64.max) : min(time, .now + .seconds(Int64.max)))
+  }
+
+  private func store(_ item: Item, id: String?, due: WallTime? = nil) async throws -> ClusterSubmission {
     if let count = id?.utf8.count, count > Self.longestID {
       throw ClusterError.idTooLong(queue: label, bytes: count, limit: Self.longestID)
     }
@@ -59,7 +103,8 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     } catch {
       throw ClusterError.notEncoded(queue: label, reason: "\(error)")
     }
-    return try await cluster.open(settings).store(bytes, id: id)
+    let isPast = due.map { $0 <= .now } ?? true
+    return try await cluster.open(settings).store(NewItem(bytes: bytes, id: id, due: isPast ? nil : due))
   }
 
   /// Offers this process as a worker. The handler runs for items of the queue until the registration is cancelled.

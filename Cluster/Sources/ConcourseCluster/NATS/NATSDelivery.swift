@@ -1,5 +1,4 @@
 internal import Concourse
-internal import Glibc
 internal import Synchronization
 
 /// What a delivery needs of its queue.
@@ -45,9 +44,10 @@ final class NATSDelivery: Delivery {
     case unknown
   }
 
-  let bytes: [UInt8]
+  var bytes: [UInt8] { message.bytes }
   let item: NATSItem
-  private let token: String?
+  let message: NATSMessage
+  private var token: String? { message.token }
   /// The time between the storing of the item and this delivery.
   private let age: Duration
   private let queue: any NATSDeliveryQueue
@@ -62,13 +62,10 @@ final class NATSDelivery: Delivery {
     let first = parts.count >= 11 ? 6 : 4
     guard parts.count >= 9, let attempt = Int(parts[first]), let time = UInt64(parts[first + 3])
     else { return nil }
-    bytes = message.bytes
+    self.message = message
     // An item of a foreign program has no id.
     item = NATSItem(id: message.id ?? "at-\(parts[first + 1])", time: time)
-    token = message.token
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    age = .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec) - .nanoseconds(Int64(clamping: time))
+    age = .now - WallTime(nanoseconds: Int64(clamping: time))
     self.queue = queue
     state = Mutex(State(subject: subject, attempt: attempt, end: .now + queue.patience))
   }

@@ -2,6 +2,7 @@
 struct NATSNames: Sendable {
   /// The stream of the items that are not finished.
   let stream: String
+  /// What their subjects begin with. The id that a program gave is in the subject, so that its item can be found.
   let subject: String
   /// The stream of the items that were put aside. No label leads to its name, since the "=" has no two digits.
   let failedStream: String
@@ -11,17 +12,32 @@ struct NATSNames: Sendable {
   let idsStream: String
   /// What their subjects begin with.
   let idsSubject: String
-  /// All workers of a queue share one consumer.
+  /// The stream of the items that wait for their time.
+  let laterStream: String
+  /// What their subjects begin with.
+  let laterSubject: String
+  /// All workers of a queue share one consumer, and another one for the items that wait for their time.
   let consumer = "workers"
 
   init(label: String) {
     let name = Self.encoded(label)
     stream = "concourse_\(name)"
     failedStream = "concourse_\(name)=failed"
+    laterStream = "concourse_\(name)=later"
     subject = "concourse.\(name).items"
+    laterSubject = "concourse.\(name).later"
     failedSubject = "concourse.\(name).failed"
     idsStream = "concourse_\(name)=ids"
     idsSubject = "concourse.\(name).ids"
+  }
+
+  /// The subject of an item.
+  /// - Parameters:
+  ///   - waits: Whether it waits for its time.
+  ///   - id: The encoded id that a program gave.
+  ///   - group: The encoded group.
+  func place(waits: Bool, _ id: String = "-", group: String = "-") -> String {
+    "\(waits ? laterSubject : subject).\(id).\(group)"
   }
 
   /// The text without the characters that have a meaning in names and headers. Each byte but letters, digits, "-" and

@@ -18,19 +18,25 @@ internal import Synchronization
 // for which ids are kept: the claims of these are there, unless clocks differ by as much as that time.
 
 extension NATSQueue {
-  func store(_ bytes: [UInt8], as id: String) async throws -> ClusterSubmission {
-    let key = Self.given + NATSNames.encoded(id)
+  /// Stores an item unless the key was claimed before.
+  /// - Parameters:
+  ///   - id: What errors call the item.
+  ///   - check: May refuse the item.
+  func storeOnce(
+    _ bytes: [UInt8], to subject: String, _ others: [(name: String, value: String)], key: String, id: String,
+    check: () async throws -> Void
+  ) async throws -> ClusterSubmission {
     if try await firstClaim(of: key) != nil { return .duplicate }
-    try await checkLimit()
+    try await check()
     // Each try has its own token: of two that were stored, the claim names one.
     let name = NATSConnection.newInbox()
     let tries = Mutex(0)
     func token() -> String { "\(name)/\(tries.withLock { $0 })" }
     func headers() -> [(name: String, value: String)] {
       tries.withLock { $0 += 1 }
-      return [(Header.id, key), (Header.token, token())]
+      return others + [(Header.id, key), (Header.token, token())]
     }
-    try await submit(bytes, to: names.subject, headers(), id: id)
+    try await submit(bytes, to: subject, headers(), id: id)
     do {
       // A worker may have claimed another try of this submission.
       return try await claim(key, token()).hasPrefix(name + "/") ? .stored : .duplicate

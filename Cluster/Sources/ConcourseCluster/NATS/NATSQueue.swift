@@ -8,6 +8,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     static let id = "Concourse-Id"
     /// Names one try to store an item whose id a program gave.
     static let token = "Concourse-Token"
+    /// When the item may start, in nanoseconds since 1970.
+    static let due = "Concourse-Due"
     static let reason = "Concourse-Reason"
     static let attempts = "Concourse-Attempts"
   }
@@ -15,6 +17,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   /// What the ids begin with that this engine makes, each for one submission, and those that programs gave.
   static let onceOnly = "once-"
   static let given = "id-"
+  /// For an item that has waited for its time (`NATSMover.swift`).
+  static let moved = "moved-"
   /// What headers may need beside the item.
   private static let roomForHeaders = 8_192
   private static let longestReason = 1_000
@@ -32,6 +36,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
 
   var connection: NATSConnection { engine.connection }
   var patience: Duration { settings.options.patience }
+  var patienceOfMovers: Duration { min(patience, .seconds(30)) }
   var idsAreKept: Duration { settings.options.idsAreKept }
 
   /// All settings, so that a stream with others differs from this one: the servers compare it.
@@ -50,15 +55,18 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     // None of the streams refuses a message, since servers that restart would not agree on it
     // (`NATSQueue+Ids.swift`).
     var stream = NATSStream(
-      name: names.stream, description: summary, subjects: [names.subject], retention: "workqueue",
+      name: names.stream, description: summary, subjects: [names.subject + ".*.*"], retention: "workqueue",
       num_replicas: replicas)
-    let consumer = NATSConsumerRequest(
+    var consumer = NATSConsumerRequest(
       stream_name: names.stream,
       config: .init(
         durable_name: names.consumer, ack_wait: patience.forServers,
         max_ack_pending: settings.width))
     try await asClusterErrors {
       do {
+        try await create(stream)
+        stream.name = names.laterStream
+        stream.subjects = [names.laterSubject + ".*.*"]
         try await create(stream)
         stream.name = names.failedStream
         stream.subjects = [names.failedSubject + ".*"]
@@ -72,6 +80,12 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
         try await create(stream)
         let _: NATSNothing = try await ask(
           "CONSUMER.DURABLE.CREATE.\(names.stream).\(names.consumer)", consumer)
+        consumer.stream_name = names.laterStream
+        consumer.config.ack_wait = patienceOfMovers.forServers
+        // Items that wait for their time count as delivered, and must not hold others up.
+        consumer.config.max_ack_pending = -1
+        let _: NATSNothing = try await ask(
+          "CONSUMER.DURABLE.CREATE.\(names.laterStream).\(names.consumer)", consumer)
       } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.otherConfiguration {
         let info: NATSStreamInfo = try await ask("STREAM.INFO.\(stream.name)", NATSNothing())
         throw ClusterError.mismatch(
@@ -109,25 +123,48 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
 
   // MARK: Submissions
 
-  func store(_ bytes: [UInt8], id: String?) async throws -> ClusterSubmission {
+  func store(_ item: NewItem) async throws -> ClusterSubmission {
     try await asClusterErrors {
       let limit = connection.largestMessage - Self.roomForHeaders
-      guard bytes.count <= limit else {
-        throw ClusterError.tooLarge(queue: settings.label, bytes: bytes.count, limit: limit)
+      guard item.bytes.count <= limit else {
+        throw ClusterError.tooLarge(queue: settings.label, bytes: item.bytes.count, limit: limit)
       }
-      if let id { return try await store(bytes, as: id) }
+      var headers: [(name: String, value: String)] = []
+      if let due = item.due { headers.append((Header.due, "\(due.nanoseconds)")) }
+      if let id = item.id {
+        let key = Self.given + NATSNames.encoded(id)
+        return try await storeOnce(
+          item.bytes, to: names.place(waits: item.due != nil, key), headers, key: key, id: id,
+          check: checkLimit)
+      }
       try await checkLimit()
       let key = Self.onceOnly + NATSConnection.newInbox()
-      try await submit(bytes, to: names.subject, [(Header.id, key)], id: key)
+      try await submit(
+        item.bytes, to: names.place(waits: item.due != nil), headers + [(Header.id, key)], id: key)
       return .stored
     }
+  }
+
+  /// Stores an item that is due in the queue, which counts once. The limit has counted it before.
+  func move(_ delivery: NATSDelivery) async throws {
+    let key = Self.moved + NATSNames.encoded(delivery.message.token ?? delivery.item.id)
+    // "concourse", the queue, "later", the id, the group.
+    let parts = delivery.message.subject.split(separator: ".")
+    guard parts.count == 5 else { throw NATSFailure.library("the subject is \(delivery.message.subject)") }
+    _ = try await storeOnce(
+      delivery.bytes, to: "\(names.subject).\(parts[3]).\(parts[4])", [], key: key, id: delivery.item.id
+    ) {}
   }
 
   /// Several submissions at the same time may all pass it. The consumer's count would be late.
   func checkLimit() async throws {
     guard let limit = settings.options.limit else { return }
-    let info: NATSStreamInfo = try await ask("STREAM.INFO.\(names.stream)", NATSNothing())
-    if info.state.messages >= limit { throw ClusterError.full(queue: settings.label, limit: limit) }
+    var count = 0
+    for stream in [names.stream, names.laterStream] {
+      let info: NATSStreamInfo = try await ask("STREAM.INFO.\(stream)", NATSNothing())
+      count += info.state.messages
+    }
+    if count >= limit { throw ClusterError.full(queue: settings.label, limit: limit) }
   }
 
   /// Repeats the submission until it is acknowledged.
@@ -152,18 +189,24 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     }
   }
 
-  /// The consumer knows it. The stream may keep items that were acknowledged while a server was killed.
+  /// The consumers know it. A stream may keep items that were acknowledged while a server was killed. An item that is
+  /// moved at the moment may count twice.
   func pendingCount() async throws -> Int {
-    let info: NATSConsumerInfo = try await asClusterErrors {
-      try await ask("CONSUMER.INFO.\(names.stream).\(names.consumer)", NATSNothing())
+    try await asClusterErrors {
+      var count = 0
+      for stream in [names.laterStream, names.stream] {
+        let info: NATSConsumerInfo = try await ask(
+          "CONSUMER.INFO.\(stream).\(names.consumer)", NATSNothing())
+        count += info.num_pending + info.num_ack_pending
+      }
+      return count
     }
-    return info.num_pending + info.num_ack_pending
   }
 
   // MARK: Deliveries
 
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource {
-    try await asClusterErrors { try NATSSource(of: self, receive) }
+    try await asClusterErrors { try NATSWorker(of: self, receive) }
   }
 
   func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
@@ -225,7 +268,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
       let stored = try await existingFailure(number)
       let key = Self.onceOnly + NATSConnection.newInbox()
       try await submit(
-        [UInt8](stored.message.data ?? Data()), to: names.subject, [(Header.id, key)], id: "\(number)")
+        [UInt8](stored.message.data ?? Data()), to: names.place(waits: false), [(Header.id, key)],
+        id: "\(number)")
       try await remove(number)
     }
   }
