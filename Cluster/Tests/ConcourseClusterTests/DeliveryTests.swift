@@ -22,7 +22,14 @@ import Testing
     private let answers: Mutex<[Result<NATSMessage, any Error>?]>
     private let waiting = Log<NATSConnection.Done>()
 
-    init(patience: Duration = .seconds(3_600), _ answers: [Result<NATSMessage, any Error>?] = []) {
+    /// What `keep` throws.
+    private let refusal: (any Error)?
+
+    init(
+      patience: Duration = .seconds(3_600), _ answers: [Result<NATSMessage, any Error>?] = [],
+      refusal: (any Error)? = nil
+    ) {
+      self.refusal = refusal
       patienceNow = Mutex(patience)
       self.answers = Mutex(answers)
     }
@@ -49,13 +56,22 @@ import Testing
       told.append(Told(attempt: "\(attempts)", text: reason))
     }
 
+    func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws {
+      guard case .result(let result) = outcome else { return told.append(Told(attempt: "failed", text: "")) }
+      told.append(Told(attempt: "result", text: String(decoding: result ?? [], as: UTF8.self)))
+      if let refusal { throw refusal }
+    }
+
     static let yes = Result<NATSMessage, any Error>.success(NATSMessage(subject: "", reply: nil, bytes: []))
 
     func delivery(
-      attempt: Int, place: Int = 1, id: String = "once-a", time: Int = 7, token: String? = nil
+      attempt: Int, place: Int = 1, id: String = "once-a", time: Int = 7, token: String? = nil,
+      wantsResult: Bool = false
     ) -> NATSDelivery {
       let reply = "$JS.ACK.concourse_photos.workers.\(attempt).\(place).1.\(time).0"
-      return NATSDelivery(NATSMessage(subject: "", reply: reply, bytes: [], id: id, token: token), of: self)!
+      return NATSDelivery(
+        NATSMessage(
+          subject: "", reply: reply, bytes: [], id: id, token: token, wantsResult: wantsResult), of: self)!
     }
   }
 
@@ -162,6 +178,38 @@ import Testing
     #expect(servers.held.take(delivery) == .new)
     await delivery.finish()
     #expect(servers.told.all.map(\.text) == Array(repeating: "+ACK", count: 3))
+  }
+
+  /// If the worker dies between both, the item runs again.
+  @Test func resultIsStoredBeforeTheAcknowledgement() async {
+    let servers = Servers()
+    for (attempt, wantsResult) in [(1, true), (2, false)] {
+      let delivery = servers.delivery(attempt: attempt, id: "once-\(attempt)", wantsResult: wantsResult)
+      #expect(servers.held.take(delivery) == .new)
+      await delivery.finish(returning: [120])
+    }
+    #expect(
+      servers.told.all == [
+        .init(attempt: "result", text: "x"), .init(attempt: "1", text: "+ACK"),
+        .init(attempt: "2", text: "+ACK"),
+      ])
+    // It was put aside before its caller learns that.
+    let failing = servers.delivery(attempt: 3, id: "once-3", wantsResult: true)
+    await failing.bury(reason: "why")
+    #expect(
+      servers.told.all.dropFirst(3) == [
+        .init(attempt: "3", text: "why"), .init(attempt: "failed", text: ""),
+        .init(attempt: "3", text: "+TERM"),
+      ])
+  }
+
+  @Test func itemWhoseResultCannotBeStoredRunsAgain() async {
+    let servers = Servers(refusal: NATSFailure.noResponders)
+    let delivery = servers.delivery(attempt: 1, wantsResult: true)
+    #expect(servers.held.take(delivery) == .new)
+    await delivery.finish(returning: nil)
+    #expect(servers.told.all.map(\.text) == ["", "-NAK {\"delay\": 1000000000}"])
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
   }
 
   /// While the return has no answer, the item may come again because of it, or because a leader did not know better.

@@ -13,7 +13,8 @@ import Testing
     for label in labels {
       let queue = NATSNames(label: label)
       #expect(NATSNames.decoded(NATSNames.encoded(label)) == label)
-      for name in [queue.stream, queue.failedStream, queue.idsStream, queue.laterStream] {
+      for name in [queue.stream, queue.failedStream, queue.idsStream, queue.laterStream, queue.resultsStream]
+      {
         #expect(!name.contains { ".*>/\\ \t\r\n".contains($0) })
         names.insert(name)
       }
@@ -21,8 +22,9 @@ import Testing
       names.insert(queue.failedSubject)
       names.insert(queue.idsSubject)
       names.insert(queue.laterSubject)
+      names.insert(queue.resultsSubject)
     }
-    #expect(names.count == 8 * labels.count)
+    #expect(names.count == 10 * labels.count)
     #expect(NATSNames(label: "photos").stream == "concourse_photos")
   }
 

@@ -43,19 +43,34 @@ final class EmbeddedQueue: EngineQueue {
     state = Mutex(EmbeddedState(settings))
   }
 
-  func store(_ item: NewItem) async throws -> ClusterSubmission {
+  func store(_ item: NewItem) async throws -> ClusterSubmission { try await add(item).0 }
+
+  private func add(_ item: NewItem) async throws -> (ClusterSubmission, number: UInt64) {
     guard item.bytes.count <= Self.largestItem else {
       throw ClusterError.tooLarge(queue: settings.label, bytes: item.bytes.count, limit: Self.largestItem)
     }
     let (submission, number) = try state.withLock { state throws in try state.store(item, at: .now) }
-    if let due = item.due, let number {
+    if let due = item.due, submission == .stored {
       DispatchQueue.global().asyncAfter(wallDeadline: due.asDeadline) { [self] in
         state.withLock { state in state.isDue(number) }
         deliver()
       }
     }
     deliver()
-    return submission
+    return (submission, number)
+  }
+
+  func run(_ item: NewItem) async throws -> ItemOutcome {
+    let number = try await add(item).number
+    let hint = Hint()
+    defer { state.withLock { state in state.forget(hint, of: number) } }
+    var pauses = Pauses(hint)
+    while true {
+      if let outcome = try state.withLock({ state throws in try state.outcome(of: number, hint, at: .now) }) {
+        return outcome
+      }
+      try await pauses.wait()
+    }
   }
 
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource {
@@ -90,8 +105,12 @@ final class EmbeddedQueue: EngineQueue {
     if hasEnded { ended() }
   }
 
-  fileprivate func finish(_ item: EmbeddedState.Item) {
-    state.withLock { state in state.finish(item) }
+  fileprivate func finish(_ item: EmbeddedState.Item, returning result: [UInt8]?) {
+    if item.wantsResult, let count = result?.count, count > Self.largestItem {
+      return bury(item, reason: "its result has \(count) bytes; the most is \(Self.largestItem)")
+    }
+    let hints = state.withLock { state in state.finish(item, returning: result, at: .now) }
+    for hint in hints { hint.give() }
     deliver()
   }
 
@@ -108,7 +127,8 @@ final class EmbeddedQueue: EngineQueue {
   }
 
   fileprivate func bury(_ item: EmbeddedState.Item, reason: String) {
-    state.withLock { state in state.bury(item, reason: reason) }
+    let hints = state.withLock { state in state.bury(item, reason: reason, at: .now) }
+    for hint in hints { hint.give() }
     deliver()
   }
 
@@ -149,7 +169,8 @@ private final class EmbeddedDelivery: Delivery {
   var beatInterval: Duration? { nil }
   func begin() async -> Bool { true }
   func beat() {}
-  func finish() async { queue.finish(item) }
+  var wantsResult: Bool { item.wantsResult }
+  func finish(returning result: [UInt8]?) async { queue.finish(item, returning: result) }
   func again(after delay: Duration) async { queue.again(item, after: delay) }
   func bury(reason: String) async { queue.bury(item, reason: reason) }
 }

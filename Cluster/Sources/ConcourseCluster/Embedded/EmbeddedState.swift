@@ -3,6 +3,7 @@ struct EmbeddedState {
   struct Item: Sendable {
     let number: UInt64
     let bytes: [UInt8]
+    var wantsResult = false
     /// The starts so far.
     var attempt = 0
   }
@@ -30,10 +31,13 @@ struct EmbeddedState {
   private var returned: [Item] = []
   /// Items that workers have, or that wait for another attempt.
   private var outstanding = 0
-  private var ids: Set<String> = []
-  /// When each id is forgotten, the oldest first; what lies before `firstID` has been.
-  private var idEnds: [(id: String, end: ContinuousClock.Instant)] = []
-  private var firstID = 0
+  /// The item of each id.
+  private var ids: [String: (number: UInt64, wantsResult: Bool)] = [:]
+  private var idEnds = Expiries<String>()
+  private var outcomes: [UInt64: ItemOutcome] = [:]
+  private var outcomeEnds = Expiries<UInt64>()
+  /// For those who wait for an outcome.
+  private var hints: [UInt64: [Hint]] = [:]
   private var workers: [Int: Worker] = [:]
   /// The order in which workers get items: each goes to the end when it gets one.
   private var turns: [Int] = []
@@ -52,21 +56,28 @@ struct EmbeddedState {
     turns = []
   }
 
-  /// - Returns: The number of the item, too, if it was stored. The owner calls `isDue` at its time if it has one.
+  /// - Returns: The number of the item that counts, too. The owner calls `isDue` at its time if it was stored and has
+  ///   one.
   mutating func store(_ item: NewItem, at now: ContinuousClock.Instant) throws
-    -> (ClusterSubmission, number: UInt64?)
+    -> (ClusterSubmission, number: UInt64)
   {
     try check()
-    forgetIDs(at: now)
-    if let id = item.id, ids.contains(id) { return (.duplicate, nil) }
+    forget(at: now)
+    if let id = item.id, let first = ids[id] {
+      if item.wantsResult, !first.wantsResult {
+        throw ClusterError.noResult(queue: settings.label, reason: QueueSettings.wantsNoResult)
+      }
+      return (.duplicate, first.number)
+    }
     if let limit = settings.options.limit, pending >= limit {
       throw ClusterError.full(queue: settings.label, limit: limit)
     }
+    var new = newItem(item.bytes)
+    new.wantsResult = item.wantsResult
     if let id = item.id {
-      ids.insert(id)
-      idEnds.append((id, now + settings.options.idsAreKept))
+      ids[id] = (new.number, item.wantsResult)
+      idEnds.append(id, until: now + settings.options.idsAreKept)
     }
-    let new = newItem(item.bytes)
     if item.due == nil { items.append(new) } else { early[new.number] = new }
     return (.stored, new.number)
   }
@@ -81,15 +92,38 @@ struct EmbeddedState {
     return Item(number: lastNumber, bytes: bytes)
   }
 
-  private mutating func forgetIDs(at now: ContinuousClock.Instant) {
-    while firstID < idEnds.count, idEnds[firstID].end <= now {
-      ids.remove(idEnds[firstID].id)
-      firstID += 1
-    }
-    if firstID > idEnds.count / 2 {
-      idEnds.removeFirst(firstID)
-      firstID = 0
-    }
+  private mutating func forget(at now: ContinuousClock.Instant) {
+    while let id = idEnds.next(at: now) { ids[id] = nil }
+    while let number = outcomeEnds.next(at: now) { outcomes[number] = nil }
+  }
+
+  /// What became of an item. If that is not known, `hint` is told when it is.
+  mutating func outcome(of number: UInt64, _ hint: Hint, at now: ContinuousClock.Instant) throws
+    -> ItemOutcome?
+  {
+    try check()
+    forget(at: now)
+    if let outcome = outcomes[number] { return outcome }
+    forget(hint, of: number)
+    hints[number, default: []].append(hint)
+    return nil
+  }
+
+  mutating func forget(_ hint: Hint, of number: UInt64) {
+    hints[number]?.removeAll { $0 === hint }
+    if hints[number]?.isEmpty == true { hints[number] = nil }
+  }
+
+  /// - Returns: What the owner must tell.
+  private mutating func keep(_ outcome: ItemOutcome, of item: Item, at now: ContinuousClock.Instant) -> [Hint]
+  {
+    guard item.wantsResult else { return [] }
+    forget(at: now)
+    outcomes[item.number] = outcome
+    // As long as its id, which another caller may use.
+    outcomeEnds.append(
+      item.number, until: now + max(settings.options.resultsAreKept, settings.options.idsAreKept))
+    return hints.removeValue(forKey: item.number) ?? []
   }
 
   mutating func addWorker(_ receive: @escaping Receive) throws -> Int {
@@ -148,18 +182,22 @@ struct EmbeddedState {
     return item
   }
 
-  mutating func finish(_ item: Item) { outstanding -= 1 }
+  mutating func finish(_ item: Item, returning result: [UInt8]?, at now: ContinuousClock.Instant) -> [Hint] {
+    outstanding -= 1
+    return keep(.result(result), of: item, at: now)
+  }
 
   mutating func giveBack(_ item: Item) {
     outstanding -= 1
     returned.append(item)
   }
 
-  mutating func bury(_ item: Item, reason: String) {
+  mutating func bury(_ item: Item, reason: String, at now: ContinuousClock.Instant) -> [Hint] {
     outstanding -= 1
     lastFailure += 1
     failed.append(
       StoredFailure(number: lastFailure, bytes: item.bytes, reason: reason, attempts: item.attempt))
+    return keep(.failed(reason: reason, attempts: item.attempt), of: item, at: now)
   }
 
   func pendingCount() throws -> Int {
@@ -181,4 +219,25 @@ struct EmbeddedState {
   }
 
   mutating func putBack(_ number: UInt64) throws { items.append(newItem(try removeFailure(number).bytes)) }
+}
+
+/// What is forgotten after the same time each, the oldest first.
+private struct Expiries<Key> {
+  /// What lies before `first` has been forgotten.
+  private var ends: [(key: Key, end: ContinuousClock.Instant)] = []
+  private var first = 0
+
+  mutating func append(_ key: Key, until end: ContinuousClock.Instant) { ends.append((key, end)) }
+
+  /// The next one that is forgotten by then.
+  mutating func next(at now: ContinuousClock.Instant) -> Key? {
+    guard first < ends.count, ends[first].end <= now else { return nil }
+    let key = ends[first].key
+    first += 1
+    if first > ends.count / 2 {
+      ends.removeFirst(first)
+      first = 0
+    }
+    return key
+  }
 }

@@ -16,6 +16,8 @@ protocol Engine: Sendable {
 protocol EngineQueue: Sendable {
   /// Returns when the item is stored durably.
   func store(_ item: NewItem) async throws -> ClusterSubmission
+  /// Submits an item that wants a result, and waits for the end of the item or of the one that has its id.
+  func run(_ item: NewItem) async throws -> ItemOutcome
   /// Makes a worker known. It gets deliveries once it requests them.
   /// - Parameter receive: Called for each delivery, from any thread; it must return soon.
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource
@@ -35,6 +37,16 @@ struct NewItem: Sendable {
   var id: String?
   /// The item does not start before it; `nil` for an item that may start at once.
   var due: WallTime?
+  /// Whether the engine keeps what becomes of it.
+  var wantsResult = false
+}
+
+/// What became of an item.
+enum ItemOutcome: Sendable {
+  /// The handler has returned; `nil` if it returns nothing.
+  case result([UInt8]?)
+  /// The item was put aside.
+  case failed(reason: String, attempts: Int)
 }
 
 /// A worker as its engine sees it.
@@ -57,7 +69,10 @@ protocol Delivery: AnyObject, Sendable {
   var beatInterval: Duration? { get }
   /// Tells the engine that the worker still has the item.
   func beat()
-  func finish() async
+  /// Whether anything becomes of a result.
+  var wantsResult: Bool { get }
+  /// - Parameter result: Kept if the item wants it. The item is put aside if the result is too large.
+  func finish(returning result: [UInt8]?) async
   /// Gives the item back; it is delivered again after the delay at the earliest.
   func again(after delay: Duration) async
   /// Puts the item aside, to the failed ones.

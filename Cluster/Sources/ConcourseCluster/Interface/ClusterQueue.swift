@@ -93,7 +93,52 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
       item, id: id, due: isNever ? .now + .seconds(Int64.max) : min(time, .now + .seconds(Int64.max)))
   }
 
+  /// Submits an item, waits until it has run, anywhere, and returns what its handler has returned.
+  ///
+  /// A handler that throws is not the end: the item runs again as often as the options allow. If this task is
+  /// cancelled or its process ends, the item runs all the same. With an id its result can still be had: a `run` with
+  /// the same id, on any machine, waits for the first item of that id, or returns its result at once. That holds as long
+  /// as ids are kept, and results are kept at least as long, and at least for
+  /// ``ClusterQueueOptions/resultsAreKept``. If the item runs more than once, the first result counts.
+  ///
+  /// It waits as long as it takes, also if no process offers to work; cancel the task to end that. Do not call it in a
+  /// handler of the same queue: the item could wait for its caller.
+  /// - Parameters:
+  ///   - item: As in `async`.
+  ///   - id: As in `async`, in common with it.
+  ///   - type: What the handler returns. The result is encoded as JSON, and has the same limit as an item.
+  /// - Throws: As `async`; ``ClusterError/itemFailed(queue:reason:attempts:)`` if the item was put aside;
+  ///   ``ClusterError/noResult(queue:reason:)`` if the handler returns something else or nothing, or if `async` has
+  ///   submitted the item of that id. ``ClusterError/engine(queue:reason:)`` if no server answers for the `timeout` of
+  ///   the cluster; the item may have been stored then. `CancellationError` if the task is cancelled.
+  public func run<Result: Codable & Sendable>(
+    _ item: Item, id: String? = nil, returning type: Result.Type = Result.self
+  ) async throws -> Result {
+    let (queue, new) = try await prepared(item, id: id, wantsResult: true)
+    switch try await queue.run(new) {
+    case .result(let bytes):
+      guard let bytes else {
+        throw ClusterError.noResult(queue: label, reason: "its handler returns nothing")
+      }
+      do {
+        return try JSONDecoder().decode(type, from: Data(bytes))
+      } catch {
+        throw ClusterError.noResult(queue: label, reason: "what its handler returned is no \(type): \(error)")
+      }
+    case .failed(let reason, let attempts):
+      throw ClusterError.itemFailed(queue: label, reason: reason, attempts: attempts)
+    }
+  }
+
   private func store(_ item: Item, id: String?, due: WallTime? = nil) async throws -> ClusterSubmission {
+    let (queue, new) = try await prepared(item, id: id, due: due)
+    return try await queue.store(new)
+  }
+
+  private func prepared(_ item: Item, id: String?, due: WallTime? = nil, wantsResult: Bool = false)
+    async throws
+    -> (any EngineQueue, NewItem)
+  {
     if let count = id?.utf8.count, count > Self.longestID {
       throw ClusterError.idTooLong(queue: label, bytes: count, limit: Self.longestID)
     }
@@ -104,7 +149,8 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
       throw ClusterError.notEncoded(queue: label, reason: "\(error)")
     }
     let isPast = due.map { $0 <= .now } ?? true
-    return try await cluster.open(settings).store(NewItem(bytes: bytes, id: id, due: isPast ? nil : due))
+    let new = NewItem(bytes: bytes, id: id, due: isPast ? nil : due, wantsResult: wantsResult)
+    return (try await cluster.open(settings), new)
   }
 
   /// Offers this process as a worker. The handler runs for items of the queue until the registration is cancelled.
@@ -122,19 +168,48 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     qos: DispatchQoS = .unspecified, width: Int = 1,
     _ handler: @escaping @Sendable (Item) async throws -> Void
   ) async throws -> ClusterRegistration {
+    try await register(qos: qos, width: width) { item, _ in
+      try await handler(item)
+      return nil
+    }
+  }
+
+  /// As the other `handle`, with a result for the callers of `run`.
+  ///
+  /// The result is stored before the item is finished. If it cannot be encoded or is too large, the item is put aside at
+  /// once, although its handler has returned.
+  public func handle<Result: Codable & Sendable>(
+    qos: DispatchQoS = .unspecified, width: Int = 1,
+    _ handler: @escaping @Sendable (Item) async throws -> Result
+  ) async throws -> ClusterRegistration {
+    try await register(qos: qos, width: width) { item, wantsResult in
+      let result = try await handler(item)
+      guard wantsResult else { return nil }
+      do {
+        return [UInt8](try JSONEncoder().encode(result))
+      } catch {
+        throw NoAttemptHelps(reason: "the result cannot be encoded: \(error)")
+      }
+    }
+  }
+
+  private func register(
+    qos: DispatchQoS, width: Int,
+    _ handler: @escaping @Sendable (_ item: Item, _ wantsResult: Bool) async throws -> [UInt8]?
+  ) async throws -> ClusterRegistration {
     if width < 1 {
       misuse("a handler of a cluster queue needs a width of at least 1, not \(width) (queue \"\(label)\")")
     }
     let registration = ClusterRegistration(
       settings: settings, qos: qos, width: settings.isSerial ? 1 : width, cluster: cluster
-    ) { bytes in
+    ) { bytes, wantsResult in
       let item: Item
       do {
         item = try JSONDecoder().decode(Item.self, from: Data(bytes))
       } catch {
-        throw ItemIsForeign(reason: "the item is no \(Item.self): \(error)")
+        throw NoAttemptHelps(reason: "the item is no \(Item.self): \(error)")
       }
-      try await handler(item)
+      return try await handler(item, wantsResult)
     }
     try await registration.start(on: cluster.open(settings))
     return registration
@@ -189,7 +264,7 @@ public struct ClusterFailure<Item: Codable & Sendable>: Sendable {
   public let attempts: Int
 }
 
-/// No attempt can succeed.
-struct ItemIsForeign: Error {
+/// Another attempt would fail, too.
+struct NoAttemptHelps: Error {
   let reason: String
 }

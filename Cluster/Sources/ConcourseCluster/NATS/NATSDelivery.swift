@@ -16,6 +16,8 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   func isFirst(_ id: String, token: String) async throws -> Bool
   /// Stores the item among the failed ones.
   func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws
+  /// Stores what became of an item.
+  func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws
 }
 
 /// An item that the servers gave to this worker until `end`, which beats put off.
@@ -107,6 +109,24 @@ final class NATSDelivery: Delivery {
 
   func beat() { send("+WPI") { _ in } }
 
+  var wantsResult: Bool { message.wantsResult }
+
+  /// The result is stored before the acknowledgement. If the worker dies between both, the item runs again, and the
+  /// first result counts.
+  func finish(returning result: [UInt8]?) async {
+    if wantsResult {
+      do {
+        try await queue.keep(.result(result), of: message)
+      } catch ClusterError.tooLarge(_, let bytes, let limit) {
+        return await bury(reason: "its result has \(bytes) bytes; the most is \(limit)")
+      } catch {
+        // Without the result, the item counts as not run.
+        return await again(after: .seconds(1))
+      }
+    }
+    await finish()
+  }
+
   /// Also a worker that has lost the item remembers that it has run: if the item comes here again, its run counts.
   func finish() async {
     queue.held.finish(item)
@@ -125,6 +145,7 @@ final class NATSDelivery: Delivery {
   func bury(reason: String) async {
     do {
       try await queue.bury(bytes, item, reason: reason, attempts: attempt)
+      if wantsResult { try await queue.keep(.failed(reason: reason, attempts: attempt), of: message) }
       queue.held.finish(item)
       await untilAnswered("+TERM")
     } catch {

@@ -107,6 +107,10 @@ final class NATSMover: NATSDeliveryQueue {
   func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws {
     try await queue.bury(bytes, item, reason: reason, attempts: attempts)
   }
+
+  func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws {
+    try await queue.keep(outcome, of: message)
+  }
 }
 
 /// A registration as the servers see it: it takes items of the queue, and moves those that are due into it.

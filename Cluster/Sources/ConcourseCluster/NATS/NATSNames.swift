@@ -16,6 +16,10 @@ struct NATSNames: Sendable {
   let laterStream: String
   /// What their subjects begin with.
   let laterSubject: String
+  /// The stream of results. It is made for the first caller who wants one.
+  let resultsStream: String
+  /// What their subjects begin with.
+  let resultsSubject: String
   /// All workers of a queue share one consumer, and another one for the items that wait for their time.
   let consumer = "workers"
 
@@ -24,6 +28,8 @@ struct NATSNames: Sendable {
     stream = "concourse_\(name)"
     failedStream = "concourse_\(name)=failed"
     laterStream = "concourse_\(name)=later"
+    resultsStream = "concourse_\(name)=results"
+    resultsSubject = "concourse.\(name).results"
     subject = "concourse.\(name).items"
     laterSubject = "concourse.\(name).later"
     failedSubject = "concourse.\(name).failed"

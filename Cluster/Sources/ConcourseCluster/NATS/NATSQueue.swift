@@ -10,6 +10,9 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     static let token = "Concourse-Token"
     /// When the item may start, in nanoseconds since 1970.
     static let due = "Concourse-Due"
+    static let wantsResult = "Concourse-Wants-Result"
+    /// What kind of outcome it is.
+    static let outcome = "Concourse-Outcome"
     static let reason = "Concourse-Reason"
     static let attempts = "Concourse-Attempts"
   }
@@ -20,8 +23,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   /// For an item that has waited for its time (`NATSMover.swift`).
   static let moved = "moved-"
   /// What headers may need beside the item.
-  private static let roomForHeaders = 8_192
-  private static let longestReason = 1_000
+  static let roomForHeaders = 8_192
+  static let longestReason = 1_000
 
   let settings: QueueSettings
   let names: NATSNames
@@ -45,7 +48,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     return """
       Concourse queue, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)"), \
       \(options.attempts) attempts, delays \(options.retryDelay.exact) to \(options.longestRetryDelay.exact), patience \
-      \(options.patience.exact), ids for \(options.idsAreKept.exact), \
+      \(options.patience.exact), ids for \(options.idsAreKept.exact), results for \(options.resultsAreKept.exact), \
       \(options.limit.map { "at most \($0) items" } ?? "no limit")
       """
   }
@@ -105,7 +108,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   /// What programs may see of a failure. All that this class throws passes through here.
-  private func asClusterErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
+  func asClusterErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
     do {
       return try await body()
     } catch {
@@ -124,25 +127,30 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   // MARK: Submissions
 
   func store(_ item: NewItem) async throws -> ClusterSubmission {
-    try await asClusterErrors {
-      let limit = connection.largestMessage - Self.roomForHeaders
-      guard item.bytes.count <= limit else {
-        throw ClusterError.tooLarge(queue: settings.label, bytes: item.bytes.count, limit: limit)
-      }
-      var headers: [(name: String, value: String)] = []
-      if let due = item.due { headers.append((Header.due, "\(due.nanoseconds)")) }
-      if let id = item.id {
-        let key = Self.given + NATSNames.encoded(id)
-        return try await storeOnce(
-          item.bytes, to: names.place(waits: item.due != nil, key), headers, key: key, id: id,
-          check: checkLimit)
-      }
-      try await checkLimit()
-      let key = Self.onceOnly + NATSConnection.newInbox()
-      try await submit(
-        item.bytes, to: names.place(waits: item.due != nil), headers + [(Header.id, key)], id: key)
-      return .stored
+    try await asClusterErrors { try await add(item).0 }
+  }
+
+  /// - Returns: What names the item that counts, too: the token of the first claim for its id, or the id that is made
+  ///   here.
+  func add(_ item: NewItem) async throws -> (ClusterSubmission, name: String) {
+    let limit = connection.largestMessage - Self.roomForHeaders
+    guard item.bytes.count <= limit else {
+      throw ClusterError.tooLarge(queue: settings.label, bytes: item.bytes.count, limit: limit)
     }
+    var headers: [(name: String, value: String)] = []
+    if let due = item.due { headers.append((Header.due, "\(due.nanoseconds)")) }
+    if item.wantsResult { headers.append((Header.wantsResult, "yes")) }
+    if let id = item.id {
+      let key = Self.given + NATSNames.encoded(id)
+      return try await storeOnce(
+        item.bytes, to: names.place(waits: item.due != nil, key), headers, key: key, id: id,
+        isRun: item.wantsResult, check: checkLimit)
+    }
+    try await checkLimit()
+    let key = Self.onceOnly + NATSConnection.newInbox()
+    try await submit(
+      item.bytes, to: names.place(waits: item.due != nil), headers + [(Header.id, key)], id: key)
+    return (.stored, key)
   }
 
   /// Stores an item that is due in the queue, which counts once. The limit has counted it before.
