@@ -56,6 +56,9 @@ import Testing
       told.append(Told(attempt: "\(attempts)", text: reason))
     }
 
+    let ended = Log<String?>()
+    func hasEnded(_ message: NATSMessage) { ended.append(message.id) }
+
     func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws {
       guard case .result(let result) = outcome else { return told.append(Told(attempt: "failed", text: "")) }
       told.append(Told(attempt: "result", text: String(decoding: result ?? [], as: UTF8.self)))
@@ -193,6 +196,7 @@ import Testing
         .init(attempt: "result", text: "x"), .init(attempt: "1", text: "+ACK"),
         .init(attempt: "2", text: "+ACK"),
       ])
+    #expect(servers.ended.all == ["once-1", "once-2"])
     // It was put aside before its caller learns that.
     let failing = servers.delivery(attempt: 3, id: "once-3", wantsResult: true)
     await failing.bury(reason: "why")

@@ -22,9 +22,10 @@ import Testing
       names.insert(queue.failedSubject)
       names.insert(queue.idsSubject)
       names.insert(queue.laterSubject)
+      names.insert(queue.hintSubject)
       names.insert(queue.resultsSubject)
     }
-    #expect(names.count == 10 * labels.count)
+    #expect(names.count == 11 * labels.count)
     #expect(NATSNames(label: "photos").stream == "concourse_photos")
   }
 

@@ -73,6 +73,15 @@ final class EmbeddedQueue: EngineQueue {
     }
   }
 
+  func finished(_ group: String) async throws {
+    let hint = Hint()
+    defer { state.withLock { state in state.forget(hint, of: group) } }
+    var pauses = Pauses(hint)
+    while try !state.withLock({ state throws in try state.isFinished(group, hint) }) {
+      try await pauses.wait()
+    }
+  }
+
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource {
     let worker = try state.withLock { state throws in try state.addWorker(receive) }
     return EmbeddedSource(queue: self, worker: worker)

@@ -4,6 +4,7 @@ struct EmbeddedState {
     let number: UInt64
     let bytes: [UInt8]
     var wantsResult = false
+    var group: String?
     /// The starts so far.
     var attempt = 0
   }
@@ -36,6 +37,8 @@ struct EmbeddedState {
   private var idEnds = Expiries<String>()
   private var outcomes: [UInt64: ItemOutcome] = [:]
   private var outcomeEnds = Expiries<UInt64>()
+  /// How many items each group has that have not ended, and for those who wait for the last one.
+  private var groups: [String: (count: Int, hints: [Hint])] = [:]
   /// For those who wait for an outcome.
   private var hints: [UInt64: [Hint]] = [:]
   private var workers: [Int: Worker] = [:]
@@ -74,6 +77,8 @@ struct EmbeddedState {
     }
     var new = newItem(item.bytes)
     new.wantsResult = item.wantsResult
+    new.group = item.group
+    if let group = item.group { groups[group, default: (0, [])].count += 1 }
     if let id = item.id {
       ids[id] = (new.number, item.wantsResult)
       idEnds.append(id, until: now + settings.options.idsAreKept)
@@ -115,16 +120,32 @@ struct EmbeddedState {
   }
 
   /// - Returns: What the owner must tell.
-  private mutating func keep(_ outcome: ItemOutcome, of item: Item, at now: ContinuousClock.Instant) -> [Hint]
+  private mutating func end(_ outcome: ItemOutcome, of item: Item, at now: ContinuousClock.Instant) -> [Hint]
   {
-    guard item.wantsResult else { return [] }
+    var told: [Hint] = []
+    if let group = item.group, let (count, waiting) = groups[group] {
+      groups[group] = count == 1 ? nil : (count - 1, waiting)
+      if count == 1 { told = waiting }
+    }
+    guard item.wantsResult else { return told }
     forget(at: now)
     outcomes[item.number] = outcome
     // As long as its id, which another caller may use.
     outcomeEnds.append(
       item.number, until: now + max(settings.options.resultsAreKept, settings.options.idsAreKept))
-    return hints.removeValue(forKey: item.number) ?? []
+    return told + (hints.removeValue(forKey: item.number) ?? [])
   }
+
+  /// Whether the group has no item that has not ended. Otherwise `hint` is told when it has none.
+  mutating func isFinished(_ group: String, _ hint: Hint) throws -> Bool {
+    try check()
+    guard groups[group] != nil else { return true }
+    forget(hint, of: group)
+    groups[group]!.hints.append(hint)
+    return false
+  }
+
+  mutating func forget(_ hint: Hint, of group: String) { groups[group]?.hints.removeAll { $0 === hint } }
 
   mutating func addWorker(_ receive: @escaping Receive) throws -> Int {
     try check()
@@ -184,7 +205,7 @@ struct EmbeddedState {
 
   mutating func finish(_ item: Item, returning result: [UInt8]?, at now: ContinuousClock.Instant) -> [Hint] {
     outstanding -= 1
-    return keep(.result(result), of: item, at: now)
+    return end(.result(result), of: item, at: now)
   }
 
   mutating func giveBack(_ item: Item) {
@@ -197,7 +218,7 @@ struct EmbeddedState {
     lastFailure += 1
     failed.append(
       StoredFailure(number: lastFailure, bytes: item.bytes, reason: reason, attempts: item.attempt))
-    return keep(.failed(reason: reason, attempts: item.attempt), of: item, at: now)
+    return end(.failed(reason: reason, attempts: item.attempt), of: item, at: now)
   }
 
   func pendingCount() throws -> Int {

@@ -18,6 +18,8 @@ protocol EngineQueue: Sendable {
   func store(_ item: NewItem) async throws -> ClusterSubmission
   /// Submits an item that wants a result, and waits for the end of the item or of the one that has its id.
   func run(_ item: NewItem) async throws -> ItemOutcome
+  /// Waits until there is no item of the group that has not ended.
+  func finished(_ group: String) async throws
   /// Makes a worker known. It gets deliveries once it requests them.
   /// - Parameter receive: Called for each delivery, from any thread; it must return soon.
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource
@@ -39,6 +41,7 @@ struct NewItem: Sendable {
   var due: WallTime?
   /// Whether the engine keeps what becomes of it.
   var wantsResult = false
+  var group: String?
 }
 
 /// What became of an item.

@@ -44,13 +44,16 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// - Parameters:
   ///   - item: What a handler gets, on any machine. It is encoded as JSON.
   ///   - id: Of submissions with the same id the first counts, as long as the engine keeps ids. At most 256 bytes.
+  ///   - group: Contains the item until it has ended. Of a submission that does not count, it contains nothing.
   /// - Returns: Whether the item was stored, or had been before.
   /// - Throws: ``ClusterError``. Nothing was stored, except perhaps with
   ///   ``ClusterError/notAcknowledged(queue:id:reason:)`` and ``ClusterError/closed``.
   ///   `CancellationError` if the task is cancelled before the engine has answered; the item may be stored then, too.
   @discardableResult
-  public func async(_ item: Item, id: String? = nil) async throws -> ClusterSubmission {
-    try await store(item, id: id)
+  public func async(_ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil) async throws
+    -> ClusterSubmission
+  {
+    try await store(item, id: id, group: group)
   }
 
   /// Submits an item that joins the queue at the deadline, and returns when the engine has stored it durably.
@@ -69,28 +72,30 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   ///     than 100 years away counts as 100 years.
   ///   - item: As in `async`.
   ///   - id: As in `async`, in common with it. It is kept from the submission on, not from the deadline.
+  ///   - group: Contains the item from its submission on.
   /// - Returns: As `async`.
   /// - Throws: As `async`.
   @discardableResult
-  public func asyncAfter(deadline: DispatchTime, _ item: Item, id: String? = nil) async throws
-    -> ClusterSubmission
-  {
+  public func asyncAfter(
+    deadline: DispatchTime, _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil
+  ) async throws -> ClusterSubmission {
     let delay = deadline.uptimeNanoseconds.subtractingReportingOverflow(DispatchTime.now().uptimeNanoseconds)
     return try await store(
-      item, id: id,
+      item, id: id, group: group,
       due: delay.overflow ? nil : .now + .nanoseconds(Int64(clamping: delay.partialValue)))
   }
 
-  /// As `asyncAfter(deadline:_:id:)`, with a time of day.
+  /// As `asyncAfter(deadline:_:id:group:)`, with a time of day.
   @discardableResult
-  public func asyncAfter(wallDeadline: DispatchWallTime, _ item: Item, id: String? = nil) async throws
-    -> ClusterSubmission
-  {
+  public func asyncAfter(
+    wallDeadline: DispatchWallTime, _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil
+  ) async throws -> ClusterSubmission {
     let isNever = wallDeadline == .distantFuture
     // Others are encoded as negated nanoseconds.
     let time = WallTime(nanoseconds: Int64(clamping: 0 &- wallDeadline.rawValue))
     return try await store(
-      item, id: id, due: isNever ? .now + .seconds(Int64.max) : min(time, .now + .seconds(Int64.max)))
+      item, id: id, group: group,
+      due: isNever ? .now + .seconds(Int64.max) : min(time, .now + .seconds(Int64.max)))
   }
 
   /// Submits an item, waits until it has run, anywhere, and returns what its handler has returned.
@@ -106,15 +111,17 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// - Parameters:
   ///   - item: As in `async`.
   ///   - id: As in `async`, in common with it.
+  ///   - group: As in `async`.
   ///   - type: What the handler returns. The result is encoded as JSON, and has the same limit as an item.
   /// - Throws: As `async`; ``ClusterError/itemFailed(queue:reason:attempts:)`` if the item was put aside;
   ///   ``ClusterError/noResult(queue:reason:)`` if the handler returns something else or nothing, or if `async` has
   ///   submitted the item of that id. ``ClusterError/engine(queue:reason:)`` if no server answers for the `timeout` of
   ///   the cluster; the item may have been stored then. `CancellationError` if the task is cancelled.
   public func run<Result: Codable & Sendable>(
-    _ item: Item, id: String? = nil, returning type: Result.Type = Result.self
+    _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil,
+    returning type: Result.Type = Result.self
   ) async throws -> Result {
-    let (queue, new) = try await prepared(item, id: id, wantsResult: true)
+    let (queue, new) = try await prepared(item, id: id, group: group, wantsResult: true)
     switch try await queue.run(new) {
     case .result(let bytes):
       guard let bytes else {
@@ -130,15 +137,23 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     }
   }
 
-  private func store(_ item: Item, id: String?, due: WallTime? = nil) async throws -> ClusterSubmission {
-    let (queue, new) = try await prepared(item, id: id, due: due)
+  func finished(_ group: String) async throws { try await cluster.open(settings).finished(group) }
+
+  private func store(_ item: Item, id: String?, group: ClusterGroup<Item>?, due: WallTime? = nil) async throws
+    -> ClusterSubmission
+  {
+    let (queue, new) = try await prepared(item, id: id, group: group, due: due)
     return try await queue.store(new)
   }
 
-  private func prepared(_ item: Item, id: String?, due: WallTime? = nil, wantsResult: Bool = false)
-    async throws
-    -> (any EngineQueue, NewItem)
-  {
+  private func prepared(
+    _ item: Item, id: String?, group: ClusterGroup<Item>?, due: WallTime? = nil, wantsResult: Bool = false
+  ) async throws -> (any EngineQueue, NewItem) {
+    if let group, group.queue.label != label {
+      misuse(
+        "an item of cluster queue \"\(label)\" cannot enter group \"\(group.label)\" of queue \"\(group.queue.label)\""
+      )
+    }
     if let count = id?.utf8.count, count > Self.longestID {
       throw ClusterError.idTooLong(queue: label, bytes: count, limit: Self.longestID)
     }
@@ -149,7 +164,8 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
       throw ClusterError.notEncoded(queue: label, reason: "\(error)")
     }
     let isPast = due.map { $0 <= .now } ?? true
-    let new = NewItem(bytes: bytes, id: id, due: isPast ? nil : due, wantsResult: wantsResult)
+    let new = NewItem(
+      bytes: bytes, id: id, due: isPast ? nil : due, wantsResult: wantsResult, group: group?.label)
     return (try await cluster.open(settings), new)
   }
 

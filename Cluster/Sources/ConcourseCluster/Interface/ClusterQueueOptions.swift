@@ -52,7 +52,7 @@ struct QueueSettings: Hashable, Sendable {
   let label: String
   let isSerial: Bool
   let options: ClusterQueueOptions
-  private static let longestLabel = 200
+  static let longestLabel = 200
   /// What the caller of a `run` is told whose id belongs to an item without a caller.
   static let wantsNoResult = "\"async\" has submitted the item of that id"
 

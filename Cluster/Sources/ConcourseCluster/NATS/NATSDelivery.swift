@@ -16,6 +16,8 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   func isFirst(_ id: String, token: String) async throws -> Bool
   /// Stores the item among the failed ones.
   func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws
+  /// The item does not run any more.
+  func hasEnded(_ message: NATSMessage)
   /// Stores what became of an item.
   func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws
 }
@@ -131,6 +133,7 @@ final class NATSDelivery: Delivery {
   func finish() async {
     queue.held.finish(item)
     await untilAnswered("+ACK")
+    queue.hasEnded(message)
   }
 
   /// The request is not repeated if a server may have it: by then another worker may have the item, and would lose it.
@@ -148,6 +151,7 @@ final class NATSDelivery: Delivery {
       if wantsResult { try await queue.keep(.failed(reason: reason, attempts: attempt), of: message) }
       queue.held.finish(item)
       await untilAnswered("+TERM")
+      queue.hasEnded(message)
     } catch {
       // The next delivery comes here again: it exceeds the attempts, or cannot be decoded.
       await again(after: .seconds(1))

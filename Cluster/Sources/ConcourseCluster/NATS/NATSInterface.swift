@@ -74,6 +74,10 @@ struct NATSConsumerInfo: Decodable {
   var num_pending: Int
   /// Items that were delivered, and not acknowledged.
   var num_ack_pending: Int
+  /// All items up to it were acknowledged.
+  var ack_floor: Place
+
+  struct Place: Decodable { var stream_seq: UInt64 }
 }
 
 struct NATSGet: Encodable {
@@ -81,7 +85,11 @@ struct NATSGet: Encodable {
   var next_by_subj: String?
 }
 
-struct NATSDelete: Encodable { var seq: UInt64 }
+struct NATSDelete: Encodable {
+  var seq: UInt64
+  /// Whether its bytes may stay on the disk.
+  var no_erase = false
+}
 
 struct NATSStored: Decodable {
   var message: Message

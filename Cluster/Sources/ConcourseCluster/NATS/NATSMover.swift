@@ -108,6 +108,9 @@ final class NATSMover: NATSDeliveryQueue {
     try await queue.bury(bytes, item, reason: reason, attempts: attempts)
   }
 
+  /// It has only moved.
+  func hasEnded(_ message: NATSMessage) {}
+
   func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws {
     try await queue.keep(outcome, of: message)
   }

@@ -20,6 +20,8 @@ struct NATSNames: Sendable {
   let resultsStream: String
   /// What their subjects begin with.
   let resultsSubject: String
+  /// Where workers tell that items of groups have ended.
+  let hintSubject: String
   /// All workers of a queue share one consumer, and another one for the items that wait for their time.
   let consumer = "workers"
 
@@ -30,6 +32,7 @@ struct NATSNames: Sendable {
     laterStream = "concourse_\(name)=later"
     resultsStream = "concourse_\(name)=results"
     resultsSubject = "concourse.\(name).results"
+    hintSubject = "concourse.\(name).ended"
     subject = "concourse.\(name).items"
     laterSubject = "concourse.\(name).later"
     failedSubject = "concourse.\(name).failed"

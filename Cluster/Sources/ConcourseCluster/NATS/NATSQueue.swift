@@ -139,17 +139,19 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     }
     var headers: [(name: String, value: String)] = []
     if let due = item.due { headers.append((Header.due, "\(due.nanoseconds)")) }
+    let group = item.group.map { Self.part(ofGroup: $0) } ?? "-"
     if item.wantsResult { headers.append((Header.wantsResult, "yes")) }
     if let id = item.id {
       let key = Self.given + NATSNames.encoded(id)
       return try await storeOnce(
-        item.bytes, to: names.place(waits: item.due != nil, key), headers, key: key, id: id,
+        item.bytes, to: names.place(waits: item.due != nil, key, group: group), headers, key: key, id: id,
         isRun: item.wantsResult, check: checkLimit)
     }
     try await checkLimit()
     let key = Self.onceOnly + NATSConnection.newInbox()
     try await submit(
-      item.bytes, to: names.place(waits: item.due != nil), headers + [(Header.id, key)], id: key)
+      item.bytes, to: names.place(waits: item.due != nil, group: group), headers + [(Header.id, key)],
+      id: key)
     return (.stored, key)
   }
 
