@@ -56,12 +56,26 @@ import Testing
       told.append(Told(attempt: "\(attempts)", text: reason))
     }
 
+    let open = Mutex(true)
+    let suspendsWhenAsked = Mutex(false)
+    var isOpen: Bool { open.withLock { $0 } }
+
+    func isCancelled(token: String) async throws -> Bool {
+      told.append(Told(attempt: "cancelled?", text: token))
+      if suspendsWhenAsked.withLock({ $0 }) { open.withLock { $0 = false } }
+      return token == "cancelled"
+    }
+
     let ended = Log<String?>()
     func hasEnded(_ message: NATSMessage) { ended.append(message.id) }
 
     func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws {
-      guard case .result(let result) = outcome else { return told.append(Told(attempt: "failed", text: "")) }
-      told.append(Told(attempt: "result", text: String(decoding: result ?? [], as: UTF8.self)))
+      switch outcome {
+      case .result(let result):
+        told.append(Told(attempt: "result", text: String(decoding: result ?? [], as: UTF8.self)))
+      case .failed: told.append(Told(attempt: "failed", text: ""))
+      case .cancelled: told.append(Told(attempt: "cancelled", text: ""))
+      }
       if let refusal { throw refusal }
     }
 
@@ -128,7 +142,7 @@ import Testing
       case 1: await delivery.finish()
       case 2: await delivery.again(after: .zero)
       case 3: delivery.beat()
-      default: #expect(await !delivery.begin())
+      default: #expect(await !delivery.begin(unless: { false }))
       }
     }
     #expect(servers.told.all.isEmpty)
@@ -144,17 +158,56 @@ import Testing
     let deliveries = ["first", "second"].map {
       servers.delivery(attempt: 1, id: "id-a", time: now, token: $0)
     }
-    #expect(await deliveries[0].begin())
-    #expect(await !deliveries[1].begin())
-    #expect(servers.told.all.map(\.text) == ["first", "second", "+ACK"])
+    #expect(await deliveries[0].begin(unless: { false }))
+    #expect(await !deliveries[1].begin(unless: { false }))
+    #expect(servers.told.all.map(\.attempt) == ["id-a", "cancelled?", "id-a", "1"])
+    #expect(servers.told.all.map(\.text) == ["first", "first", "second", "+ACK"])
   }
 
   /// The claim for such an item may be forgotten, and one for a later item be there.
   @Test func itemThatIsOlderThanIdsRunsInAnyCase() async {
     let servers = Servers()
     let old = (time(nil) - 3_601) * 1_000_000_000
-    #expect(await servers.delivery(attempt: 1, id: "id-a", time: old, token: "second").begin())
-    #expect(servers.told.all.isEmpty)
+    #expect(
+      await servers.delivery(attempt: 1, id: "id-a", time: old, token: "second").begin(unless: { false }))
+    #expect(servers.told.all == [.init(attempt: "cancelled?", text: "second")])
+  }
+
+  /// Also one that is older than ids. Its caller learns it before it is gone.
+  @Test func cancelledItemIsFinishedWithoutARun() async {
+    let servers = Servers()
+    let old = (time(nil) - 3_601) * 1_000_000_000
+    let delivery = servers.delivery(attempt: 2, id: "id-a", time: old, token: "cancelled", wantsResult: true)
+    #expect(servers.held.take(delivery) == .new)
+    #expect(await !delivery.begin(unless: { false }))
+    #expect(
+      servers.told.all == [
+        .init(attempt: "cancelled?", text: "cancelled"), .init(attempt: "cancelled", text: ""),
+        .init(attempt: "2", text: "+ACK"),
+      ])
+  }
+
+  @Test func suspendedItemWaitsOrIsGivenBack() async {
+    let servers = Servers()
+    servers.open.withLock { $0 = false }
+    let (waiting, given) = (servers.delivery(attempt: 1), servers.delivery(attempt: 1, id: "once-b"))
+    for delivery in [waiting, given] { #expect(servers.held.take(delivery) == .new) }
+    let asked = Log<Bool>()
+    async let begins = waiting.begin {
+      asked.append(true)
+      return false
+    }
+    await asked.until(2)
+    #expect(await !given.begin(unless: { true }))
+    #expect(servers.told.all.map(\.text) == ["-NAK"])
+    servers.open.withLock { $0 = true }
+    #expect(await begins)
+    // A queue that is suspended while the worker asks for the id.
+    servers.open.withLock { $0 = true }
+    let asking = servers.delivery(attempt: 1, id: "id-c", time: time(nil) * 1_000_000_000, token: "first")
+    servers.suspendsWhenAsked.withLock { $0 = true }
+    #expect(await !asking.begin(unless: { true }))
+    #expect(servers.told.all.last?.text == "-NAK")
   }
 
   /// What the servers may have got is not said twice: by then another worker may have the item.

@@ -69,7 +69,7 @@ import Testing
     let second = try #require(state.next()?.item)
     #expect(second.number == 2)
     #expect(state.next() == nil)
-    state.giveBack(second)
+    #expect(state.giveBack(second, at: .now).isEmpty)
     state.allow(2, for: workers[2])
     let again = try #require(state.next()?.item)
     #expect((again.number, again.attempt) == (2, 2))

@@ -102,6 +102,19 @@ final class EmbeddedQueue: EngineQueue {
     _ = try state.withLock { state throws in try state.removeFailure(number) }
   }
 
+  func cancel(id: String) async throws -> ClusterCancellation {
+    let (cancellation, hints) = try state.withLock { state throws in try state.cancel(id, at: .now) }
+    for hint in hints { hint.give() }
+    return cancellation
+  }
+
+  func isSuspended() async throws -> Bool { try state.withLock { state throws in try state.suspension() } }
+
+  func setSuspended(_ isSuspended: Bool) async throws {
+    try state.withLock { state throws in try state.setSuspended(isSuspended) }
+    deliver()
+  }
+
   func close() { state.withLock { state in state.close() } }
 
   fileprivate func request(_ count: Int, for worker: Int) {
@@ -131,7 +144,8 @@ final class EmbeddedQueue: EngineQueue {
   }
 
   private func giveBack(_ item: EmbeddedState.Item) {
-    state.withLock { state in state.giveBack(item) }
+    let hints = state.withLock { state in state.giveBack(item, at: .now) }
+    for hint in hints { hint.give() }
     deliver()
   }
 
@@ -176,7 +190,7 @@ private final class EmbeddedDelivery: Delivery {
   var bytes: [UInt8] { item.bytes }
   var attempt: Int { item.attempt }
   var beatInterval: Duration? { nil }
-  func begin() async -> Bool { true }
+  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool { true }
   func beat() {}
   var wantsResult: Bool { item.wantsResult }
   func finish(returning result: [UInt8]?) async { queue.finish(item, returning: result) }

@@ -3,6 +3,7 @@ struct EmbeddedState {
   struct Item: Sendable {
     let number: UInt64
     let bytes: [UInt8]
+    var id: String?
     var wantsResult = false
     var group: String?
     /// The starts so far.
@@ -22,6 +23,7 @@ struct EmbeddedState {
 
   private let settings: QueueSettings
   private var isClosed = false
+  private var isSuspended = false
   private var lastNumber: UInt64 = 0
   /// In the order of their submission. What lies before `first` has been taken.
   private var items: [Item] = []
@@ -30,8 +32,10 @@ struct EmbeddedState {
   private var early: [UInt64: Item] = [:]
   /// Items that run again; they go before the others.
   private var returned: [Item] = []
-  /// Items that workers have, or that wait for another attempt.
-  private var outstanding = 0
+  /// Items that workers have, or that wait for another attempt, by their number.
+  private var outstanding: [UInt64: Item] = [:]
+  /// Those among them that do not start again.
+  private var cancelled: Set<UInt64> = []
   /// The item of each id.
   private var ids: [String: (number: UInt64, wantsResult: Bool)] = [:]
   private var idEnds = Expiries<String>()
@@ -50,7 +54,7 @@ struct EmbeddedState {
 
   init(_ settings: QueueSettings) { self.settings = settings }
 
-  private var pending: Int { items.count - first + early.count + returned.count + outstanding }
+  private var pending: Int { items.count - first + early.count + returned.count + outstanding.count }
 
   private func check() throws { if isClosed { throw ClusterError.closed } }
 
@@ -78,6 +82,7 @@ struct EmbeddedState {
     var new = newItem(item.bytes)
     new.wantsResult = item.wantsResult
     new.group = item.group
+    new.id = item.id
     if let group = item.group { groups[group, default: (0, [])].count += 1 }
     if let id = item.id {
       ids[id] = (new.number, item.wantsResult)
@@ -122,6 +127,7 @@ struct EmbeddedState {
   /// - Returns: What the owner must tell.
   private mutating func end(_ outcome: ItemOutcome, of item: Item, at now: ContinuousClock.Instant) -> [Hint]
   {
+    cancelled.remove(item.number)
     var told: [Hint] = []
     if let group = item.group, let (count, waiting) = groups[group] {
       groups[group] = count == 1 ? nil : (count - 1, waiting)
@@ -179,16 +185,16 @@ struct EmbeddedState {
 
   /// The next item and the worker that gets it, unless one of both is missing or the width is reached.
   mutating func next() -> (item: Item, worker: Int, receive: Receive)? {
-    guard outstanding < settings.width, !(returned.isEmpty && first == items.count),
+    guard !isSuspended, outstanding.count < settings.width, !(returned.isEmpty && first == items.count),
       let turn = turns.firstIndex(where: { workers[$0]!.allowed > 0 })
     else { return nil }
     let worker = turns.remove(at: turn)
     turns.append(worker)
     workers[worker]!.allowed -= 1
     workers[worker]!.underWay += 1
-    outstanding += 1
     var item = returned.isEmpty ? takeFirst() : returned.removeFirst()
     item.attempt += 1
+    outstanding[item.number] = item
     return (item, worker, workers[worker]!.receive)
   }
 
@@ -204,17 +210,48 @@ struct EmbeddedState {
   }
 
   mutating func finish(_ item: Item, returning result: [UInt8]?, at now: ContinuousClock.Instant) -> [Hint] {
-    outstanding -= 1
+    outstanding[item.number] = nil
     return end(.result(result), of: item, at: now)
   }
 
-  mutating func giveBack(_ item: Item) {
-    outstanding -= 1
+  mutating func giveBack(_ item: Item, at now: ContinuousClock.Instant) -> [Hint] {
+    outstanding[item.number] = nil
+    if cancelled.contains(item.number) { return end(.cancelled, of: item, at: now) }
     returned.append(item)
+    return []
+  }
+
+  /// - Returns: What the owner must tell, too.
+  mutating func cancel(_ id: String, at now: ContinuousClock.Instant) throws -> (ClusterCancellation, [Hint])
+  {
+    try check()
+    if let item = early.values.first(where: { $0.id == id }) {
+      early[item.number] = nil
+      return (.cancelled, end(.cancelled, of: item, at: now))
+    }
+    if let index = items[first...].firstIndex(where: { $0.id == id }) {
+      return (.cancelled, end(.cancelled, of: items.remove(at: index), at: now))
+    }
+    if let index = returned.firstIndex(where: { $0.id == id }) {
+      return (.started, end(.cancelled, of: returned.remove(at: index), at: now))
+    }
+    guard let item = outstanding.values.first(where: { $0.id == id }) else { return (.notPending, []) }
+    cancelled.insert(item.number)
+    return (.started, [])
+  }
+
+  func suspension() throws -> Bool {
+    try check()
+    return isSuspended
+  }
+
+  mutating func setSuspended(_ isSuspended: Bool) throws {
+    try check()
+    self.isSuspended = isSuspended
   }
 
   mutating func bury(_ item: Item, reason: String, at now: ContinuousClock.Instant) -> [Hint] {
-    outstanding -= 1
+    outstanding[item.number] = nil
     lastFailure += 1
     failed.append(
       StoredFailure(number: lastFailure, bytes: item.bytes, reason: reason, attempts: item.attempt))

@@ -30,6 +30,10 @@ protocol EngineQueue: Sendable {
   /// Submits a failed item again, as the last one of the queue.
   func putBack(_ number: UInt64) async throws
   func discard(_ number: UInt64) async throws
+  /// Ends the item of that id, if it has not started.
+  func cancel(id: String) async throws -> ClusterCancellation
+  func isSuspended() async throws -> Bool
+  func setSuspended(_ isSuspended: Bool) async throws
 }
 
 /// An item as it is submitted.
@@ -50,6 +54,7 @@ enum ItemOutcome: Sendable {
   case result([UInt8]?)
   /// The item was put aside.
   case failed(reason: String, attempts: Int)
+  case cancelled
 }
 
 /// A worker as its engine sees it.
@@ -65,9 +70,11 @@ protocol Delivery: AnyObject, Sendable {
   var bytes: [UInt8] { get }
   /// 1 for the first start of the item.
   var attempt: Int { get }
-  /// Asked before the handler starts.
-  /// - Returns: False if another worker may have the item by now, or if it is a repetition; the delivery has ended then.
-  func begin() async -> Bool
+  /// Asked before the handler starts. Waits while the queue is suspended.
+  /// - Parameter isCancelled: Whether the worker waits no longer.
+  /// - Returns: False if another worker may have the item by now, or if it is a repetition, was cancelled, or was given
+  ///   back; the delivery has ended then.
+  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool
   /// How often the engine wants a beat; `nil` if it needs none.
   var beatInterval: Duration? { get }
   /// Tells the engine that the worker still has the item.

@@ -114,6 +114,7 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   ///   - group: As in `async`.
   ///   - type: What the handler returns. The result is encoded as JSON, and has the same limit as an item.
   /// - Throws: As `async`; ``ClusterError/itemFailed(queue:reason:attempts:)`` if the item was put aside;
+  ///   ``ClusterError/itemCancelled(queue:)``;
   ///   ``ClusterError/noResult(queue:reason:)`` if the handler returns something else or nothing, or if `async` has
   ///   submitted the item of that id. ``ClusterError/engine(queue:reason:)`` if no server answers for the `timeout` of
   ///   the cluster; the item may have been stored then. `CancellationError` if the task is cancelled.
@@ -132,6 +133,7 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
       } catch {
         throw ClusterError.noResult(queue: label, reason: "what its handler returned is no \(type): \(error)")
       }
+    case .cancelled: throw ClusterError.itemCancelled(queue: label)
     case .failed(let reason, let attempts):
       throw ClusterError.itemFailed(queue: label, reason: reason, attempts: attempts)
     }
@@ -253,6 +255,33 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if no failed item has that number.
   public func putBack(_ number: UInt64) async throws { try await cluster.open(settings).putBack(number) }
 
+  /// Cancels the item of an id, if no worker has got it yet. It does not run then, and a `run` that waits for it throws
+  /// ``ClusterError/itemCancelled(queue:)``. The id remains taken for as long as ids are kept.
+  ///
+  /// On servers, the death of the server that leads the queue may hide that a worker has got the item in the last
+  /// moment before; `cancelled` is returned then, and that start of the item goes on.
+  /// - Parameter id: That of the submission, which has returned.
+  /// - Throws: ``ClusterError/engine(queue:reason:)``, ``ClusterError/closed``; the item may be cancelled then, or not.
+  @discardableResult
+  public func cancel(id: String) async throws -> ClusterCancellation {
+    try await cluster.open(settings).cancel(id: id)
+  }
+
+  /// Suspends the queue in the whole cluster until `resume`: items that run go on, and no other one starts. Submissions
+  /// are stored.
+  ///
+  /// The engine keeps that, whatever processes and servers end. There is no count: one `resume` ends any number of
+  /// suspensions. Workers learn of it at once or within a second; if one cannot reach the servers it starts no item
+  /// later than ten seconds after this call has returned, and in a partition, not before the servers know of that.
+  /// Items that had reached a worker wait there. If that is cancelled, it gives them back, which counts as a start.
+  public func suspend() async throws { try await cluster.open(settings).setSuspended(true) }
+
+  /// Ends the suspension. Workers learn of it at once or within a second.
+  public func resume() async throws { try await cluster.open(settings).setSuspended(false) }
+
+  /// Whether the queue is suspended in the whole cluster.
+  public func isSuspended() async throws -> Bool { try await cluster.open(settings).isSuspended() }
+
   /// Removes an item that was put aside for good.
   /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if no failed item has that number.
   public func discard(_ number: UInt64) async throws { try await cluster.open(settings).discard(number) }
@@ -264,6 +293,17 @@ public enum ClusterSubmission: Hashable, Sendable {
   case stored
   /// An item with the same id had been stored before, so this one counts for nothing.
   case duplicate
+}
+
+/// What became of an item that was to be cancelled.
+public enum ClusterCancellation: Hashable, Sendable {
+  /// It does not run.
+  case cancelled
+  /// A worker has got it, and may have started it. That start goes on; if it fails, the item does not start again, as
+  /// long as ids are kept.
+  case started
+  /// The queue has no item of that id, or it has ended.
+  case notPending
 }
 
 /// An item that failed too often, or that no handler can decode.

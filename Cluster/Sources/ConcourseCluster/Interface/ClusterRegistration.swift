@@ -112,7 +112,7 @@ public final class ClusterRegistration: Sendable {
 
   /// Runs the handler, and tells the engine how it ended.
   private func perform(_ delivery: any Delivery) async {
-    guard await delivery.begin() else { return }
+    guard await delivery.begin(unless: { self.state.withLock { $0.isCancelled } }) else { return }
     let attempts = settings.options.attempts
     let attempt = delivery.attempt
     guard attempt <= attempts else {

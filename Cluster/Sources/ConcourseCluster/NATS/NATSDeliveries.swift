@@ -144,10 +144,10 @@ final class NATSSource: DeliverySource {
   }
 
   /// Asks for what is allowed and was not asked for.
-  private func ask() {
+  func ask() {
     let request = state.withLock { state -> (name: String, count: Int)? in
       let count = state.allowed - state.requests.reduce(0) { $0 + $1.missing }
-      guard count > 0, !state.isCancelled else { return nil }
+      guard count > 0, !state.isCancelled, queue.isOpen else { return nil }
       state.lastRequest += 1
       let name = "\(state.lastRequest)"
       state.requests.append(Request(name: name, missing: count, end: .now + Self.end))

@@ -14,6 +14,10 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
     _ subject: String, _ text: String, _ done: @escaping @Sendable (Result<NATSMessage, any Error>) -> Void)
   /// Whether the item of that token is the one of its id that counts.
   func isFirst(_ id: String, token: String) async throws -> Bool
+  /// Whether the item of that token was cancelled.
+  func isCancelled(token: String) async throws -> Bool
+  /// Whether items may start.
+  var isOpen: Bool { get }
   /// Stores the item among the failed ones.
   func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws
   /// The item does not run any more.
@@ -94,19 +98,40 @@ final class NATSDelivery: Delivery {
     }
   }
 
-  func begin() async -> Bool {
-    if let token, age < queue.idsAreKept {
-      while !isLost {
-        do {
-          if try await queue.isFirst(item.id, token: token) { break }
+  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool {
+    while !isLost {
+      guard queue.isOpen else {
+        if isCancelled() {
+          await again(after: .zero)
+          return false
+        }
+        try? await Task.sleep(for: .milliseconds(100))
+        continue
+      }
+      guard let token else { break }
+      do {
+        guard try await counts(token) else {
           await finish()
           return false
-        } catch {
-          try? await Task.sleep(for: .milliseconds(100))
         }
+        if try await queue.isCancelled(token: token) {
+          if wantsResult { try await queue.keep(.cancelled, of: message) }
+          await finish()
+          return false
+        }
+        // It may have been suspended meanwhile.
+        if queue.isOpen { break }
+      } catch {
+        try? await Task.sleep(for: .milliseconds(100))
       }
     }
     return !queue.held.leaveIfLost(self)
+  }
+
+  /// Whether the item is the one of its id that counts.
+  private func counts(_ token: String) async throws -> Bool {
+    guard age < queue.idsAreKept else { return true }
+    return try await queue.isFirst(item.id, token: token)
   }
 
   func beat() { send("+WPI") { _ in } }

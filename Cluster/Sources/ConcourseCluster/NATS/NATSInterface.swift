@@ -74,6 +74,8 @@ struct NATSConsumerInfo: Decodable {
   var num_pending: Int
   /// Items that were delivered, and not acknowledged.
   var num_ack_pending: Int
+  /// The last item that was given out.
+  var delivered: Place
   /// All items up to it were acknowledged.
   var ack_floor: Place
 
@@ -81,8 +83,9 @@ struct NATSConsumerInfo: Decodable {
 }
 
 struct NATSGet: Encodable {
-  var seq: UInt64
+  var seq: UInt64?
   var next_by_subj: String?
+  var last_by_subj: String?
 }
 
 struct NATSDelete: Encodable {
@@ -96,16 +99,18 @@ struct NATSStored: Decodable {
 
   struct Message: Decodable {
     var seq: UInt64
-    var time: String
+    var subject: String
     var hdrs: Data?
     var data: Data?
   }
 
   /// The headers, encoded as `NATSNames` does.
-  func header(_ name: String) -> String? {
+  func header(_ name: String) -> String? { rawHeader(name).map { NATSNames.decoded($0) } }
+
+  func rawHeader(_ name: String) -> String? {
     guard let headers = message.hdrs else { return nil }
     for line in String(decoding: headers, as: UTF8.self).split(whereSeparator: \.isNewline) {
-      if line.hasPrefix(name + ": ") { return NATSNames.decoded(line.dropFirst(name.count + 2)) }
+      if line.hasPrefix(name + ": ") { return String(line.dropFirst(name.count + 2)) }
     }
     return nil
   }

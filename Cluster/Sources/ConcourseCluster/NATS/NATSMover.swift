@@ -80,7 +80,7 @@ final class NATSMover: NATSDeliveryQueue {
 
   private func look(at delivery: NATSDelivery) async {
     if let due = delivery.message.due, due > .now { return await delivery.again(after: due - .now) }
-    guard await delivery.begin() else { return }
+    guard await delivery.begin(unless: { false }) else { return }
     do {
       try await queue.move(delivery)
       await delivery.finish()
@@ -108,6 +108,12 @@ final class NATSMover: NATSDeliveryQueue {
     try await queue.bury(bytes, item, reason: reason, attempts: attempts)
   }
 
+  /// What is due joins the queue, suspended or not.
+  var isOpen: Bool { true }
+
+  /// The move asks that.
+  func isCancelled(token: String) async throws -> Bool { false }
+
   /// It has only moved.
   func hasEnded(_ message: NATSMessage) {}
 
@@ -120,11 +126,21 @@ final class NATSMover: NATSDeliveryQueue {
 final class NATSWorker: DeliverySource {
   private let items: NATSSource
   private let mover: NATSMover
+  private let gate: NATSGate
+  private let place: Int
 
-  init(of queue: NATSQueue, _ receive: @escaping @Sendable (any Delivery) -> Void) throws {
+  init(of queue: NATSQueue, _ receive: @escaping @Sendable (any Delivery) -> Void) async throws {
     mover = NATSMover(for: queue)
-    items = try NATSSource(
+    gate = queue.gate
+    let items = try NATSSource(
       of: queue, stream: queue.names.stream, consumer: queue.names.consumer, on: queue.connection, receive)
+    self.items = items
+    do {
+      place = try await gate.add(for: queue) { items.ask() }
+    } catch {
+      items.cancel {}
+      throw error
+    }
     do {
       try mover.start()
     } catch {
@@ -132,6 +148,9 @@ final class NATSWorker: DeliverySource {
       throw error
     }
   }
+
+  /// The registration keeps it until its last item has ended: items that have arrived still ask the gate.
+  deinit { gate.remove(place) }
 
   func request(_ count: Int) { items.request(count) }
 

@@ -8,6 +8,8 @@ struct NATSNames: Sendable {
   let failedStream: String
   /// What their subjects begin with. Each has a subject of its own.
   let failedSubject: String
+  /// Says whether the queue is suspended, in the same stream.
+  let suspensionSubject: String
   /// The stream of the ids that programs gave.
   let idsStream: String
   /// What their subjects begin with.
@@ -36,6 +38,7 @@ struct NATSNames: Sendable {
     subject = "concourse.\(name).items"
     laterSubject = "concourse.\(name).later"
     failedSubject = "concourse.\(name).failed"
+    suspensionSubject = "concourse.\(name).suspended"
     idsStream = "concourse_\(name)=ids"
     idsSubject = "concourse.\(name).ids"
   }

@@ -43,8 +43,7 @@ extension NATSQueue {
 
   private func hasNone(_ part: String, for look: Look) async throws -> Bool {
     for (stream, subject) in [(names.laterStream, names.laterSubject), (names.stream, names.subject)] {
-      let info: NATSConsumerInfo = try await ask("CONSUMER.INFO.\(stream).\(names.consumer)", NATSNothing())
-      let floor = info.ack_floor.stream_seq
+      let floor = try await consumerInfo(of: stream).ack_floor.stream_seq
       if look == .last { try await passLog(of: stream, floor: floor) }
       if try await stored(in: stream, NATSGet(seq: floor + 1, next_by_subj: "\(subject).*.\(part)")) != nil {
         return false
@@ -53,8 +52,8 @@ extension NATSQueue {
     return true
   }
 
-  private func passLog(of stream: String, floor: UInt64) async throws {
-    // No item of the stream has ended yet, so the group has none, or its first one is being stored.
+  func passLog(of stream: String, floor: UInt64) async throws {
+    // No item of the stream has ended yet. The new leader gets some time instead.
     guard floor > 0 else { return try await Task.sleep(for: .milliseconds(500)) }
     do {
       let _: NATSNothing = try await ask(

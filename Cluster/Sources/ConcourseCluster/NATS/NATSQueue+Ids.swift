@@ -56,7 +56,7 @@ extension NATSQueue {
 
   /// Claims the id for the item of that token, if there is no claim.
   /// - Returns: The token of the first claim.
-  private func claim(_ key: String, _ token: String) async throws -> String {
+  func claim(_ key: String, _ token: String) async throws -> String {
     try await engine.repeated(for: engine.timeout) {
       if let first = try await firstClaim(of: key) { return first }
       let answer = try await connection.request("\(names.idsSubject).\(key)", Array(token.utf8))

@@ -13,6 +13,7 @@ extension NATSQueue {
     static let result = "result"
     static let nothing = "nothing"
     static let failure = "failure"
+    static let cancellation = "cancellation"
   }
 
   private func subject(ofResult name: String) -> String {
@@ -60,6 +61,7 @@ extension NATSQueue {
       .failed(
         reason: stored.header(Header.reason) ?? "",
         attempts: stored.header(Header.attempts).flatMap { Int($0) } ?? 0)
+    case Kind.cancellation: .cancelled
     default: .result(nil)
     }
   }
@@ -69,6 +71,7 @@ extension NATSQueue {
     let (bytes, headers): ([UInt8], [(name: String, value: String)]) =
       switch outcome {
       case .result(let result): (result ?? [], [(Header.outcome, result == nil ? Kind.nothing : Kind.result)])
+      case .cancelled: ([], [(Header.outcome, Kind.cancellation)])
       case .failed(let reason, let attempts):
         (
           [],

@@ -30,6 +30,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   let names: NATSNames
   let engine: NATSEngine
   let held = NATSHeldItems()
+  let gate = NATSGate()
 
   init(_ settings: QueueSettings, on engine: NATSEngine) {
     self.settings = settings
@@ -38,6 +39,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   var connection: NATSConnection { engine.connection }
+  var isOpen: Bool { gate.isOpen }
   var patience: Duration { settings.options.patience }
   var patienceOfMovers: Duration { min(patience, .seconds(30)) }
   var idsAreKept: Duration { settings.options.idsAreKept }
@@ -72,7 +74,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
         stream.subjects = [names.laterSubject + ".*.*"]
         try await create(stream)
         stream.name = names.failedStream
-        stream.subjects = [names.failedSubject + ".*"]
+        stream.subjects = [names.failedSubject + ".*", names.suspensionSubject]
         stream.retention = "limits"
         stream.max_msgs_per_subject = 1
         try await create(stream)
@@ -155,9 +157,11 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     return (.stored, key)
   }
 
+  static func key(ofMoveOf token: String) -> String { moved + NATSNames.encoded(token) }
+
   /// Stores an item that is due in the queue, which counts once. The limit has counted it before.
   func move(_ delivery: NATSDelivery) async throws {
-    let key = Self.moved + NATSNames.encoded(delivery.message.token ?? delivery.item.id)
+    let key = Self.key(ofMoveOf: delivery.message.token ?? delivery.item.id)
     // "concourse", the queue, "later", the id, the group.
     let parts = delivery.message.subject.split(separator: ".")
     guard parts.count == 5 else { throw NATSFailure.library("the subject is \(delivery.message.subject)") }
@@ -205,18 +209,21 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     try await asClusterErrors {
       var count = 0
       for stream in [names.laterStream, names.stream] {
-        let info: NATSConsumerInfo = try await ask(
-          "CONSUMER.INFO.\(stream).\(names.consumer)", NATSNothing())
+        let info = try await consumerInfo(of: stream)
         count += info.num_pending + info.num_ack_pending
       }
       return count
     }
   }
 
+  func consumerInfo(of stream: String) async throws -> NATSConsumerInfo {
+    try await ask("CONSUMER.INFO.\(stream).\(names.consumer)", NATSNothing())
+  }
+
   // MARK: Deliveries
 
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource {
-    try await asClusterErrors { try NATSWorker(of: self, receive) }
+    try await asClusterErrors { try await NATSWorker(of: self, receive) }
   }
 
   func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
