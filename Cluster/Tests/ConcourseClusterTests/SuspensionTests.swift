@@ -37,6 +37,13 @@ import Testing
     try await queue.suspend()
     try await queue.suspend()
     #expect(try await queue.isSuspended())
+    // What says so is no failed item.
+    #expect(try await queue.failedItems().isEmpty)
+    for number in 1...3 as ClosedRange<UInt64> {
+      let missing = ClusterError.noSuchFailure(queue: label, number: number)
+      await #expect(throws: missing) { try await queue.discard(number) }
+      await #expect(throws: missing) { try await queue.putBack(number) }
+    }
     // A worker that comes now starts nothing, too; submissions are stored, and what is due joins them.
     let late = ClusterQueue<Int>(label: label, attributes: .concurrent, on: other)
     _ = try await late.handle(width: 2, handler)

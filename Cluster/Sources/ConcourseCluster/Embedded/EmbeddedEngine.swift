@@ -51,7 +51,8 @@ final class EmbeddedQueue: EngineQueue {
     }
     let (submission, number) = try state.withLock { state throws in try state.store(item, at: .now) }
     if let due = item.due, submission == .stored {
-      DispatchQueue.global().asyncAfter(wallDeadline: due.asDeadline) { [self] in
+      DispatchQueue.global().asyncAfter(wallDeadline: due.asDeadline) { [weak self] in
+        guard let self else { return }
         state.withLock { state in state.isDue(number) }
         deliver()
       }

@@ -79,8 +79,9 @@ final class NATSMover: NATSDeliveryQueue {
   }
 
   private func look(at delivery: NATSDelivery) async {
-    if let due = delivery.message.due, due > .now { return await delivery.again(after: due - .now) }
+    // The claim for its id is looked at early: when the item is due it may be forgotten.
     guard await delivery.begin(unless: { false }) else { return }
+    if let due = delivery.message.due, due > .now { return await delivery.again(after: due - .now) }
     do {
       try await queue.move(delivery)
       await delivery.finish()

@@ -43,6 +43,7 @@ extension NATSQueue {
       let first = try await claim(Self.key(ofMoveOf: token), Self.cancelled)
       guard first == Self.cancelled else { continue }
       try await remove(stored, from: names.laterStream)
+      hasEnded(NATSMessage(subject: stored.message.subject, reply: nil, bytes: []))
       outcomes.insert(.cancelled)
     }
     // More than one if a submission was repeated.

@@ -22,20 +22,26 @@ extension NATSQueue {
 
   func run(_ item: NewItem) async throws -> ItemOutcome {
     try await asClusterErrors {
-      // It must be there before the item.
-      let _: NATSNothing = try await ask(
-        "STREAM.CREATE.\(names.resultsStream)",
-        NATSStream(
-          name: names.resultsStream, description: "Results of a Concourse queue",
-          subjects: [names.resultsSubject + ".*"], retention: "limits", num_replicas: engine.replicas,
-          // Longer than claims are kept, although clocks differ.
-          max_age: max(settings.options.resultsAreKept, idsAreKept * 3).forServers))
+      try await makeStreamOfResults()
       let name = try await add(item).name
       if item.id != nil, !name.hasPrefix(Self.run) {
         throw ClusterError.noResult(queue: settings.label, reason: QueueSettings.wantsNoResult)
       }
       return try await outcome(of: name)
     }
+  }
+
+  /// It must be there before the item.
+  private func makeStreamOfResults() async throws {
+    if hasStreamOfResults.withLock({ $0 }) { return }
+    let _: NATSNothing = try await ask(
+      "STREAM.CREATE.\(names.resultsStream)",
+      NATSStream(
+        name: names.resultsStream, description: "Results of a Concourse queue",
+        subjects: [names.resultsSubject + ".*"], retention: "limits", num_replicas: engine.replicas,
+        // Longer than claims are kept, although clocks differ.
+        max_age: max(settings.options.resultsAreKept, idsAreKept * 3).forServers))
+    hasStreamOfResults.withLock { $0 = true }
   }
 
   private func outcome(of name: String) async throws -> ItemOutcome {

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import Synchronization
 
 /// A queue on the servers: a stream from which acknowledged items disappear, a consumer that all workers share, a stream
 /// for the items that were put aside, and one for ids (`NATSQueue+Ids.swift`).
@@ -31,6 +32,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   let engine: NATSEngine
   let held = NATSHeldItems()
   let gate = NATSGate()
+  /// Whether this process knows that the stream of results exists.
+  let hasStreamOfResults = Mutex(false)
 
   init(_ settings: QueueSettings, on engine: NATSEngine) {
     self.settings = settings
@@ -157,7 +160,10 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     return (.stored, key)
   }
 
-  static func key(ofMoveOf token: String) -> String { moved + NATSNames.encoded(token) }
+  /// The tries of one submission have one key: more than one may be stored, and due when their claim is forgotten.
+  static func key(ofMoveOf token: String) -> String {
+    moved + NATSNames.encoded(String(token.prefix { $0 != "/" }))
+  }
 
   /// Stores an item that is due in the queue, which counts once. The limit has counted it before.
   func move(_ delivery: NATSDelivery) async throws {
@@ -273,7 +279,10 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   private func existingFailure(_ number: UInt64) async throws -> NATSStored {
-    guard number > 0, let stored = try await failure(NATSGet(seq: number)) else {
+    // The stream has another message, too: whether the queue is suspended.
+    guard number > 0, let stored = try await failure(NATSGet(seq: number)),
+      stored.message.subject != names.suspensionSubject
+    else {
       throw ClusterError.noSuchFailure(queue: settings.label, number: number)
     }
     return stored
