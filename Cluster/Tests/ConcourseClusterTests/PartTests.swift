@@ -79,6 +79,9 @@ import Testing
   @Test func whatMayBeStoredIsNotRefused() {
     let refusal = NATSRefusal(code: 400, err_code: 10077, text: "disk is full")
     #expect(!refusal.isPassing)
+    // Two processes that create a stream at the same time.
+    #expect(NATSRefusal(code: 404, err_code: 10059, text: "stream not found").isPassing)
+    #expect(!NATSRefusal(code: 404, err_code: NATSRefusal.noMessage, text: "no message found").isPassing)
     func outcome(_ tries: [any Error], _ last: any Error) -> ClusterError? {
       var submission = NATSSubmission(queue: "photos", id: "1", bytes: 7)
       for error in tries { submission.failed(with: error) }

@@ -93,9 +93,12 @@ import Testing
     let (queue, log) = (ClusterQueue<Int>(label: "suspended", on: worker), Log<Run>())
     _ = try await queue.handle { log.append(Run(item: $0)) }
     try await ClusterQueue<Int>(label: "suspended", on: first).suspend()
+    // A worker that learned nothing before the servers were killed starts no item from then on.
+    let bound = ContinuousClock.now + .seconds(10)
     await first.shutdown()
     for index in 0..<3 { servers.kill(index) }
     for index in 0..<3 { try await servers.restart(index) }
+    try await Task.sleep(until: bound)
     for item in 0..<3 { try await queue.async(item) }
     try await whileOthersRun(on: worker, "suspended")
     #expect(try await queue.isSuspended())

@@ -65,14 +65,17 @@ final class Hint: Sendable {
 /// The pauses between looks at something that is not told reliably: short ones after a hint, growing ones without.
 struct Pauses {
   private static let shortest = Duration.milliseconds(10)
-  private static let longest = Duration.seconds(2)
 
   private let hint: Hint
+  private let longest: Duration
   private var next = shortest
 
-  init(_ hint: Hint) { self.hint = hint }
+  init(_ hint: Hint, longest: Duration = .seconds(2)) {
+    self.hint = hint
+    self.longest = longest
+  }
 
   mutating func wait() async throws {
-    next = try await hint.pause(atMost: next) ? Self.shortest : min(next * 2, Self.longest)
+    next = try await hint.pause(atMost: next) ? Self.shortest : min(next * 2, longest)
   }
 }

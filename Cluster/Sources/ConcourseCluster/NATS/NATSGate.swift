@@ -43,10 +43,12 @@ final class NATSGate: Sendable {
         let subscription = try queue.connection.subscribe(queue.names.suspensionSubject) { _ in hint.give() }
         state.looker = Task { [weak queue] in
           defer { withExtendedLifetime(subscription) {} }
+          // The change may pass by before it can be read, so a hint is followed by looks in short order.
+          var pauses = Pauses(hint, longest: Self.interval)
           while let queue {
             // A look that fails leaves what is known until that is too old.
             try? await self.look(for: queue)
-            do { _ = try await hint.pause(atMost: Self.interval) } catch { return }
+            do { try await pauses.wait() } catch { return }
           }
         }
       }

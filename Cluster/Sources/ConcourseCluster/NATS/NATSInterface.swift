@@ -20,11 +20,17 @@ struct NATSRefusal: Error, Decodable, CustomStringConvertible {
   var description: String { "\(text ?? "error \(code)") (\(err_code ?? code))" }
 
   static let noPeers = 10005
+  static let noConsumer = 10014
+  static let noStream = 10059
   static let noMessage = 10037
   static let otherConfiguration = 10058
 
-  /// Whether the same request may succeed later: a leader is being chosen, or servers are missing.
-  var isPassing: Bool { code == 503 || err_code == Self.noPeers }
+  /// Whether the same request may succeed later: a leader is being chosen, or servers are missing. All requests for a
+  /// stream or consumer come after its creation; but when two processes create it at the same time, the second answer
+  /// may come before the leader has it.
+  var isPassing: Bool {
+    code == 503 || [Self.noPeers, Self.noConsumer, Self.noStream].contains(err_code)
+  }
 }
 
 struct NATSStream: Codable {
