@@ -9,7 +9,8 @@ let package = Package(
   targets: [
     .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev", "pkg-config"])]),
     .target(
-      name: "ConcourseCluster", dependencies: ["CNATS", .product(name: "Concourse", package: "concourse")]),
+      name: "ConcourseCluster", dependencies: ["CNATS", .product(name: "Concourse", package: "concourse")],
+      exclude: ["NATS/README.md"]),
     .testTarget(name: "ConcourseClusterTests", dependencies: ["ConcourseCluster"]),
   ],
   swiftLanguageModes: [.v6]

@@ -22,7 +22,14 @@ import Testing
     private let answers: Mutex<[Result<NATSMessage, any Error>?]>
     private let waiting = Log<NATSConnection.Done>()
 
-    init(patience: Duration = .seconds(3_600), _ answers: [Result<NATSMessage, any Error>?] = []) {
+    /// What `keep` throws.
+    private let refusal: (any Error)?
+
+    init(
+      patience: Duration = .seconds(3_600), _ answers: [Result<NATSMessage, any Error>?] = [],
+      refusal: (any Error)? = nil
+    ) {
+      self.refusal = refusal
       patienceNow = Mutex(patience)
       self.answers = Mutex(answers)
     }
@@ -49,13 +56,39 @@ import Testing
       told.append(Told(attempt: "\(attempts)", text: reason))
     }
 
+    let open = Mutex(true)
+    let suspendsWhenAsked = Mutex(false)
+    var isOpen: Bool { open.withLock { $0 } }
+
+    func isCancelled(token: String) async throws -> Bool {
+      told.append(Told(attempt: "cancelled?", text: token))
+      if suspendsWhenAsked.withLock({ $0 }) { open.withLock { $0 = false } }
+      return token == "cancelled"
+    }
+
+    let ended = Log<String?>()
+    func hasEnded(_ message: NATSMessage) { ended.append(message.id) }
+
+    func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws {
+      switch outcome {
+      case .result(let result):
+        told.append(Told(attempt: "result", text: String(decoding: result ?? [], as: UTF8.self)))
+      case .failed: told.append(Told(attempt: "failed", text: ""))
+      case .cancelled: told.append(Told(attempt: "cancelled", text: ""))
+      }
+      if let refusal { throw refusal }
+    }
+
     static let yes = Result<NATSMessage, any Error>.success(NATSMessage(subject: "", reply: nil, bytes: []))
 
     func delivery(
-      attempt: Int, place: Int = 1, id: String = "once-a", time: Int = 7, token: String? = nil
+      attempt: Int, place: Int = 1, id: String = "once-a", time: Int = 7, token: String? = nil,
+      wantsResult: Bool = false
     ) -> NATSDelivery {
       let reply = "$JS.ACK.concourse_photos.workers.\(attempt).\(place).1.\(time).0"
-      return NATSDelivery(NATSMessage(subject: "", reply: reply, bytes: [], id: id, token: token), of: self)!
+      return NATSDelivery(
+        NATSMessage(
+          subject: "", reply: reply, bytes: [], id: id, token: token, wantsResult: wantsResult), of: self)!
     }
   }
 
@@ -109,7 +142,7 @@ import Testing
       case 1: await delivery.finish()
       case 2: await delivery.again(after: .zero)
       case 3: delivery.beat()
-      default: #expect(await !delivery.begin())
+      default: #expect(await !delivery.begin(unless: { false }))
       }
     }
     #expect(servers.told.all.isEmpty)
@@ -125,17 +158,56 @@ import Testing
     let deliveries = ["first", "second"].map {
       servers.delivery(attempt: 1, id: "id-a", time: now, token: $0)
     }
-    #expect(await deliveries[0].begin())
-    #expect(await !deliveries[1].begin())
-    #expect(servers.told.all.map(\.text) == ["first", "second", "+ACK"])
+    #expect(await deliveries[0].begin(unless: { false }))
+    #expect(await !deliveries[1].begin(unless: { false }))
+    #expect(servers.told.all.map(\.attempt) == ["id-a", "cancelled?", "id-a", "1"])
+    #expect(servers.told.all.map(\.text) == ["first", "first", "second", "+ACK"])
   }
 
   /// The claim for such an item may be forgotten, and one for a later item be there.
   @Test func itemThatIsOlderThanIdsRunsInAnyCase() async {
     let servers = Servers()
     let old = (time(nil) - 3_601) * 1_000_000_000
-    #expect(await servers.delivery(attempt: 1, id: "id-a", time: old, token: "second").begin())
-    #expect(servers.told.all.isEmpty)
+    #expect(
+      await servers.delivery(attempt: 1, id: "id-a", time: old, token: "second").begin(unless: { false }))
+    #expect(servers.told.all == [.init(attempt: "cancelled?", text: "second")])
+  }
+
+  /// Also one that is older than ids. Its caller learns it before it is gone.
+  @Test func cancelledItemIsFinishedWithoutARun() async {
+    let servers = Servers()
+    let old = (time(nil) - 3_601) * 1_000_000_000
+    let delivery = servers.delivery(attempt: 2, id: "id-a", time: old, token: "cancelled", wantsResult: true)
+    #expect(servers.held.take(delivery) == .new)
+    #expect(await !delivery.begin(unless: { false }))
+    #expect(
+      servers.told.all == [
+        .init(attempt: "cancelled?", text: "cancelled"), .init(attempt: "cancelled", text: ""),
+        .init(attempt: "2", text: "+ACK"),
+      ])
+  }
+
+  @Test func suspendedItemWaitsOrIsGivenBack() async {
+    let servers = Servers()
+    servers.open.withLock { $0 = false }
+    let (waiting, given) = (servers.delivery(attempt: 1), servers.delivery(attempt: 1, id: "once-b"))
+    for delivery in [waiting, given] { #expect(servers.held.take(delivery) == .new) }
+    let asked = Log<Bool>()
+    async let begins = waiting.begin {
+      asked.append(true)
+      return false
+    }
+    await asked.until(2)
+    #expect(await !given.begin(unless: { true }))
+    #expect(servers.told.all.map(\.text) == ["-NAK"])
+    servers.open.withLock { $0 = true }
+    #expect(await begins)
+    // A queue that is suspended while the worker asks for the id.
+    servers.open.withLock { $0 = true }
+    let asking = servers.delivery(attempt: 1, id: "id-c", time: time(nil) * 1_000_000_000, token: "first")
+    servers.suspendsWhenAsked.withLock { $0 = true }
+    #expect(await !asking.begin(unless: { true }))
+    #expect(servers.told.all.last?.text == "-NAK")
   }
 
   /// What the servers may have got is not said twice: by then another worker may have the item.
@@ -162,6 +234,39 @@ import Testing
     #expect(servers.held.take(delivery) == .new)
     await delivery.finish()
     #expect(servers.told.all.map(\.text) == Array(repeating: "+ACK", count: 3))
+  }
+
+  /// If the worker dies between both, the item runs again.
+  @Test func resultIsStoredBeforeTheAcknowledgement() async {
+    let servers = Servers()
+    for (attempt, wantsResult) in [(1, true), (2, false)] {
+      let delivery = servers.delivery(attempt: attempt, id: "once-\(attempt)", wantsResult: wantsResult)
+      #expect(servers.held.take(delivery) == .new)
+      await delivery.finish(returning: [120])
+    }
+    #expect(
+      servers.told.all == [
+        .init(attempt: "result", text: "x"), .init(attempt: "1", text: "+ACK"),
+        .init(attempt: "2", text: "+ACK"),
+      ])
+    #expect(servers.ended.all == ["once-1", "once-2"])
+    // It was put aside before its caller learns that.
+    let failing = servers.delivery(attempt: 3, id: "once-3", wantsResult: true)
+    await failing.bury(reason: "why")
+    #expect(
+      servers.told.all.dropFirst(3) == [
+        .init(attempt: "3", text: "why"), .init(attempt: "failed", text: ""),
+        .init(attempt: "3", text: "+TERM"),
+      ])
+  }
+
+  @Test func itemWhoseResultCannotBeStoredRunsAgain() async {
+    let servers = Servers(refusal: NATSFailure.noResponders)
+    let delivery = servers.delivery(attempt: 1, wantsResult: true)
+    #expect(servers.held.take(delivery) == .new)
+    await delivery.finish(returning: nil)
+    #expect(servers.told.all.map(\.text) == ["", "-NAK {\"delay\": 1000000000}"])
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
   }
 
   /// While the return has no answer, the item may come again because of it, or because a leader did not know better.

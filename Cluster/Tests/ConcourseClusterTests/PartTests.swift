@@ -13,15 +13,19 @@ import Testing
     for label in labels {
       let queue = NATSNames(label: label)
       #expect(NATSNames.decoded(NATSNames.encoded(label)) == label)
-      for name in [queue.stream, queue.failedStream, queue.idsStream] {
+      for name in [queue.stream, queue.failedStream, queue.idsStream, queue.laterStream, queue.resultsStream]
+      {
         #expect(!name.contains { ".*>/\\ \t\r\n".contains($0) })
         names.insert(name)
       }
       names.insert(queue.subject)
       names.insert(queue.failedSubject)
       names.insert(queue.idsSubject)
+      names.insert(queue.laterSubject)
+      names.insert(queue.hintSubject)
+      names.insert(queue.resultsSubject)
     }
-    #expect(names.count == 6 * labels.count)
+    #expect(names.count == 11 * labels.count)
     #expect(NATSNames(label: "photos").stream == "concourse_photos")
   }
 
@@ -41,11 +45,15 @@ import Testing
     let start = ContinuousClock.now
     for second in 0..<100 {
       let now = start + .seconds(second)
-      #expect(try state.store([], id: "\(second)", at: now) == .stored)
-      #expect(try state.store([], id: "\(max(second - 9, 0))", at: now) == .duplicate)
-      if second >= 10 { #expect(try state.store([], id: "\(second - 10)", at: now) == .stored) }
+      #expect(try state.store(NewItem(bytes: [], id: "\(second)"), at: now).0 == .stored)
+      #expect(try state.store(NewItem(bytes: [], id: "\(max(second - 9, 0))"), at: now).0 == .duplicate)
+      if second >= 10 {
+        #expect(try state.store(NewItem(bytes: [], id: "\(second - 10)"), at: now).0 == .stored)
+      }
       // That one is kept from here on.
-      if second >= 20 { #expect(try state.store([], id: "\(second - 19)", at: now) == .duplicate) }
+      if second >= 20 {
+        #expect(try state.store(NewItem(bytes: [], id: "\(second - 19)"), at: now).0 == .duplicate)
+      }
     }
   }
 
@@ -53,7 +61,7 @@ import Testing
     var state = EmbeddedState(
       QueueSettings(label: "turns", attributes: .concurrent, options: ClusterQueueOptions()))
     let workers = try (1...3).map { _ in try state.addWorker { _ in } }
-    for _ in 1...6 { _ = try state.store([], id: nil, at: .now) }
+    for _ in 1...6 { _ = try state.store(NewItem(bytes: [], id: nil), at: .now) }
     #expect(state.next() == nil)
     for worker in workers { state.allow(1, for: worker) }
     #expect(state.removeWorker(workers[1]) {})
@@ -61,7 +69,7 @@ import Testing
     let second = try #require(state.next()?.item)
     #expect(second.number == 2)
     #expect(state.next() == nil)
-    state.giveBack(second)
+    #expect(state.giveBack(second, at: .now).isEmpty)
     state.allow(2, for: workers[2])
     let again = try #require(state.next()?.item)
     #expect((again.number, again.attempt) == (2, 2))
@@ -71,6 +79,9 @@ import Testing
   @Test func whatMayBeStoredIsNotRefused() {
     let refusal = NATSRefusal(code: 400, err_code: 10077, text: "disk is full")
     #expect(!refusal.isPassing)
+    // Two processes that create a stream at the same time.
+    #expect(NATSRefusal(code: 404, err_code: 10059, text: "stream not found").isPassing)
+    #expect(!NATSRefusal(code: 404, err_code: NATSRefusal.noMessage, text: "no message found").isPassing)
     func outcome(_ tries: [any Error], _ last: any Error) -> ClusterError? {
       var submission = NATSSubmission(queue: "photos", id: "1", bytes: 7)
       for error in tries { submission.failed(with: error) }
@@ -131,7 +142,7 @@ import Testing
   @Test func removedWorkerGetsWhatIsOnItsWay() throws {
     var state = EmbeddedState(QueueSettings(label: "turns", attributes: [], options: ClusterQueueOptions()))
     let worker = try state.addWorker { _ in }
-    _ = try state.store([], id: nil, at: .now)
+    _ = try state.store(NewItem(bytes: [], id: nil), at: .now)
     state.allow(1, for: worker)
     #expect(state.next() != nil)
     #expect(!state.removeWorker(worker) {})

@@ -1,3 +1,4 @@
+import Concourse
 import ConcourseCluster
 import Glibc
 import Testing
@@ -78,6 +79,62 @@ import Testing
     #expect(
       failures.first?.reason.hasSuffix(
         "; the last worker ended, or lost its connection, while it had it") == true)
+    await cluster.shutdown()
+  }
+
+  /// A process that submits items of a group, and dies before it has submitted all of them.
+  @Test func groupOfAKilledSubmitterIsFinished() async throws {
+    let work = try await work("submitter", attempts: 3)
+    await #expect(processExitsWith: .signal(SIGKILL)) { [work = work as Work] in
+      let queue = work.queue(on: try await work.workersCluster())
+      let group = ClusterGroup(label: "journey", of: queue)
+      for item in 0..<5 { try await queue.async(item, group: group) }
+      try await queue.asyncAfter(deadline: .now() + .seconds(1), 5, id: "5", group: group)
+      raise(SIGKILL)
+    }
+    let cluster = try await work.cluster()
+    let queue = work.queue(on: cluster)
+    let (log, finished) = (Log<Int>(), Log<Bool>())
+    let group = ClusterGroup(label: "journey", of: queue)
+    async let waiting: Void = {
+      try await group.finished()
+      finished.append(true)
+    }()
+    try await eventually { try await queue.pendingCount() == 6 }
+    #expect(finished.all.isEmpty)
+    _ = try await queue.handle { log.append($0) }
+    try await waiting
+    #expect(log.all == Array(0...5))
+    await cluster.shutdown()
+  }
+
+  /// A worker that dies in its handler, and then a caller that dies while it waits: another caller gets the result.
+  @Test func resultOfKilledWorkerAndCallerIsThere() async throws {
+    let work = try await work("caller", attempts: 5)
+    async let callerHasEnded: Void = {
+      await #expect(processExitsWith: .signal(SIGKILL)) { [work = work as Work] in
+        let queue = work.queue(on: try await work.workersCluster())
+        async let result = queue.run(20, id: "a", returning: Int.self)
+        try await eventually { try await queue.pendingCount() == 1 }
+        async let workerHasEnded: Void = {
+          _ = try await queue.handle { _ -> Int in
+            raise(SIGKILL)
+            return 0
+          }
+        }()
+        _ = try await (result, workerHasEnded)
+      }
+    }()
+    await callerHasEnded
+    let cluster = try await work.cluster()
+    let queue = work.queue(on: cluster)
+    let log = Log<Int>()
+    _ = try await queue.handle { item -> Int in
+      log.append(item)
+      return item + 1
+    }
+    #expect(try await queue.run(30, id: "a", returning: Int.self) == 21)
+    #expect(log.all == [20])
     await cluster.shutdown()
   }
 

@@ -43,13 +43,44 @@ final class EmbeddedQueue: EngineQueue {
     state = Mutex(EmbeddedState(settings))
   }
 
-  func store(_ bytes: [UInt8], id: String?) async throws -> ClusterSubmission {
-    guard bytes.count <= Self.largestItem else {
-      throw ClusterError.tooLarge(queue: settings.label, bytes: bytes.count, limit: Self.largestItem)
+  func store(_ item: NewItem) async throws -> ClusterSubmission { try await add(item).0 }
+
+  private func add(_ item: NewItem) async throws -> (ClusterSubmission, number: UInt64) {
+    guard item.bytes.count <= Self.largestItem else {
+      throw ClusterError.tooLarge(queue: settings.label, bytes: item.bytes.count, limit: Self.largestItem)
     }
-    let submission = try state.withLock { state throws in try state.store(bytes, id: id, at: .now) }
+    let (submission, number) = try state.withLock { state throws in try state.store(item, at: .now) }
+    if let due = item.due, submission == .stored {
+      DispatchQueue.global().asyncAfter(wallDeadline: due.asDeadline) { [weak self] in
+        guard let self else { return }
+        state.withLock { state in state.isDue(number) }
+        deliver()
+      }
+    }
     deliver()
-    return submission
+    return (submission, number)
+  }
+
+  func run(_ item: NewItem) async throws -> ItemOutcome {
+    let number = try await add(item).number
+    let hint = Hint()
+    defer { state.withLock { state in state.forget(hint, of: number) } }
+    var pauses = Pauses(hint)
+    while true {
+      if let outcome = try state.withLock({ state throws in try state.outcome(of: number, hint, at: .now) }) {
+        return outcome
+      }
+      try await pauses.wait()
+    }
+  }
+
+  func finished(_ group: String) async throws {
+    let hint = Hint()
+    defer { state.withLock { state in state.forget(hint, of: group) } }
+    var pauses = Pauses(hint)
+    while try !state.withLock({ state throws in try state.isFinished(group, hint) }) {
+      try await pauses.wait()
+    }
   }
 
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource {
@@ -72,6 +103,19 @@ final class EmbeddedQueue: EngineQueue {
     _ = try state.withLock { state throws in try state.removeFailure(number) }
   }
 
+  func cancel(id: String) async throws -> ClusterCancellation {
+    let (cancellation, hints) = try state.withLock { state throws in try state.cancel(id, at: .now) }
+    for hint in hints { hint.give() }
+    return cancellation
+  }
+
+  func isSuspended() async throws -> Bool { try state.withLock { state throws in try state.suspension() } }
+
+  func setSuspended(_ isSuspended: Bool) async throws {
+    try state.withLock { state throws in try state.setSuspended(isSuspended) }
+    deliver()
+  }
+
   func close() { state.withLock { state in state.close() } }
 
   fileprivate func request(_ count: Int, for worker: Int) {
@@ -84,8 +128,12 @@ final class EmbeddedQueue: EngineQueue {
     if hasEnded { ended() }
   }
 
-  fileprivate func finish(_ item: EmbeddedState.Item) {
-    state.withLock { state in state.finish(item) }
+  fileprivate func finish(_ item: EmbeddedState.Item, returning result: [UInt8]?) {
+    if item.wantsResult, let count = result?.count, count > Self.largestItem {
+      return bury(item, reason: "its result has \(count) bytes; the most is \(Self.largestItem)")
+    }
+    let hints = state.withLock { state in state.finish(item, returning: result, at: .now) }
+    for hint in hints { hint.give() }
     deliver()
   }
 
@@ -97,12 +145,14 @@ final class EmbeddedQueue: EngineQueue {
   }
 
   private func giveBack(_ item: EmbeddedState.Item) {
-    state.withLock { state in state.giveBack(item) }
+    let hints = state.withLock { state in state.giveBack(item, at: .now) }
+    for hint in hints { hint.give() }
     deliver()
   }
 
   fileprivate func bury(_ item: EmbeddedState.Item, reason: String) {
-    state.withLock { state in state.bury(item, reason: reason) }
+    let hints = state.withLock { state in state.bury(item, reason: reason, at: .now) }
+    for hint in hints { hint.give() }
     deliver()
   }
 
@@ -141,9 +191,10 @@ private final class EmbeddedDelivery: Delivery {
   var bytes: [UInt8] { item.bytes }
   var attempt: Int { item.attempt }
   var beatInterval: Duration? { nil }
-  func begin() async -> Bool { true }
+  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool { true }
   func beat() {}
-  func finish() async { queue.finish(item) }
+  var wantsResult: Bool { item.wantsResult }
+  func finish(returning result: [UInt8]?) async { queue.finish(item, returning: result) }
   func again(after delay: Duration) async { queue.again(item, after: delay) }
   func bury(reason: String) async { queue.bury(item, reason: reason) }
 }

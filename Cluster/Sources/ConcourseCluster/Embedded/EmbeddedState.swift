@@ -3,6 +3,9 @@ struct EmbeddedState {
   struct Item: Sendable {
     let number: UInt64
     let bytes: [UInt8]
+    var id: String?
+    var wantsResult = false
+    var group: String?
     /// The starts so far.
     var attempt = 0
   }
@@ -20,18 +23,28 @@ struct EmbeddedState {
 
   private let settings: QueueSettings
   private var isClosed = false
+  private var isSuspended = false
   private var lastNumber: UInt64 = 0
   /// In the order of their submission. What lies before `first` has been taken.
   private var items: [Item] = []
   private var first = 0
+  /// Items that wait for their time, by their number.
+  private var early: [UInt64: Item] = [:]
   /// Items that run again; they go before the others.
   private var returned: [Item] = []
-  /// Items that workers have, or that wait for another attempt.
-  private var outstanding = 0
-  private var ids: Set<String> = []
-  /// When each id is forgotten, the oldest first; what lies before `firstID` has been.
-  private var idEnds: [(id: String, end: ContinuousClock.Instant)] = []
-  private var firstID = 0
+  /// Items that workers have, or that wait for another attempt, by their number.
+  private var outstanding: [UInt64: Item] = [:]
+  /// Those among them that do not start again.
+  private var cancelled: Set<UInt64> = []
+  /// The item of each id.
+  private var ids: [String: (number: UInt64, wantsResult: Bool)] = [:]
+  private var idEnds = Expiries<String>()
+  private var outcomes: [UInt64: ItemOutcome] = [:]
+  private var outcomeEnds = Expiries<UInt64>()
+  /// How many items each group has that have not ended, and for those who wait for the last one.
+  private var groups: [String: (count: Int, hints: [Hint])] = [:]
+  /// For those who wait for an outcome.
+  private var hints: [UInt64: [Hint]] = [:]
   private var workers: [Int: Worker] = [:]
   /// The order in which workers get items: each goes to the end when it gets one.
   private var turns: [Int] = []
@@ -41,7 +54,7 @@ struct EmbeddedState {
 
   init(_ settings: QueueSettings) { self.settings = settings }
 
-  private var pending: Int { items.count - first + returned.count + outstanding }
+  private var pending: Int { items.count - first + early.count + returned.count + outstanding.count }
 
   private func check() throws { if isClosed { throw ClusterError.closed } }
 
@@ -50,38 +63,95 @@ struct EmbeddedState {
     turns = []
   }
 
-  mutating func store(_ bytes: [UInt8], id: String?, at now: ContinuousClock.Instant) throws
-    -> ClusterSubmission
+  /// - Returns: The number of the item that counts, too. The owner calls `isDue` at its time if it was stored and has
+  ///   one.
+  mutating func store(_ item: NewItem, at now: ContinuousClock.Instant) throws
+    -> (ClusterSubmission, number: UInt64)
   {
     try check()
-    forgetIDs(at: now)
-    if let id, ids.contains(id) { return .duplicate }
+    forget(at: now)
+    if let id = item.id, let first = ids[id] {
+      if item.wantsResult, !first.wantsResult {
+        throw ClusterError.noResult(queue: settings.label, reason: QueueSettings.wantsNoResult)
+      }
+      return (.duplicate, first.number)
+    }
     if let limit = settings.options.limit, pending >= limit {
       throw ClusterError.full(queue: settings.label, limit: limit)
     }
-    if let id {
-      ids.insert(id)
-      idEnds.append((id, now + settings.options.idsAreKept))
+    var new = newItem(item.bytes)
+    new.wantsResult = item.wantsResult
+    new.group = item.group
+    new.id = item.id
+    if let group = item.group { groups[group, default: (0, [])].count += 1 }
+    if let id = item.id {
+      ids[id] = (new.number, item.wantsResult)
+      idEnds.append(id, until: now + settings.options.idsAreKept)
     }
-    append(bytes)
-    return .stored
+    if item.due == nil { items.append(new) } else { early[new.number] = new }
+    return (.stored, new.number)
   }
 
-  private mutating func append(_ bytes: [UInt8]) {
+  /// The time of an item has come: it becomes the last one.
+  mutating func isDue(_ number: UInt64) {
+    if let item = early.removeValue(forKey: number) { items.append(item) }
+  }
+
+  private mutating func newItem(_ bytes: [UInt8]) -> Item {
     lastNumber += 1
-    items.append(Item(number: lastNumber, bytes: bytes))
+    return Item(number: lastNumber, bytes: bytes)
   }
 
-  private mutating func forgetIDs(at now: ContinuousClock.Instant) {
-    while firstID < idEnds.count, idEnds[firstID].end <= now {
-      ids.remove(idEnds[firstID].id)
-      firstID += 1
-    }
-    if firstID > idEnds.count / 2 {
-      idEnds.removeFirst(firstID)
-      firstID = 0
-    }
+  private mutating func forget(at now: ContinuousClock.Instant) {
+    while let id = idEnds.next(at: now) { ids[id] = nil }
+    while let number = outcomeEnds.next(at: now) { outcomes[number] = nil }
   }
+
+  /// What became of an item. If that is not known, `hint` is told when it is.
+  mutating func outcome(of number: UInt64, _ hint: Hint, at now: ContinuousClock.Instant) throws
+    -> ItemOutcome?
+  {
+    try check()
+    forget(at: now)
+    if let outcome = outcomes[number] { return outcome }
+    forget(hint, of: number)
+    hints[number, default: []].append(hint)
+    return nil
+  }
+
+  mutating func forget(_ hint: Hint, of number: UInt64) {
+    hints[number]?.removeAll { $0 === hint }
+    if hints[number]?.isEmpty == true { hints[number] = nil }
+  }
+
+  /// - Returns: What the owner must tell.
+  private mutating func end(_ outcome: ItemOutcome, of item: Item, at now: ContinuousClock.Instant) -> [Hint]
+  {
+    cancelled.remove(item.number)
+    var told: [Hint] = []
+    if let group = item.group, let (count, waiting) = groups[group] {
+      groups[group] = count == 1 ? nil : (count - 1, waiting)
+      if count == 1 { told = waiting }
+    }
+    guard item.wantsResult else { return told }
+    forget(at: now)
+    outcomes[item.number] = outcome
+    // As long as its id, which another caller may use.
+    outcomeEnds.append(
+      item.number, until: now + max(settings.options.resultsAreKept, settings.options.idsAreKept))
+    return told + (hints.removeValue(forKey: item.number) ?? [])
+  }
+
+  /// Whether the group has no item that has not ended. Otherwise `hint` is told when it has none.
+  mutating func isFinished(_ group: String, _ hint: Hint) throws -> Bool {
+    try check()
+    guard groups[group] != nil else { return true }
+    forget(hint, of: group)
+    groups[group]!.hints.append(hint)
+    return false
+  }
+
+  mutating func forget(_ hint: Hint, of group: String) { groups[group]?.hints.removeAll { $0 === hint } }
 
   mutating func addWorker(_ receive: @escaping Receive) throws -> Int {
     try check()
@@ -115,16 +185,16 @@ struct EmbeddedState {
 
   /// The next item and the worker that gets it, unless one of both is missing or the width is reached.
   mutating func next() -> (item: Item, worker: Int, receive: Receive)? {
-    guard outstanding < settings.width, !(returned.isEmpty && first == items.count),
+    guard !isSuspended, outstanding.count < settings.width, !(returned.isEmpty && first == items.count),
       let turn = turns.firstIndex(where: { workers[$0]!.allowed > 0 })
     else { return nil }
     let worker = turns.remove(at: turn)
     turns.append(worker)
     workers[worker]!.allowed -= 1
     workers[worker]!.underWay += 1
-    outstanding += 1
     var item = returned.isEmpty ? takeFirst() : returned.removeFirst()
     item.attempt += 1
+    outstanding[item.number] = item
     return (item, worker, workers[worker]!.receive)
   }
 
@@ -139,18 +209,53 @@ struct EmbeddedState {
     return item
   }
 
-  mutating func finish(_ item: Item) { outstanding -= 1 }
-
-  mutating func giveBack(_ item: Item) {
-    outstanding -= 1
-    returned.append(item)
+  mutating func finish(_ item: Item, returning result: [UInt8]?, at now: ContinuousClock.Instant) -> [Hint] {
+    outstanding[item.number] = nil
+    return end(.result(result), of: item, at: now)
   }
 
-  mutating func bury(_ item: Item, reason: String) {
-    outstanding -= 1
+  mutating func giveBack(_ item: Item, at now: ContinuousClock.Instant) -> [Hint] {
+    outstanding[item.number] = nil
+    if cancelled.contains(item.number) { return end(.cancelled, of: item, at: now) }
+    returned.append(item)
+    return []
+  }
+
+  /// - Returns: What the owner must tell, too.
+  mutating func cancel(_ id: String, at now: ContinuousClock.Instant) throws -> (ClusterCancellation, [Hint])
+  {
+    try check()
+    if let item = early.values.first(where: { $0.id == id }) {
+      early[item.number] = nil
+      return (.cancelled, end(.cancelled, of: item, at: now))
+    }
+    if let index = items[first...].firstIndex(where: { $0.id == id }) {
+      return (.cancelled, end(.cancelled, of: items.remove(at: index), at: now))
+    }
+    if let index = returned.firstIndex(where: { $0.id == id }) {
+      return (.started, end(.cancelled, of: returned.remove(at: index), at: now))
+    }
+    guard let item = outstanding.values.first(where: { $0.id == id }) else { return (.notPending, []) }
+    cancelled.insert(item.number)
+    return (.started, [])
+  }
+
+  func suspension() throws -> Bool {
+    try check()
+    return isSuspended
+  }
+
+  mutating func setSuspended(_ isSuspended: Bool) throws {
+    try check()
+    self.isSuspended = isSuspended
+  }
+
+  mutating func bury(_ item: Item, reason: String, at now: ContinuousClock.Instant) -> [Hint] {
+    outstanding[item.number] = nil
     lastFailure += 1
     failed.append(
       StoredFailure(number: lastFailure, bytes: item.bytes, reason: reason, attempts: item.attempt))
+    return end(.failed(reason: reason, attempts: item.attempt), of: item, at: now)
   }
 
   func pendingCount() throws -> Int {
@@ -171,5 +276,26 @@ struct EmbeddedState {
     return failed.remove(at: index)
   }
 
-  mutating func putBack(_ number: UInt64) throws { append(try removeFailure(number).bytes) }
+  mutating func putBack(_ number: UInt64) throws { items.append(newItem(try removeFailure(number).bytes)) }
+}
+
+/// What is forgotten after the same time each, the oldest first.
+private struct Expiries<Key> {
+  /// What lies before `first` has been forgotten.
+  private var ends: [(key: Key, end: ContinuousClock.Instant)] = []
+  private var first = 0
+
+  mutating func append(_ key: Key, until end: ContinuousClock.Instant) { ends.append((key, end)) }
+
+  /// The next one that is forgotten by then.
+  mutating func next(at now: ContinuousClock.Instant) -> Key? {
+    guard first < ends.count, ends[first].end <= now else { return nil }
+    let key = ends[first].key
+    first += 1
+    if first > ends.count / 2 {
+      ends.removeFirst(first)
+      first = 0
+    }
+    return key
+  }
 }

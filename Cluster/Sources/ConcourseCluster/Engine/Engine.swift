@@ -1,6 +1,7 @@
 // The seam between the interface and what stores items. An engine moves bytes; it knows neither types nor handlers.
 
 internal import Concourse
+internal import Glibc
 
 /// Stores the items of all queues, and gives them to workers.
 protocol Engine: Sendable {
@@ -14,7 +15,11 @@ protocol Engine: Sendable {
 /// One queue of an engine.
 protocol EngineQueue: Sendable {
   /// Returns when the item is stored durably.
-  func store(_ bytes: [UInt8], id: String?) async throws -> ClusterSubmission
+  func store(_ item: NewItem) async throws -> ClusterSubmission
+  /// Submits an item that wants a result, and waits for the end of the item or of the one that has its id.
+  func run(_ item: NewItem) async throws -> ItemOutcome
+  /// Waits until there is no item of the group that has not ended.
+  func finished(_ group: String) async throws
   /// Makes a worker known. It gets deliveries once it requests them.
   /// - Parameter receive: Called for each delivery, from any thread; it must return soon.
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource
@@ -25,6 +30,31 @@ protocol EngineQueue: Sendable {
   /// Submits a failed item again, as the last one of the queue.
   func putBack(_ number: UInt64) async throws
   func discard(_ number: UInt64) async throws
+  /// Ends the item of that id, if it has not started.
+  func cancel(id: String) async throws -> ClusterCancellation
+  func isSuspended() async throws -> Bool
+  func setSuspended(_ isSuspended: Bool) async throws
+}
+
+/// An item as it is submitted.
+struct NewItem: Sendable {
+  var bytes: [UInt8]
+  /// Given by the program, which wants the item to be submitted once.
+  var id: String?
+  /// The item does not start before it; `nil` for an item that may start at once.
+  var due: WallTime?
+  /// Whether the engine keeps what becomes of it.
+  var wantsResult = false
+  var group: String?
+}
+
+/// What became of an item.
+enum ItemOutcome: Sendable {
+  /// The handler has returned; `nil` if it returns nothing.
+  case result([UInt8]?)
+  /// The item was put aside.
+  case failed(reason: String, attempts: Int)
+  case cancelled
 }
 
 /// A worker as its engine sees it.
@@ -40,14 +70,19 @@ protocol Delivery: AnyObject, Sendable {
   var bytes: [UInt8] { get }
   /// 1 for the first start of the item.
   var attempt: Int { get }
-  /// Asked before the handler starts.
-  /// - Returns: False if another worker may have the item by now, or if it is a repetition; the delivery has ended then.
-  func begin() async -> Bool
+  /// Asked before the handler starts. Waits while the queue is suspended.
+  /// - Parameter isCancelled: Whether the worker waits no longer.
+  /// - Returns: False if another worker may have the item by now, or if it is a repetition, was cancelled, or was given
+  ///   back; the delivery has ended then.
+  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool
   /// How often the engine wants a beat; `nil` if it needs none.
   var beatInterval: Duration? { get }
   /// Tells the engine that the worker still has the item.
   func beat()
-  func finish() async
+  /// Whether anything becomes of a result.
+  var wantsResult: Bool { get }
+  /// - Parameter result: Kept if the item wants it. The item is put aside if the result is too large.
+  func finish(returning result: [UInt8]?) async
   /// Gives the item back; it is delivered again after the delay at the earliest.
   func again(after delay: Duration) async
   /// Puts the item aside, to the failed ones.
@@ -60,6 +95,34 @@ struct StoredFailure: Sendable {
   let bytes: [UInt8]
   let reason: String
   let attempts: Int
+}
+
+/// The time of day, in nanoseconds since 1970.
+struct WallTime: Hashable, Comparable, Sendable {
+  let nanoseconds: Int64
+
+  static var now: WallTime {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return WallTime(nanoseconds: Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec))
+  }
+
+  static func < (a: WallTime, b: WallTime) -> Bool { a.nanoseconds < b.nanoseconds }
+
+  /// At most 100 years away.
+  static func + (time: WallTime, duration: Duration) -> WallTime {
+    WallTime(nanoseconds: time.nanoseconds + max(duration.forServers, -time.nanoseconds))
+  }
+
+  static func - (end: WallTime, start: WallTime) -> Duration {
+    .nanoseconds(end.nanoseconds) - .nanoseconds(start.nanoseconds)
+  }
+
+  var asDeadline: DispatchWallTime {
+    DispatchWallTime(
+      timespec: timespec(
+        tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000)))
+  }
 }
 
 extension Duration {

@@ -18,6 +18,12 @@ public enum ClusterError: Error, Hashable, CustomStringConvertible {
   case notAcknowledged(queue: String, id: String, reason: String)
   /// The queue has no failed item of that number.
   case noSuchFailure(queue: String, number: UInt64)
+  /// The item of a `run` was put aside, after so many starts. The reason is what the last one threw.
+  case itemFailed(queue: String, reason: String, attempts: Int)
+  /// The item of a `run` was cancelled.
+  case itemCancelled(queue: String)
+  /// The item of a `run` has ended, or will, without a result of the type that the caller wants.
+  case noResult(queue: String, reason: String)
   /// The engine answered with an error.
   case engine(queue: String, reason: String)
   /// The cluster has been shut down.
@@ -41,6 +47,11 @@ public enum ClusterError: Error, Hashable, CustomStringConvertible {
       "cluster queue \"\(queue)\" has not acknowledged item \"\(id)\", which may be stored: \(reason)"
     case .noSuchFailure(let queue, let number):
       "cluster queue \"\(queue)\" has no failed item of number \(number)"
+    case .itemFailed(let queue, let reason, let attempts):
+      "an item of cluster queue \"\(queue)\" was put aside after \(attempts) attempts: \(reason)"
+    case .itemCancelled(let queue): "an item of cluster queue \"\(queue)\" was cancelled"
+    case .noResult(let queue, let reason):
+      "an item of cluster queue \"\(queue)\" has no result: \(reason)"
     case .engine(let queue, let reason): "cluster queue \"\(queue)\": \(reason)"
     case .closed: "the cluster has been shut down"
     }

@@ -44,12 +44,118 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// - Parameters:
   ///   - item: What a handler gets, on any machine. It is encoded as JSON.
   ///   - id: Of submissions with the same id the first counts, as long as the engine keeps ids. At most 256 bytes.
+  ///   - group: Contains the item until it has ended. Of a submission that does not count, it contains nothing.
   /// - Returns: Whether the item was stored, or had been before.
   /// - Throws: ``ClusterError``. Nothing was stored, except perhaps with
   ///   ``ClusterError/notAcknowledged(queue:id:reason:)`` and ``ClusterError/closed``.
   ///   `CancellationError` if the task is cancelled before the engine has answered; the item may be stored then, too.
   @discardableResult
-  public func async(_ item: Item, id: String? = nil) async throws -> ClusterSubmission {
+  public func async(_ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil) async throws
+    -> ClusterSubmission
+  {
+    try await store(item, id: id, group: group)
+  }
+
+  /// Submits an item that joins the queue at the deadline, and returns when the engine has stored it durably.
+  ///
+  /// The engine keeps the item and its deadline; neither this process nor a server needs to live until then. The item
+  /// does not start before the deadline. Then it becomes the last one of the queue, also on a serial queue: an item
+  /// that waits for its deadline holds no other item up. Items have no order among themselves if their deadlines lie
+  /// close together or had passed when a worker came. `pendingCount` and ``ClusterQueueOptions/limit`` count an item
+  /// that waits.
+  ///
+  /// On servers, the processes that offer to work move the item into the queue. So the first worker that comes after
+  /// the deadline does that. The deadline is kept as a time of day: a machine whose clock is ahead starts the item so
+  /// much earlier. When a worker or a server is killed at the deadline, the item may start some seconds later.
+  /// - Parameters:
+  ///   - deadline: When the item joins the queue, in the time of this machine. A past deadline is now; one that is more
+  ///     than 100 years away counts as 100 years.
+  ///   - item: As in `async`.
+  ///   - id: As in `async`, in common with it. It is kept from the submission on, not from the deadline.
+  ///   - group: Contains the item from its submission on.
+  /// - Returns: As `async`.
+  /// - Throws: As `async`.
+  @discardableResult
+  public func asyncAfter(
+    deadline: DispatchTime, _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil
+  ) async throws -> ClusterSubmission {
+    let delay = deadline.uptimeNanoseconds.subtractingReportingOverflow(DispatchTime.now().uptimeNanoseconds)
+    return try await store(
+      item, id: id, group: group,
+      due: delay.overflow ? nil : .now + .nanoseconds(Int64(clamping: delay.partialValue)))
+  }
+
+  /// As `asyncAfter(deadline:_:id:group:)`, with a time of day.
+  @discardableResult
+  public func asyncAfter(
+    wallDeadline: DispatchWallTime, _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil
+  ) async throws -> ClusterSubmission {
+    let isNever = wallDeadline == .distantFuture
+    // Others are encoded as negated nanoseconds.
+    let time = WallTime(nanoseconds: Int64(clamping: 0 &- wallDeadline.rawValue))
+    return try await store(
+      item, id: id, group: group,
+      due: isNever ? .now + .seconds(Int64.max) : min(time, .now + .seconds(Int64.max)))
+  }
+
+  /// Submits an item, waits until it has run, anywhere, and returns what its handler has returned.
+  ///
+  /// A handler that throws is not the end: the item runs again as often as the options allow. If this task is
+  /// cancelled or its process ends, the item runs all the same. With an id its result can still be had: a `run` with
+  /// the same id, on any machine, waits for the first item of that id, or returns its result at once. That holds as long
+  /// as ids are kept, and results are kept at least as long, and at least for
+  /// ``ClusterQueueOptions/resultsAreKept``. If the item runs more than once, the first result counts.
+  ///
+  /// It waits as long as it takes, also if no process offers to work; cancel the task to end that. Do not call it in a
+  /// handler of the same queue: the item could wait for its caller.
+  /// - Parameters:
+  ///   - item: As in `async`.
+  ///   - id: As in `async`, in common with it.
+  ///   - group: As in `async`.
+  ///   - type: What the handler returns. The result is encoded as JSON, and has the same limit as an item.
+  /// - Throws: As `async`; ``ClusterError/itemFailed(queue:reason:attempts:)`` if the item was put aside;
+  ///   ``ClusterError/itemCancelled(queue:)``;
+  ///   ``ClusterError/noResult(queue:reason:)`` if the handler returns something else or nothing, or if `async` has
+  ///   submitted the item of that id. ``ClusterError/engine(queue:reason:)`` if no server answers for the `timeout` of
+  ///   the cluster; the item may have been stored then. `CancellationError` if the task is cancelled.
+  public func run<Result: Codable & Sendable>(
+    _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil,
+    returning type: Result.Type = Result.self
+  ) async throws -> Result {
+    let (queue, new) = try await prepared(item, id: id, group: group, wantsResult: true)
+    switch try await queue.run(new) {
+    case .result(let bytes):
+      guard let bytes else {
+        throw ClusterError.noResult(queue: label, reason: "its handler returns nothing")
+      }
+      do {
+        return try JSONDecoder().decode(type, from: Data(bytes))
+      } catch {
+        throw ClusterError.noResult(queue: label, reason: "what its handler returned is no \(type): \(error)")
+      }
+    case .cancelled: throw ClusterError.itemCancelled(queue: label)
+    case .failed(let reason, let attempts):
+      throw ClusterError.itemFailed(queue: label, reason: reason, attempts: attempts)
+    }
+  }
+
+  func finished(_ group: String) async throws { try await cluster.open(settings).finished(group) }
+
+  private func store(_ item: Item, id: String?, group: ClusterGroup<Item>?, due: WallTime? = nil) async throws
+    -> ClusterSubmission
+  {
+    let (queue, new) = try await prepared(item, id: id, group: group, due: due)
+    return try await queue.store(new)
+  }
+
+  private func prepared(
+    _ item: Item, id: String?, group: ClusterGroup<Item>?, due: WallTime? = nil, wantsResult: Bool = false
+  ) async throws -> (any EngineQueue, NewItem) {
+    if let group, group.queue.label != label {
+      misuse(
+        "an item of cluster queue \"\(label)\" cannot enter group \"\(group.label)\" of queue \"\(group.queue.label)\""
+      )
+    }
     if let count = id?.utf8.count, count > Self.longestID {
       throw ClusterError.idTooLong(queue: label, bytes: count, limit: Self.longestID)
     }
@@ -59,7 +165,10 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     } catch {
       throw ClusterError.notEncoded(queue: label, reason: "\(error)")
     }
-    return try await cluster.open(settings).store(bytes, id: id)
+    let isPast = due.map { $0 <= .now } ?? true
+    let new = NewItem(
+      bytes: bytes, id: id, due: isPast ? nil : due, wantsResult: wantsResult, group: group?.label)
+    return (try await cluster.open(settings), new)
   }
 
   /// Offers this process as a worker. The handler runs for items of the queue until the registration is cancelled.
@@ -77,19 +186,48 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     qos: DispatchQoS = .unspecified, width: Int = 1,
     _ handler: @escaping @Sendable (Item) async throws -> Void
   ) async throws -> ClusterRegistration {
+    try await register(qos: qos, width: width) { item, _ in
+      try await handler(item)
+      return nil
+    }
+  }
+
+  /// As the other `handle`, with a result for the callers of `run`.
+  ///
+  /// The result is stored before the item is finished. If it cannot be encoded or is too large, the item is put aside at
+  /// once, although its handler has returned.
+  public func handle<Result: Codable & Sendable>(
+    qos: DispatchQoS = .unspecified, width: Int = 1,
+    _ handler: @escaping @Sendable (Item) async throws -> Result
+  ) async throws -> ClusterRegistration {
+    try await register(qos: qos, width: width) { item, wantsResult in
+      let result = try await handler(item)
+      guard wantsResult else { return nil }
+      do {
+        return [UInt8](try JSONEncoder().encode(result))
+      } catch {
+        throw NoAttemptHelps(reason: "the result cannot be encoded: \(error)")
+      }
+    }
+  }
+
+  private func register(
+    qos: DispatchQoS, width: Int,
+    _ handler: @escaping @Sendable (_ item: Item, _ wantsResult: Bool) async throws -> [UInt8]?
+  ) async throws -> ClusterRegistration {
     if width < 1 {
       misuse("a handler of a cluster queue needs a width of at least 1, not \(width) (queue \"\(label)\")")
     }
     let registration = ClusterRegistration(
       settings: settings, qos: qos, width: settings.isSerial ? 1 : width, cluster: cluster
-    ) { bytes in
+    ) { bytes, wantsResult in
       let item: Item
       do {
         item = try JSONDecoder().decode(Item.self, from: Data(bytes))
       } catch {
-        throw ItemIsForeign(reason: "the item is no \(Item.self): \(error)")
+        throw NoAttemptHelps(reason: "the item is no \(Item.self): \(error)")
       }
-      try await handler(item)
+      return try await handler(item, wantsResult)
     }
     try await registration.start(on: cluster.open(settings))
     return registration
@@ -117,6 +255,33 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if no failed item has that number.
   public func putBack(_ number: UInt64) async throws { try await cluster.open(settings).putBack(number) }
 
+  /// Cancels the item of an id, if no worker has got it yet. It does not run then, and a `run` that waits for it throws
+  /// ``ClusterError/itemCancelled(queue:)``. The id remains taken for as long as ids are kept.
+  ///
+  /// On servers, the death of the server that leads the queue may hide that a worker has got the item in the last
+  /// moment before; `cancelled` is returned then, and that start of the item goes on.
+  /// - Parameter id: That of the submission, which has returned.
+  /// - Throws: ``ClusterError/engine(queue:reason:)``, ``ClusterError/closed``; the item may be cancelled then, or not.
+  @discardableResult
+  public func cancel(id: String) async throws -> ClusterCancellation {
+    try await cluster.open(settings).cancel(id: id)
+  }
+
+  /// Suspends the queue in the whole cluster until `resume`: items that run go on, and no other one starts. Submissions
+  /// are stored.
+  ///
+  /// The engine keeps that, whatever processes and servers end. There is no count: one `resume` ends any number of
+  /// suspensions. Workers learn of it at once or within a second; if one cannot reach the servers it starts no item
+  /// later than ten seconds after this call has returned, and in a partition, not before the servers know of that.
+  /// Items that had reached a worker wait there. If that is cancelled, it gives them back, which counts as a start.
+  public func suspend() async throws { try await cluster.open(settings).setSuspended(true) }
+
+  /// Ends the suspension. Workers learn of it at once or within a second.
+  public func resume() async throws { try await cluster.open(settings).setSuspended(false) }
+
+  /// Whether the queue is suspended in the whole cluster.
+  public func isSuspended() async throws -> Bool { try await cluster.open(settings).isSuspended() }
+
   /// Removes an item that was put aside for good.
   /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if no failed item has that number.
   public func discard(_ number: UInt64) async throws { try await cluster.open(settings).discard(number) }
@@ -128,6 +293,17 @@ public enum ClusterSubmission: Hashable, Sendable {
   case stored
   /// An item with the same id had been stored before, so this one counts for nothing.
   case duplicate
+}
+
+/// What became of an item that was to be cancelled.
+public enum ClusterCancellation: Hashable, Sendable {
+  /// It does not run.
+  case cancelled
+  /// A worker has got it, and may have started it. That start goes on; if it fails, the item does not start again, as
+  /// long as ids are kept.
+  case started
+  /// The queue has no item of that id, or it has ended.
+  case notPending
 }
 
 /// An item that failed too often, or that no handler can decode.
@@ -144,7 +320,7 @@ public struct ClusterFailure<Item: Codable & Sendable>: Sendable {
   public let attempts: Int
 }
 
-/// No attempt can succeed.
-struct ItemIsForeign: Error {
+/// Another attempt would fail, too.
+struct NoAttemptHelps: Error {
   let reason: String
 }

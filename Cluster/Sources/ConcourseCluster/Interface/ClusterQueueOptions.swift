@@ -30,6 +30,9 @@ public struct ClusterQueueOptions: Hashable, Sendable {
   /// How long the engine remembers the ids of submissions, at least.
   public var idsAreKept = Duration.seconds(120)
 
+  /// How long the engine keeps the result of a `run`, at least.
+  public var resultsAreKept = Duration.seconds(3_600)
+
   /// The options with their defaults.
   public init() {}
 
@@ -49,7 +52,9 @@ struct QueueSettings: Hashable, Sendable {
   let label: String
   let isSerial: Bool
   let options: ClusterQueueOptions
-  private static let longestLabel = 200
+  static let longestLabel = 200
+  /// What the caller of a `run` is told whose id belongs to an item without a caller.
+  static let wantsNoResult = "\"async\" has submitted the item of that id"
 
   init(label: String, attributes: ClusterQueueAttributes, options: ClusterQueueOptions) {
     func require(_ condition: Bool, _ need: String, _ value: Any) {
@@ -63,6 +68,8 @@ struct QueueSettings: Hashable, Sendable {
       options.longestRetryDelay >= .zero, "a longest delay that is not negative", options.longestRetryDelay)
     require(options.patience >= .seconds(1), "a patience of at least 1 second", options.patience)
     require(options.idsAreKept >= .seconds(1), "to keep ids for at least 1 second", options.idsAreKept)
+    require(
+      options.resultsAreKept >= .seconds(1), "to keep results for at least 1 second", options.resultsAreKept)
     // The servers make files of that name.
     require(!label.isEmpty, "a label", "an empty one")
     let length = NATSNames.encoded(label).utf8.count

@@ -23,7 +23,7 @@ public final class ClusterRegistration: Sendable {
 
   private let settings: QueueSettings
   private let width: Int
-  private let handler: @Sendable ([UInt8]) async throws -> Void
+  private let handler: @Sendable (_ item: [UInt8], _ wantsResult: Bool) async throws -> [UInt8]?
   private let queue: DispatchConcurrentQueue
   /// It keeps this object until the end of the last item.
   private let cluster: Cluster
@@ -31,7 +31,7 @@ public final class ClusterRegistration: Sendable {
 
   init(
     settings: QueueSettings, qos: DispatchQoS, width: Int, cluster: Cluster,
-    handler: @escaping @Sendable ([UInt8]) async throws -> Void
+    handler: @escaping @Sendable (_ item: [UInt8], _ wantsResult: Bool) async throws -> [UInt8]?
   ) {
     self.settings = settings
     self.width = width
@@ -112,7 +112,7 @@ public final class ClusterRegistration: Sendable {
 
   /// Runs the handler, and tells the engine how it ended.
   private func perform(_ delivery: any Delivery) async {
-    guard await delivery.begin() else { return }
+    guard await delivery.begin(unless: { self.state.withLock { $0.isCancelled } }) else { return }
     let attempts = settings.options.attempts
     let attempt = delivery.attempt
     guard attempt <= attempts else {
@@ -123,9 +123,8 @@ public final class ClusterRegistration: Sendable {
       return
     }
     do {
-      try await handler(delivery.bytes)
-      await delivery.finish()
-    } catch let error as ItemIsForeign {
+      await delivery.finish(returning: try await handler(delivery.bytes, delivery.wantsResult))
+    } catch let error as NoAttemptHelps {
       await delivery.bury(reason: error.reason)
     } catch {
       // A beat that was late may have cost an attempt meanwhile.

@@ -11,6 +11,10 @@ struct NATSMessage: Sendable {
   var id: String?
   /// Names the try that stored it, if a program gave the id.
   var token: String?
+  /// When it may start, if it may not at once.
+  var due: WallTime?
+  /// Whether a caller waits for its result.
+  var wantsResult = false
   /// Three digits, of messages by which the server says something of a request.
   var status: String?
   /// How many of a request's messages will not come, of such messages.
@@ -294,6 +298,8 @@ extension NATSMessage {
     }
     id = header(NATSQueue.Header.id)
     token = header(NATSQueue.Header.token)
+    wantsResult = header(NATSQueue.Header.wantsResult) != nil
+    due = header(NATSQueue.Header.due).flatMap { Int64($0) }.map { WallTime(nanoseconds: $0) }
     status = header("Status")
     missing = status == nil ? nil : header("Nats-Pending-Messages").flatMap { Int($0) }
   }

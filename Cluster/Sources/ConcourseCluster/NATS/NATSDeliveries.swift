@@ -48,16 +48,25 @@ final class NATSSource: DeliverySource {
   /// When a request counts as lost.
   private static let end = Duration.seconds(7)
 
-  private let queue: NATSQueue
+  private let queue: any NATSDeliveryQueue
+  private let connection: NATSConnection
+  /// Where the consumer takes requests.
+  private let consumer: String
   private let inbox = NATSConnection.newInbox()
-  private let receive: @Sendable (any Delivery) -> Void
+  private let receive: @Sendable (NATSDelivery) -> Void
   private let state = Mutex(State())
 
-  init(of queue: NATSQueue, _ receive: @escaping @Sendable (any Delivery) -> Void) throws {
+  /// - Parameter stream: That of the consumer.
+  init(
+    of queue: any NATSDeliveryQueue, stream: String, consumer: String, on connection: NATSConnection,
+    _ receive: @escaping @Sendable (NATSDelivery) -> Void
+  ) throws {
     self.queue = queue
+    self.connection = connection
+    self.consumer = "$JS.API.CONSUMER.MSG.NEXT.\(stream).\(consumer)"
     self.receive = receive
     // The subscription keeps this object until its end, since `cancel` waits for that.
-    let subscription = try queue.connection.subscribe(inbox + ".*", ended: self.end) { message in
+    let subscription = try connection.subscribe(inbox + ".*", ended: self.end) { message in
       self.take(message)
     }
     state.withLock { state in if !state.hasEnded { state.subscription = subscription } }
@@ -135,10 +144,10 @@ final class NATSSource: DeliverySource {
   }
 
   /// Asks for what is allowed and was not asked for.
-  private func ask() {
+  func ask() {
     let request = state.withLock { state -> (name: String, count: Int)? in
       let count = state.allowed - state.requests.reduce(0) { $0 + $1.missing }
-      guard count > 0, !state.isCancelled else { return nil }
+      guard count > 0, !state.isCancelled, queue.isOpen else { return nil }
       state.lastRequest += 1
       let name = "\(state.lastRequest)"
       state.requests.append(Request(name: name, missing: count, end: .now + Self.end))
@@ -146,9 +155,8 @@ final class NATSSource: DeliverySource {
     }
     if let request {
       do {
-        try queue.connection.publish(
-          "$JS.API.CONSUMER.MSG.NEXT.\(queue.names.stream).\(queue.names.consumer)",
-          encoded(NATSPull(batch: request.count, expires: Self.patience.forServers)),
+        try connection.publish(
+          consumer, encoded(NATSPull(batch: request.count, expires: Self.patience.forServers)),
           reply: "\(inbox).\(request.name)")
       } catch {
         // The next sweep asks again.

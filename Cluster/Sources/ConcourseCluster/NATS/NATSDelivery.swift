@@ -1,5 +1,4 @@
 internal import Concourse
-internal import Glibc
 internal import Synchronization
 
 /// What a delivery needs of its queue.
@@ -15,8 +14,16 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
     _ subject: String, _ text: String, _ done: @escaping @Sendable (Result<NATSMessage, any Error>) -> Void)
   /// Whether the item of that token is the one of its id that counts.
   func isFirst(_ id: String, token: String) async throws -> Bool
+  /// Whether the item of that token was cancelled.
+  func isCancelled(token: String) async throws -> Bool
+  /// Whether items may start.
+  var isOpen: Bool { get }
   /// Stores the item among the failed ones.
   func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws
+  /// The item does not run any more.
+  func hasEnded(_ message: NATSMessage)
+  /// Stores what became of an item.
+  func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws
 }
 
 /// An item that the servers gave to this worker until `end`, which beats put off.
@@ -45,9 +52,10 @@ final class NATSDelivery: Delivery {
     case unknown
   }
 
-  let bytes: [UInt8]
+  var bytes: [UInt8] { message.bytes }
   let item: NATSItem
-  private let token: String?
+  let message: NATSMessage
+  private var token: String? { message.token }
   /// The time between the storing of the item and this delivery.
   private let age: Duration
   private let queue: any NATSDeliveryQueue
@@ -62,13 +70,10 @@ final class NATSDelivery: Delivery {
     let first = parts.count >= 11 ? 6 : 4
     guard parts.count >= 9, let attempt = Int(parts[first]), let time = UInt64(parts[first + 3])
     else { return nil }
-    bytes = message.bytes
+    self.message = message
     // An item of a foreign program has no id.
     item = NATSItem(id: message.id ?? "at-\(parts[first + 1])", time: time)
-    token = message.token
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    age = .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec) - .nanoseconds(Int64(clamping: time))
+    age = .now - WallTime(nanoseconds: Int64(clamping: time))
     self.queue = queue
     state = Mutex(State(subject: subject, attempt: attempt, end: .now + queue.patience))
   }
@@ -93,27 +98,67 @@ final class NATSDelivery: Delivery {
     }
   }
 
-  func begin() async -> Bool {
-    if let token, age < queue.idsAreKept {
-      while !isLost {
-        do {
-          if try await queue.isFirst(item.id, token: token) { break }
+  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool {
+    while !isLost {
+      guard queue.isOpen else {
+        if isCancelled() {
+          await again(after: .zero)
+          return false
+        }
+        try? await Task.sleep(for: .milliseconds(100))
+        continue
+      }
+      guard let token else { break }
+      do {
+        guard try await counts(token) else {
           await finish()
           return false
-        } catch {
-          try? await Task.sleep(for: .milliseconds(100))
         }
+        if try await queue.isCancelled(token: token) {
+          if wantsResult { try await queue.keep(.cancelled, of: message) }
+          await finish()
+          return false
+        }
+        // It may have been suspended meanwhile.
+        if queue.isOpen { break }
+      } catch {
+        try? await Task.sleep(for: .milliseconds(100))
       }
     }
     return !queue.held.leaveIfLost(self)
   }
 
+  /// Whether the item is the one of its id that counts.
+  private func counts(_ token: String) async throws -> Bool {
+    guard age < queue.idsAreKept else { return true }
+    return try await queue.isFirst(item.id, token: token)
+  }
+
   func beat() { send("+WPI") { _ in } }
+
+  var wantsResult: Bool { message.wantsResult }
+
+  /// The result is stored before the acknowledgement. If the worker dies between both, the item runs again, and the
+  /// first result counts.
+  func finish(returning result: [UInt8]?) async {
+    if wantsResult {
+      do {
+        try await queue.keep(.result(result), of: message)
+      } catch ClusterError.tooLarge(_, let bytes, let limit) {
+        return await bury(reason: "its result has \(bytes) bytes; the most is \(limit)")
+      } catch {
+        // Without the result, the item counts as not run.
+        return await again(after: .seconds(1))
+      }
+    }
+    await finish()
+  }
 
   /// Also a worker that has lost the item remembers that it has run: if the item comes here again, its run counts.
   func finish() async {
     queue.held.finish(item)
     await untilAnswered("+ACK")
+    queue.hasEnded(message)
   }
 
   /// The request is not repeated if a server may have it: by then another worker may have the item, and would lose it.
@@ -128,8 +173,10 @@ final class NATSDelivery: Delivery {
   func bury(reason: String) async {
     do {
       try await queue.bury(bytes, item, reason: reason, attempts: attempt)
+      if wantsResult { try await queue.keep(.failed(reason: reason, attempts: attempt), of: message) }
       queue.held.finish(item)
       await untilAnswered("+TERM")
+      queue.hasEnded(message)
     } catch {
       // The next delivery comes here again: it exceeds the attempts, or cannot be decoded.
       await again(after: .seconds(1))

@@ -5,7 +5,7 @@ internal import Glibc
 /// The engine of a real cluster: JetStream on servers of NATS.
 final class NATSEngine: Engine {
   let connection: NATSConnection
-  private let replicas: Int
+  let replicas: Int
   /// How long an operation is repeated while servers do not answer.
   let timeout: Duration
 

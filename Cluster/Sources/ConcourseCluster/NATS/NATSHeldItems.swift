@@ -3,7 +3,7 @@ internal import Synchronization
 /// Names an item of a queue for ever.
 ///
 /// Its place in the stream does not: after the loss of a leader, the same item may have another place
-/// (README, "Replicas that differ").
+/// (README, "Why no ids of the servers").
 struct NATSItem: Hashable, Sendable {
   /// The id of the submission.
   let id: String

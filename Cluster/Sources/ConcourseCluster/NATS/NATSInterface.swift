@@ -20,11 +20,17 @@ struct NATSRefusal: Error, Decodable, CustomStringConvertible {
   var description: String { "\(text ?? "error \(code)") (\(err_code ?? code))" }
 
   static let noPeers = 10005
+  static let noConsumer = 10014
+  static let noStream = 10059
   static let noMessage = 10037
   static let otherConfiguration = 10058
 
-  /// Whether the same request may succeed later: a leader is being chosen, or servers are missing.
-  var isPassing: Bool { code == 503 || err_code == Self.noPeers }
+  /// Whether the same request may succeed later: a leader is being chosen, or servers are missing. All requests for a
+  /// stream or consumer come after its creation; but when two processes create it at the same time, the second answer
+  /// may come before the leader has it.
+  var isPassing: Bool {
+    code == 503 || [Self.noPeers, Self.noConsumer, Self.noStream].contains(err_code)
+  }
 }
 
 struct NATSStream: Codable {
@@ -74,30 +80,43 @@ struct NATSConsumerInfo: Decodable {
   var num_pending: Int
   /// Items that were delivered, and not acknowledged.
   var num_ack_pending: Int
+  /// The last item that was given out.
+  var delivered: Place
+  /// All items up to it were acknowledged.
+  var ack_floor: Place
+
+  struct Place: Decodable { var stream_seq: UInt64 }
 }
 
 struct NATSGet: Encodable {
-  var seq: UInt64
+  var seq: UInt64?
   var next_by_subj: String?
+  var last_by_subj: String?
 }
 
-struct NATSDelete: Encodable { var seq: UInt64 }
+struct NATSDelete: Encodable {
+  var seq: UInt64
+  /// Whether its bytes may stay on the disk.
+  var no_erase = false
+}
 
 struct NATSStored: Decodable {
   var message: Message
 
   struct Message: Decodable {
     var seq: UInt64
-    var time: String
+    var subject: String
     var hdrs: Data?
     var data: Data?
   }
 
   /// The headers, encoded as `NATSNames` does.
-  func header(_ name: String) -> String? {
+  func header(_ name: String) -> String? { rawHeader(name).map { NATSNames.decoded($0) } }
+
+  func rawHeader(_ name: String) -> String? {
     guard let headers = message.hdrs else { return nil }
     for line in String(decoding: headers, as: UTF8.self).split(whereSeparator: \.isNewline) {
-      if line.hasPrefix(name + ": ") { return NATSNames.decoded(line.dropFirst(name.count + 2)) }
+      if line.hasPrefix(name + ": ") { return String(line.dropFirst(name.count + 2)) }
     }
     return nil
   }

@@ -2,26 +2,54 @@
 struct NATSNames: Sendable {
   /// The stream of the items that are not finished.
   let stream: String
+  /// What their subjects begin with. The id that a program gave is in the subject, so that its item can be found.
   let subject: String
   /// The stream of the items that were put aside. No label leads to its name, since the "=" has no two digits.
   let failedStream: String
   /// What their subjects begin with. Each has a subject of its own.
   let failedSubject: String
+  /// Says whether the queue is suspended, in the same stream.
+  let suspensionSubject: String
   /// The stream of the ids that programs gave.
   let idsStream: String
   /// What their subjects begin with.
   let idsSubject: String
-  /// All workers of a queue share one consumer.
+  /// The stream of the items that wait for their time.
+  let laterStream: String
+  /// What their subjects begin with.
+  let laterSubject: String
+  /// The stream of results. It is made for the first caller who wants one.
+  let resultsStream: String
+  /// What their subjects begin with.
+  let resultsSubject: String
+  /// Where workers tell that items of groups have ended.
+  let hintSubject: String
+  /// All workers of a queue share one consumer, and another one for the items that wait for their time.
   let consumer = "workers"
 
   init(label: String) {
     let name = Self.encoded(label)
     stream = "concourse_\(name)"
     failedStream = "concourse_\(name)=failed"
+    laterStream = "concourse_\(name)=later"
+    resultsStream = "concourse_\(name)=results"
+    resultsSubject = "concourse.\(name).results"
+    hintSubject = "concourse.\(name).ended"
     subject = "concourse.\(name).items"
+    laterSubject = "concourse.\(name).later"
     failedSubject = "concourse.\(name).failed"
+    suspensionSubject = "concourse.\(name).suspended"
     idsStream = "concourse_\(name)=ids"
     idsSubject = "concourse.\(name).ids"
+  }
+
+  /// The subject of an item.
+  /// - Parameters:
+  ///   - waits: Whether it waits for its time.
+  ///   - id: The encoded id that a program gave.
+  ///   - group: The encoded group.
+  func place(waits: Bool, _ id: String = "-", group: String = "-") -> String {
+    "\(waits ? laterSubject : subject).\(id).\(group)"
   }
 
   /// The text without the characters that have a meaning in names and headers. Each byte but letters, digits, "-" and

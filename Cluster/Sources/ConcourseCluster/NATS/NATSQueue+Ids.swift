@@ -18,22 +18,34 @@ internal import Synchronization
 // for which ids are kept: the claims of these are there, unless clocks differ by as much as that time.
 
 extension NATSQueue {
-  func store(_ bytes: [UInt8], as id: String) async throws -> ClusterSubmission {
-    let key = Self.given + NATSNames.encoded(id)
-    if try await firstClaim(of: key) != nil { return .duplicate }
-    try await checkLimit()
+  /// What the tokens of items begin with whose result a caller wants.
+  static let run = "run-"
+
+  /// Stores an item unless the key was claimed before.
+  /// - Returns: The token of the first claim, too.
+  /// - Parameters:
+  ///   - id: What errors call the item.
+  ///   - isRun: Whether a caller waits for the result. The tokens say that, too.
+  ///   - check: May refuse the item.
+  func storeOnce(
+    _ bytes: [UInt8], to subject: String, _ others: [(name: String, value: String)], key: String, id: String,
+    isRun: Bool = false, check: () async throws -> Void
+  ) async throws -> (ClusterSubmission, name: String) {
+    if let first = try await firstClaim(of: key) { return (.duplicate, first) }
+    try await check()
     // Each try has its own token: of two that were stored, the claim names one.
-    let name = NATSConnection.newInbox()
+    let name = (isRun ? Self.run : "") + NATSConnection.newInbox()
     let tries = Mutex(0)
     func token() -> String { "\(name)/\(tries.withLock { $0 })" }
     func headers() -> [(name: String, value: String)] {
       tries.withLock { $0 += 1 }
-      return [(Header.id, key), (Header.token, token())]
+      return others + [(Header.id, key), (Header.token, token())]
     }
-    try await submit(bytes, to: names.subject, headers(), id: id)
+    try await submit(bytes, to: subject, headers(), id: id)
     do {
       // A worker may have claimed another try of this submission.
-      return try await claim(key, token()).hasPrefix(name + "/") ? .stored : .duplicate
+      let first = try await claim(key, token())
+      return (first.hasPrefix(name + "/") ? .stored : .duplicate, first)
     } catch {
       throw error is CancellationError || error is ClusterError
         ? error : ClusterError.notAcknowledged(queue: settings.label, id: id, reason: "\(error)")
@@ -44,7 +56,7 @@ extension NATSQueue {
 
   /// Claims the id for the item of that token, if there is no claim.
   /// - Returns: The token of the first claim.
-  private func claim(_ key: String, _ token: String) async throws -> String {
+  func claim(_ key: String, _ token: String) async throws -> String {
     try await engine.repeated(for: engine.timeout) {
       if let first = try await firstClaim(of: key) { return first }
       let answer = try await connection.request("\(names.idsSubject).\(key)", Array(token.utf8))

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import Synchronization
 
 /// A queue on the servers: a stream from which acknowledged items disappear, a consumer that all workers share, a stream
 /// for the items that were put aside, and one for ids (`NATSQueue+Ids.swift`).
@@ -8,6 +9,11 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     static let id = "Concourse-Id"
     /// Names one try to store an item whose id a program gave.
     static let token = "Concourse-Token"
+    /// When the item may start, in nanoseconds since 1970.
+    static let due = "Concourse-Due"
+    static let wantsResult = "Concourse-Wants-Result"
+    /// What kind of outcome it is.
+    static let outcome = "Concourse-Outcome"
     static let reason = "Concourse-Reason"
     static let attempts = "Concourse-Attempts"
   }
@@ -15,14 +21,19 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   /// What the ids begin with that this engine makes, each for one submission, and those that programs gave.
   static let onceOnly = "once-"
   static let given = "id-"
+  /// For an item that has waited for its time (`NATSMover.swift`).
+  static let moved = "moved-"
   /// What headers may need beside the item.
-  private static let roomForHeaders = 8_192
-  private static let longestReason = 1_000
+  static let roomForHeaders = 8_192
+  static let longestReason = 1_000
 
   let settings: QueueSettings
   let names: NATSNames
   let engine: NATSEngine
   let held = NATSHeldItems()
+  let gate = NATSGate()
+  /// Whether this process knows that the stream of results exists.
+  let hasStreamOfResults = Mutex(false)
 
   init(_ settings: QueueSettings, on engine: NATSEngine) {
     self.settings = settings
@@ -31,7 +42,9 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   var connection: NATSConnection { engine.connection }
+  var isOpen: Bool { gate.isOpen }
   var patience: Duration { settings.options.patience }
+  var patienceOfMovers: Duration { min(patience, .seconds(30)) }
   var idsAreKept: Duration { settings.options.idsAreKept }
 
   /// All settings, so that a stream with others differs from this one: the servers compare it.
@@ -40,7 +53,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     return """
       Concourse queue, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)"), \
       \(options.attempts) attempts, delays \(options.retryDelay.exact) to \(options.longestRetryDelay.exact), patience \
-      \(options.patience.exact), ids for \(options.idsAreKept.exact), \
+      \(options.patience.exact), ids for \(options.idsAreKept.exact), results for \(options.resultsAreKept.exact), \
       \(options.limit.map { "at most \($0) items" } ?? "no limit")
       """
   }
@@ -50,9 +63,9 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     // None of the streams refuses a message, since servers that restart would not agree on it
     // (`NATSQueue+Ids.swift`).
     var stream = NATSStream(
-      name: names.stream, description: summary, subjects: [names.subject], retention: "workqueue",
+      name: names.stream, description: summary, subjects: [names.subject + ".*.*"], retention: "workqueue",
       num_replicas: replicas)
-    let consumer = NATSConsumerRequest(
+    var consumer = NATSConsumerRequest(
       stream_name: names.stream,
       config: .init(
         durable_name: names.consumer, ack_wait: patience.forServers,
@@ -60,8 +73,11 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     try await asClusterErrors {
       do {
         try await create(stream)
+        stream.name = names.laterStream
+        stream.subjects = [names.laterSubject + ".*.*"]
+        try await create(stream)
         stream.name = names.failedStream
-        stream.subjects = [names.failedSubject + ".*"]
+        stream.subjects = [names.failedSubject + ".*", names.suspensionSubject]
         stream.retention = "limits"
         stream.max_msgs_per_subject = 1
         try await create(stream)
@@ -72,6 +88,12 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
         try await create(stream)
         let _: NATSNothing = try await ask(
           "CONSUMER.DURABLE.CREATE.\(names.stream).\(names.consumer)", consumer)
+        consumer.stream_name = names.laterStream
+        consumer.config.ack_wait = patienceOfMovers.forServers
+        // Items that wait for their time count as delivered, and must not hold others up.
+        consumer.config.max_ack_pending = -1
+        let _: NATSNothing = try await ask(
+          "CONSUMER.DURABLE.CREATE.\(names.laterStream).\(names.consumer)", consumer)
       } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.otherConfiguration {
         let info: NATSStreamInfo = try await ask("STREAM.INFO.\(stream.name)", NATSNothing())
         throw ClusterError.mismatch(
@@ -91,7 +113,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   /// What programs may see of a failure. All that this class throws passes through here.
-  private func asClusterErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
+  func asClusterErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
     do {
       return try await body()
     } catch {
@@ -109,25 +131,60 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
 
   // MARK: Submissions
 
-  func store(_ bytes: [UInt8], id: String?) async throws -> ClusterSubmission {
-    try await asClusterErrors {
-      let limit = connection.largestMessage - Self.roomForHeaders
-      guard bytes.count <= limit else {
-        throw ClusterError.tooLarge(queue: settings.label, bytes: bytes.count, limit: limit)
-      }
-      if let id { return try await store(bytes, as: id) }
-      try await checkLimit()
-      let key = Self.onceOnly + NATSConnection.newInbox()
-      try await submit(bytes, to: names.subject, [(Header.id, key)], id: key)
-      return .stored
+  func store(_ item: NewItem) async throws -> ClusterSubmission {
+    try await asClusterErrors { try await add(item).0 }
+  }
+
+  /// - Returns: What names the item that counts, too: the token of the first claim for its id, or the id that is made
+  ///   here.
+  func add(_ item: NewItem) async throws -> (ClusterSubmission, name: String) {
+    let limit = connection.largestMessage - Self.roomForHeaders
+    guard item.bytes.count <= limit else {
+      throw ClusterError.tooLarge(queue: settings.label, bytes: item.bytes.count, limit: limit)
     }
+    var headers: [(name: String, value: String)] = []
+    if let due = item.due { headers.append((Header.due, "\(due.nanoseconds)")) }
+    let group = item.group.map { Self.part(ofGroup: $0) } ?? "-"
+    if item.wantsResult { headers.append((Header.wantsResult, "yes")) }
+    if let id = item.id {
+      let key = Self.given + NATSNames.encoded(id)
+      return try await storeOnce(
+        item.bytes, to: names.place(waits: item.due != nil, key, group: group), headers, key: key, id: id,
+        isRun: item.wantsResult, check: checkLimit)
+    }
+    try await checkLimit()
+    let key = Self.onceOnly + NATSConnection.newInbox()
+    try await submit(
+      item.bytes, to: names.place(waits: item.due != nil, group: group), headers + [(Header.id, key)],
+      id: key)
+    return (.stored, key)
+  }
+
+  /// The tries of one submission have one key: more than one may be stored, and due when their claim is forgotten.
+  static func key(ofMoveOf token: String) -> String {
+    moved + NATSNames.encoded(String(token.prefix { $0 != "/" }))
+  }
+
+  /// Stores an item that is due in the queue, which counts once. The limit has counted it before.
+  func move(_ delivery: NATSDelivery) async throws {
+    let key = Self.key(ofMoveOf: delivery.message.token ?? delivery.item.id)
+    // "concourse", the queue, "later", the id, the group.
+    let parts = delivery.message.subject.split(separator: ".")
+    guard parts.count == 5 else { throw NATSFailure.library("the subject is \(delivery.message.subject)") }
+    _ = try await storeOnce(
+      delivery.bytes, to: "\(names.subject).\(parts[3]).\(parts[4])", [], key: key, id: delivery.item.id
+    ) {}
   }
 
   /// Several submissions at the same time may all pass it. The consumer's count would be late.
   func checkLimit() async throws {
     guard let limit = settings.options.limit else { return }
-    let info: NATSStreamInfo = try await ask("STREAM.INFO.\(names.stream)", NATSNothing())
-    if info.state.messages >= limit { throw ClusterError.full(queue: settings.label, limit: limit) }
+    var count = 0
+    for stream in [names.stream, names.laterStream] {
+      let info: NATSStreamInfo = try await ask("STREAM.INFO.\(stream)", NATSNothing())
+      count += info.state.messages
+    }
+    if count >= limit { throw ClusterError.full(queue: settings.label, limit: limit) }
   }
 
   /// Repeats the submission until it is acknowledged.
@@ -152,18 +209,27 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     }
   }
 
-  /// The consumer knows it. The stream may keep items that were acknowledged while a server was killed.
+  /// The consumers know it. A stream may keep items that were acknowledged while a server was killed. An item that is
+  /// moved at the moment may count twice.
   func pendingCount() async throws -> Int {
-    let info: NATSConsumerInfo = try await asClusterErrors {
-      try await ask("CONSUMER.INFO.\(names.stream).\(names.consumer)", NATSNothing())
+    try await asClusterErrors {
+      var count = 0
+      for stream in [names.laterStream, names.stream] {
+        let info = try await consumerInfo(of: stream)
+        count += info.num_pending + info.num_ack_pending
+      }
+      return count
     }
-    return info.num_pending + info.num_ack_pending
+  }
+
+  func consumerInfo(of stream: String) async throws -> NATSConsumerInfo {
+    try await ask("CONSUMER.INFO.\(stream).\(names.consumer)", NATSNothing())
   }
 
   // MARK: Deliveries
 
   func deliveries(to receive: @escaping @Sendable (any Delivery) -> Void) async throws -> any DeliverySource {
-    try await asClusterErrors { try NATSSource(of: self, receive) }
+    try await asClusterErrors { try await NATSWorker(of: self, receive) }
   }
 
   func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
@@ -213,7 +279,10 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   private func existingFailure(_ number: UInt64) async throws -> NATSStored {
-    guard number > 0, let stored = try await failure(NATSGet(seq: number)) else {
+    // The stream has another message, too: whether the queue is suspended.
+    guard number > 0, let stored = try await failure(NATSGet(seq: number)),
+      stored.message.subject != names.suspensionSubject
+    else {
       throw ClusterError.noSuchFailure(queue: settings.label, number: number)
     }
     return stored
@@ -225,7 +294,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
       let stored = try await existingFailure(number)
       let key = Self.onceOnly + NATSConnection.newInbox()
       try await submit(
-        [UInt8](stored.message.data ?? Data()), to: names.subject, [(Header.id, key)], id: "\(number)")
+        [UInt8](stored.message.data ?? Data()), to: names.place(waits: false), [(Header.id, key)],
+        id: "\(number)")
       try await remove(number)
     }
   }

@@ -1,0 +1,88 @@
+internal import FoundationEssentials
+
+// Cancelling an item by its id.
+//
+// The id is in the subject of an item, so the item can be found. Removing its message is not enough, and not always
+// right: if a worker has the item, the servers would give out the next one, although a serial queue runs one at a time.
+// So first a mark is stored, which names the item by the token of its submission, and which each worker looks for before
+// it starts an item with an id. Then the consumer is asked how far it has given items out. If it has not come to this
+// one, no worker can have started it, and none will: it is removed. Otherwise it stays, and the mark keeps it from being
+// started again.
+//
+// An item that waits for its time is cancelled by a claim of its move (`NATSMover.swift`): either the move was claimed
+// before, and the item is in the queue, or it cannot be moved any more.
+
+extension NATSQueue {
+  private static var cancelled: String { "cancelled" }
+
+  private func mark(of token: String) -> String { "\(names.idsSubject).cancel-\(NATSNames.encoded(token))" }
+
+  func isCancelled(token: String) async throws -> Bool {
+    try await engine.repeated(for: engine.timeout) {
+      try await stored(in: names.idsStream, NATSGet(last_by_subj: mark(of: token))) != nil
+    }
+  }
+
+  func cancel(id: String) async throws -> ClusterCancellation {
+    try await asClusterErrors {
+      let key = Self.given + NATSNames.encoded(id)
+      let first = try await cancel(key: key)
+      if first != .notPending { return first }
+      // A server that has just become the leader may not have applied the item.
+      for stream in [names.laterStream, names.stream] {
+        try await passLog(of: stream, floor: consumerInfo(of: stream).ack_floor.stream_seq)
+      }
+      return try await cancel(key: key)
+    }
+  }
+
+  private func cancel(key: String) async throws -> ClusterCancellation {
+    var outcomes: Set<ClusterCancellation> = []
+    for stored in try await items(of: key, in: names.laterStream, names.laterSubject) {
+      guard let token = stored.rawHeader(Header.token) else { continue }
+      let first = try await claim(Self.key(ofMoveOf: token), Self.cancelled)
+      guard first == Self.cancelled else { continue }
+      try await remove(stored, from: names.laterStream)
+      hasEnded(NATSMessage(subject: stored.message.subject, reply: nil, bytes: []))
+      outcomes.insert(.cancelled)
+    }
+    // More than one if a submission was repeated.
+    for stored in try await items(of: key, in: names.stream, names.subject) {
+      guard let token = stored.rawHeader(Header.token) else { continue }
+      try await submit(Array(Self.cancelled.utf8), to: mark(of: token), [], id: key)
+      if try await consumerInfo(of: names.stream).delivered.stream_seq >= stored.message.seq {
+        outcomes.insert(.started)
+        continue
+      }
+      let message = NATSMessage(
+        subject: stored.message.subject, reply: nil, bytes: [], id: stored.rawHeader(Header.id), token: token,
+        wantsResult: stored.rawHeader(Header.wantsResult) != nil)
+      if message.wantsResult { try await keep(.cancelled, of: message) }
+      try await remove(stored, from: names.stream)
+      hasEnded(message)
+      outcomes.insert(.cancelled)
+    }
+    return outcomes.contains(.started) ? .started : outcomes.first ?? .notPending
+  }
+
+  /// The messages of the id that were not acknowledged.
+  private func items(of key: String, in stream: String, _ subject: String) async throws -> [NATSStored] {
+    var (items, last) = ([NATSStored](), try await consumerInfo(of: stream).ack_floor.stream_seq)
+    while let stored = try await stored(
+      in: stream, NATSGet(seq: last + 1, next_by_subj: "\(subject).\(key).*"))
+    {
+      last = stored.message.seq
+      items.append(stored)
+    }
+    return items
+  }
+
+  private func remove(_ stored: NATSStored, from stream: String) async throws {
+    do {
+      let _: NATSNothing = try await ask(
+        "STREAM.MSG.DELETE.\(stream)", NATSDelete(seq: stored.message.seq, no_erase: true))
+    } catch let refusal as NATSRefusal where !refusal.isPassing {
+      // A worker has dropped it meanwhile.
+    }
+  }
+}
