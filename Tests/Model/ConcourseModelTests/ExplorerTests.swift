@@ -7,7 +7,7 @@ extension ModelSuite {
   @Suite struct Explorer {
     /// Two threads of two steps each, on one word or on two.
     private func twoByTwo(sameWord: Bool, bound: Int, reduce: Model.Reduction) -> ModelResult {
-      Model.explore("two by two", bound: bound, reduce: reduce) {
+      Model.explore("two by two", bound: bound, early: false, reduce: reduce) {
         let first = Box(0)
         let second = sameWord ? first : Box(0)
         for (name, box) in [("left", first), ("right", second)] {
@@ -40,7 +40,7 @@ extension ModelSuite {
 
     @Test func recognisesIndependentSteps() {
       func fourSteps(sameWord: Bool, reduce: Model.Reduction) -> ModelResult {
-        Model.explore("four steps", bound: 9, reduce: reduce) {
+        Model.explore("four steps", bound: 9, early: false, reduce: reduce) {
           let first = Box(0)
           let second = sameWord ? first : Box(0)
           for (name, box) in [("left", first), ("right", second)] {

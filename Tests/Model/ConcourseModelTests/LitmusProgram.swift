@@ -123,7 +123,8 @@ struct LitmusProgram: Sendable, CustomTestStringConvertible {
     _ form: Form = .plain, reduce: Model.Reduction = .all, fault: PlantedFault? = nil
   ) -> Set<String> {
     var outcomes: Set<String> = []
-    let result = Model.explore(name, bound: 4, stale: 4, reduce: reduce, fault: fault) { [self] in
+    let result = Model.explore(name, bound: 4, stale: 4, early: true, reduce: reduce, fault: fault) {
+      [self] in
       // Each register is written by one thread, so its value follows from the thread's history.
       var registers: [[Int]] = threads.map { _ in [] }
       let memory = (0..<words).map { _ in Box(0) }

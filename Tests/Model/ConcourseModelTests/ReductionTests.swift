@@ -124,7 +124,7 @@ private struct Comparison {
     func explore(_ reduce: Model.Reduction) -> (outcomes: Set<[Int]>, result: ModelResult) {
       var outcomes: Set<[Int]> = []
       let result = Model.explore(
-        "random", bound: bound, stale: program.stale, maxExecutions: Self.most, allowTime: true,
+        "random", bound: bound, stale: program.stale, early: true, maxExecutions: Self.most, allowTime: true,
         reduce: reduce, allowedTrap: RandomProgram.trap, isScenario: false
       ) {
         let run = RandomProgram.Run(program) { outcomes.insert($0) }

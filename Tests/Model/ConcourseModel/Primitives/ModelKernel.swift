@@ -51,6 +51,7 @@ final class ModelKernel {
   }
 
   static func make(_ kind: Kind) -> Int32 {
+    if let scheduler = Scheduler.current, scheduler.isExecuting { scheduler.endOvertaking() }
     Scheduler.current?.partialOrder?.touch(0, .numbering, isWrite: true)
     last += 1
     files[last] = File(kind)

@@ -32,6 +32,7 @@ struct Ordering {
     private let location: Location
     private let address: UInt
     private let isPrivate: Bool
+    private let key: UInt64
     private let file: StaticString
     private let line: UInt
     private let function: StaticString
@@ -47,6 +48,7 @@ struct Ordering {
       guard let scheduler = Scheduler.current, scheduler.isExecuting else { return nil }
       self.scheduler = scheduler
       self.address = address
+      key = word.key
       self.file = file
       self.line = line
       self.function = function
@@ -68,6 +70,7 @@ struct Ordering {
 
     func load(_ ordering: Ordering) -> WordBits {
       let ordering = mutated("load", ordering)
+      if !ordering.acquires { beforeRead() }
       let index = choose(clock: me.clock) { admitsLoad($0, ordering) }
       var bits = location.messages[index].bits
       var step = Step(.load, at: address, was: bits, is: bits, file: file, line: line)
@@ -83,6 +86,9 @@ struct Ordering {
     /// - Returns: whether the store is now the newest.
     func store(_ bits: WordBits, _ ordering: Ordering) -> Bool {
       let ordering = mutated("store", ordering)
+      if let rank = scheduler.reaches(bits, after: nil, ordering, at: location) {
+        return reach(rank, ordering, Step(.store, at: address, was: bits, is: bits, file: file, line: line))
+      }
       let index = choose(clock: me.clock) { admitsStore(after: $0, ordering) }
       let isNewest = index == location.newest
       if ModelFaults.plants(.noWrite, file, function) {
@@ -99,6 +105,7 @@ struct Ordering {
     /// One indivisible read-modify-write.
     func update(_ ordering: Ordering, _ change: (WordBits) -> WordBits) -> (old: WordBits, isNewest: Bool) {
       let ordering = mutated("update", ordering)
+      if !ordering.acquires { beforeRead() }
       let index = choose(clock: me.clock) { admitsStore(after: $0, ordering) }
       let isNewest = index == location.newest
       let old = location.messages[index].bits
@@ -107,6 +114,10 @@ struct Ordering {
         return (old, false)
       }
       let new = change(old)
+      if let rank = scheduler.reaches(new, after: index, ordering, at: location) {
+        let step = Step(.update, at: address, was: new, is: new, file: file, line: line)
+        return (old, reach(rank, ordering, step))
+      }
       write(
         new, after: index, ordering, Step(.update, at: address, was: old, is: new, file: file, line: line))
       return (old, isNewest)
@@ -116,6 +127,7 @@ struct Ordering {
       _ expected: WordBits, _ desired: WordBits, _ success: Ordering, _ failure: Ordering
     ) -> (exchanged: Bool, original: WordBits, isNewest: Bool) {
       let (success, failure) = mutated(success, failure)
+      if !success.acquires || !failure.acquires { beforeRead() }
       // Compares bits, like the processor.
       let index = choose(clock: me.clock) {
         location.messages[$0].bits == expected ? admitsStore(after: $0, success) : admitsLoad($0, failure)
@@ -130,6 +142,10 @@ struct Ordering {
         read(index, success, Step(.load, at: address, was: old, is: old, file: file, line: line))
         return (true, old, false)
       }
+      if let rank = scheduler.reaches(desired, after: index, success, at: location) {
+        let step = Step(.update, at: address, was: desired, is: desired, file: file, line: line)
+        return (true, old, reach(rank, success, step))
+      }
       write(
         desired, after: index, success,
         Step(.update, at: address, was: old, is: desired, file: file, line: line))
@@ -140,6 +156,7 @@ struct Ordering {
     /// that found no sleeper, as the kernel's own barriers ensure; it orders nothing else.
     /// - Returns: whether the word has the value.
     func compareInKernel(_ expected: WordBits) -> Bool {
+      scheduler.endOvertaking()
       let newest = location.newest
       // Only a stale value that lets the thread sleep makes a difference.
       let isNew = location.messages[newest].bits != expected
@@ -176,6 +193,10 @@ struct Ordering {
       return (mutation.applied(to: success, isFailure: false), mutation.applied(to: failure, isFailure: true))
     }
 
+    private func beforeRead() {
+      if !isPrivate { scheduler.beforeRead(key) }
+    }
+
     private func choose(clock: VectorClock, where isAllowed: (Int) -> Bool) -> Int {
       isPrivate ? location.newest : scheduler.choose(in: location, clock: clock, where: isAllowed)
     }
@@ -198,6 +219,10 @@ struct Ordering {
     private func read(_ index: Int, _ ordering: Ordering, _ step: Step) {
       let message = location.messages[index]
       let isStale = index != location.newest
+      if isStale && !admitsLoad(index, ordering) {
+        scheduler.fail(.impossible, "its own early store is in the way")
+      }
+      if !isPrivate { scheduler.orderEarlyStores(ordering, reading: message, isUpdate: false) }
       let history = location.read(index, by: me)
       if isPrivate { return }
       scheduler.partialOrder?.touch(thing: location.thing, isWrite: false)
@@ -214,16 +239,43 @@ struct Ordering {
       let isUpdate = step.kind == .update
       let rank = location.rank(after: index)
       let isStale = index != location.newest
+      if isStale && !admitsStore(after: index, ordering) {
+        scheduler.fail(.impossible, "its own early store is in the way")
+      }
+      if !isPrivate { scheduler.orderEarlyStores(ordering, reading: message, isUpdate: isUpdate) }
       if isUpdate && ordering.acquires { me.clock.join(message.released) }
       // A read-modify-write continues the release sequence of the store that it reads. Any other store ends it.
       var released = isUpdate ? message.released : VectorClock()
       if ordering.releases { released.join(me.clock) }
-      let history = location.insert(bits, after: index, isUpdate: isUpdate, released: released, by: me)
+      let history = location.insert(
+        bits, after: index, isUpdate: isUpdate, released: released, by: me,
+        at: scheduler.steps)
       if isPrivate { return }
+      if !ordering.releases {
+        scheduler.mayBeEarly(
+          EarlyStore(key: key, rank: rank, bits: bits, read: isUpdate ? message.bits : nil), was: message.bits
+        )
+      }
       scheduler.partialOrder?.touch(thing: location.thing, isWrite: true)
       if ordering.isTotal { scheduler.total.append(.init(rank: rank, isLoad: false), at: location, by: me) }
       me.history = history
       scheduler.finish(step, at: location, isStale ? " (before newer stores)" : "")
+    }
+
+    /// The coroutine comes to a store that it has made early.
+    /// - Returns: whether it is the newest.
+    private func reach(_ rank: Rank, _ ordering: Ordering, _ step: Step) -> Bool {
+      guard let (history, index) = location.reach(rank, by: me) else {
+        scheduler.fail(.impossible, "a newer store has been seen")
+      }
+      let before = location.messages[index - 1]
+      scheduler.orderEarlyStores(ordering, reading: before, isUpdate: step.kind == .update)
+      if ordering.acquires { me.clock.join(before.released) }
+      scheduler.partialOrder?.touch(thing: location.thing, isWrite: false)
+      me.history = history
+      scheduler.finish(step, at: location, " (made early)")
+      scheduler.endEarlyStore(rank, at: location)
+      return index == location.newest
     }
   }
 #endif

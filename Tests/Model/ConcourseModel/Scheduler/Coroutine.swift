@@ -36,6 +36,14 @@ final class Coroutine {
   var clock = VectorClock()
   /// The number of words and the like that it has made.
   var things: UInt64 = 0
+  /// The stores that it has made, but not come to yet.
+  var early: [EarlyStore.Pending] = []
+  /// Its last steps if it has gone on alone: the reads that its next store may overtake.
+  var overtaken: [EarlyStore.Overtaken] = []
+  /// The step before which it has made early stores, until it reads what they were made for.
+  var expectsNewer: Int?
+  /// The step of its last releasing store.
+  var lastRelease = -1
   /// The last value that it saw in each word; kept only while a fault needs it.
   var lastSeen: [UInt: WordBits] = [:]
 

@@ -3,19 +3,32 @@
 /// A coroutine runs until it blocks. At each of its steps another one may run instead while preemptions are left.
 /// Choosing the next coroutine after one has blocked, ended or paused is free. At each of its operations on an atomic
 /// it may use an older store than the newest while stale operations are left.
+///
+/// A store that could be made early (`EarlyStore`) is found in an execution that makes it late. So once all executions
+/// that follow a path have been visited, those come that make such a store after it. Each counts as a stale operation.
 final class DepthFirstSearch: SchedulePolicy {
   private enum Choice: Equatable {
     case thread([Int], continuing: Bool)
     /// Among so many stores.
     case store(Int, step: Int)
+    /// A store that is made early. The path without it is another one.
+    case early(EarlyStore, step: Int)
 
     var count: Int {
       switch self {
       case .thread(let options, _): options.count
       case .store(let count, _): count
+      case .early: 1
       }
     }
+  }
 
+  /// The stores that could be made early before the next decision, and how many of them have been.
+  private struct Early {
+    /// What is left of the bound at that place.
+    var stale = 0
+    var found: [(store: EarlyStore, read: EarlyStore.Overtaken)] = []
+    var visited = 0
   }
 
   private struct Node {
@@ -47,9 +60,12 @@ final class DepthFirstSearch: SchedulePolicy {
 
   private let bound: Int
   private let stale: Int
+  private let makesEarlyStores: Bool
   private let mergesStates: Bool
   let partialOrder: PartialOrder?
   private var path: [Node] = []
+  /// Before the first decision on the path, and after each.
+  private var earlyStores = [Early()]
   private var visited: [UInt64: [Visit]] = [:]
 
   // Per execution.
@@ -62,9 +78,10 @@ final class DepthFirstSearch: SchedulePolicy {
   /// The number of different states seen.
   var states: Int { visited.count }
 
-  init(bound: Int, stale: Int, reduction: Model.Reduction) {
+  init(bound: Int, stale: Int, makesEarlyStores: Bool, reduction: Model.Reduction) {
     self.bound = bound
     self.stale = stale
+    self.makesEarlyStores = makesEarlyStores
     mergesStates = reduction.contains(.states)
     partialOrder = reduction.contains(.order) ? PartialOrder() : nil
     (preemptionsLeft, staleLeft) = (bound, stale)
@@ -105,14 +122,46 @@ final class DepthFirstSearch: SchedulePolicy {
       guard branches else { return 0 }
       let visit = visit()
       guard visit.isNew else { return 0 }
-      path.append(
-        Node(choice: choice, isWithinStep: partialOrder?.isWithinStep ?? true, visit: visit.number))
+      append(Node(choice: choice, isWithinStep: partialOrder?.isWithinStep ?? true, visit: visit.number))
     }
     let node = path[depth]
     guard node.choice == choice else { return nil }
     depth += 1
     partialOrder?.takeDecision(isNew: isNew)
     return node.index
+  }
+
+  private func append(_ node: Node) {
+    path.append(node)
+    earlyStores.append(Early())
+  }
+
+  // MARK: Early stores
+
+  /// The others go on after an early store, which is a preemption. Executions that begin with the same decisions make
+  /// the same stores.
+  var earlyPlace: Int? {
+    guard makesEarlyStores, branches && staleLeft > 0 && preemptionsLeft > 0 && depth == path.count else {
+      return nil
+    }
+    earlyStores[depth].stale = staleLeft
+    return depth
+  }
+
+  func mayBeEarly(_ store: EarlyStore, before read: EarlyStore.Overtaken) {
+    earlyStores[read.place].found.append((store, read))
+  }
+
+  func early(at step: Int) -> [EarlyStore] {
+    var stores: [EarlyStore] = []
+    while depth < path.count, case .early(let store, step) = path[depth].choice {
+      stores.append(store)
+      depth += 1
+      staleLeft -= 1
+      partialOrder?.takeDecision(isNew: false)
+    }
+    if !stores.isEmpty { preemptionsLeft -= 1 }
+    return stores
   }
 
   private func visit(_ state: UInt64, running: Int?) -> (isNew: Bool, number: (UInt64, Int)?) {
@@ -139,16 +188,42 @@ final class DepthFirstSearch: SchedulePolicy {
     (preemptionsLeft, staleLeft) = (bound, stale)
     branches = true
     partialOrder?.beginExecution()
-    while let last = path.last {
+    while true {
+      if addEarlyStore() { return true }
+      guard let last = path.last else { return false }
       if let index = nextOption(of: last) {
         path[path.count - 1].index = index
         path[path.count - 1].done |= 1 << UInt32(index)
+        earlyStores[path.count] = Early()
         return true
       }
       path.removeLast()
+      earlyStores.removeLast()
       if let future = partialOrder?.removeLast(), let visit = last.visit {
         visited[visit.state]![visit.number].future = future
       }
+    }
+  }
+
+  /// Adds a store that is made early to the path.
+  /// - Returns: false if none is left that can make a difference.
+  private func addEarlyStore() -> Bool {
+    let place = path.count
+    while earlyStores[place].visited < earlyStores[place].found.count {
+      let (store, read) = earlyStores[place].found[earlyStores[place].visited]
+      earlyStores[place].visited += 1
+      guard partialOrder?.mayMatter(store, before: read) ?? true, !store.bits.mayBeAddress else { continue }
+      append(Node(choice: .early(store, step: read.step), isWithinStep: true, visit: nil))
+      partialOrder?.addDecision()
+      // Later stores of the coroutine may go before the same read, too.
+      let left = earlyStores[place].stale - 1
+      if left > 0 {
+        earlyStores[place + 1].stale = left
+        earlyStores[place + 1].found = earlyStores[place].found.dropFirst(earlyStores[place].visited).filter {
+          $0.read.step == read.step
+        }
+      }
+      return true
     }
     return false
   }

@@ -8,10 +8,13 @@ struct Message {
   let rank: Rank
   /// Whether it is a read-modify-write. Nothing may come between it and the store that it read.
   var isUpdate = false
-  /// What an acquiring load of it obtains.
-  var released = VectorClock()
   /// The history of the step that stored it.
   var history: UInt64 = 0
+  /// The number of that step, and the coroutine.
+  var time = 0
+  var maker = 0
+  /// What an acquiring load of it obtains.
+  var released = VectorClock()
 }
 
 /// What a coroutine has seen of a word.
@@ -38,14 +41,16 @@ final class Location {
   let number: Int
   /// Its number for `PartialOrder`.
   let thing: Int
+  let key: UInt64
   private(set) var messages: [Message]
   private var touches: [Touch] = []
   /// The sum of the histories of the reads since the newest store.
   private var reads: UInt64 = 0
 
-  init(number: Int, thing: Int, bits: WordBits) {
+  init(number: Int, thing: Int, key: UInt64, bits: WordBits) {
     self.number = number
     self.thing = thing
+    self.key = key
     messages = [Message(bits: bits, rank: 0)]
   }
 
@@ -73,6 +78,11 @@ final class Location {
     touches.first { $0.coroutine != me && $0.last > clock[$0.coroutine] }?.coroutine
   }
 
+  /// Whether a coroutine other than `me` has seen the store at a place, or a later one.
+  func isSeen(_ rank: Rank, by me: Coroutine) -> Bool {
+    touches.contains { $0.coroutine != me.id && $0.rank >= rank }
+  }
+
   // MARK: Steps
 
   /// Records that `me` has read a message.
@@ -88,21 +98,60 @@ final class Location {
   /// - Parameter released: what an acquiring load of it obtains.
   /// - Returns: the history of the step.
   func insert(
-    _ bits: WordBits, after index: Int, isUpdate: Bool, released: VectorClock, by me: Coroutine
+    _ bits: WordBits, after index: Int, isUpdate: Bool, released: VectorClock, by me: Coroutine, at time: Int
   ) -> UInt64 {
+    let message = add(
+      bits, at: rank(after: index), after: index, isUpdate: isUpdate, released: released, by: me, time)
+    touch(message.rank, me)
+    forget()
+    return message.history
+  }
+
+  /// Puts a store into its place before its coroutine comes to it.
+  /// - Returns: the history of the step; nil if the place is not free.
+  func insert(_ store: EarlyStore, by me: Coroutine, at time: Int) -> UInt64? {
+    guard let index = messages.lastIndex(where: { $0.rank < store.rank }), isOpen(after: index),
+      !messages.contains(where: { $0.rank == store.rank }),
+      store.read.map({ $0 == messages[index].bits }) ?? true
+    else { return nil }
+    let isUpdate = store.read != nil
+    let message = add(
+      store.bits, at: store.rank, after: index, isUpdate: isUpdate,
+      released: isUpdate ? messages[index].released : VectorClock(), by: me, time)
+    return message.history
+  }
+
+  /// Records that `me` has come to a store that it has made before.
+  /// - Returns: the history of the step, and the store's index; nil if it has seen a later one, or it is forgotten.
+  func reach(_ rank: Rank, by me: Coroutine) -> (history: UInt64, index: Int)? {
+    guard let index = messages.firstIndex(where: { $0.rank == rank }), floor(for: me.clock) < index else {
+      return nil
+    }
+    touch(rank, me)
+    return (History.mix(me.history, messages[index].history), index)
+  }
+
+  private func add(
+    _ bits: WordBits, at rank: Rank, after index: Int, isUpdate: Bool, released: VectorClock,
+    by me: Coroutine,
+    _ time: Int
+  ) -> Message {
     let isNewest = index == newest
     let neighbour = isNewest ? reads : messages[index + 1].history
     let history = History.mix(History.mix(me.history, messages[index].history), neighbour)
     if isNewest { reads = 0 }
     let message = Message(
-      bits: bits, rank: rank(after: index), isUpdate: isUpdate, released: released, history: history)
+      bits: bits, rank: rank, isUpdate: isUpdate, history: history, time: time, maker: me.id,
+      released: released)
     messages.insert(message, at: index + 1)
-    touch(message.rank, me)
+    return message
+  }
+
+  private func forget() {
     if messages.count > Self.depth {
       messages.removeFirst()
       touches.removeAll { $0.rank < messages[0].rank }
     }
-    return history
   }
 
   private func touch(_ rank: Rank, _ me: Coroutine) {

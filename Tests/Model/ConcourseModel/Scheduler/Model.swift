@@ -38,6 +38,9 @@ enum Model {
 
   static let defaultStale = number("CONCOURSE_MODEL_STALE") ?? 1
 
+  /// Whether explorations make stores early unless they say otherwise: CONCOURSE_MODEL_EARLY (`Scripts/model --early`).
+  static let defaultEarly = getenv("CONCOURSE_MODEL_EARLY") != nil
+
   /// The least bound of the explorations with one, and the seconds after which each of them is cut off:
   /// `Scripts/model --deep`.
   private static let deep = number("CONCOURSE_MODEL_BOUND").map { bound in
@@ -70,6 +73,7 @@ enum Model {
   ///   - freshBound: The same for a second search without stale operations; none if it is not more than `bound`.
   ///   - stale: The number of operations in one execution that use another store than the newest, by default 1, or
   ///     what CONCOURSE_MODEL_STALE says.
+  ///   - early: Whether threads may make stores early, each of which is also a stale operation (`EarlyStore`).
   ///   - maxExecutions: The limit after which the search stops; the result is then incomplete.
   ///   - allowTime: Whether timeouts may end waits once no thread can continue.
   ///   - reduce: What the search leaves out, since it leads to nothing new.
@@ -80,7 +84,8 @@ enum Model {
   ///   - fault: A fault in the engine, which the search shall find.
   ///   - isScenario: Whether there may be a second search, a report of the size, and a simpler failure.
   static func explore(
-    _ name: String, bound: Int = 2, stale: Int = defaultStale, freshBound: Int = 0,
+    _ name: String, bound: Int = 2, stale: Int = defaultStale, early: Bool = defaultEarly,
+    freshBound: Int = 0,
     maxExecutions: Int = 100_000, allowTime: Bool = false,
     reduce: Reduction = .all, wakesForNothing: Bool = true, stepLimit: Int = 20_000,
     expectedTrap: String? = nil,
@@ -97,6 +102,7 @@ enum Model {
       defer { ModelFaults.planted = nil }
       let settings = Settings(
         stepLimit: stepLimit, allowsTime: allowTime, wakesForNothing: wakesForNothing,
+        makesEarlyStores: early,
         expectedTrap: expectedTrap,
         allowedTrap: allowedTrap)
       warmUp(settings, scenario)
@@ -272,6 +278,7 @@ enum Model {
     let stepLimit: Int
     let allowsTime: Bool
     var wakesForNothing = true
+    var makesEarlyStores = false
     var expectedTrap: String?
     /// A part of the message of a trap that may end an execution.
     var allowedTrap: String?
@@ -291,6 +298,7 @@ enum Model {
         scenario()
         if scheduler.hasUnfinishedThreads { scheduler.join() }
       }
+      if failure?.kind == .impossible { return (nil, scheduler.steps, scheduler.decisions) }
       if let allowedTrap, let trap = failure, trap.kind == .trap, trap.message.contains(allowedTrap) {
         failure = nil
       }
@@ -319,7 +327,8 @@ enum Model {
     _ scenario: @escaping () -> Void
   ) -> ModelResult {
     var result = ModelResult(name: name)
-    let search = DepthFirstSearch(bound: bound, stale: stale, reduction: reduce)
+    let search = DepthFirstSearch(
+      bound: bound, stale: stale, makesEarlyStores: settings.makesEarlyStores, reduction: reduce)
     let start = clock()
     while result.executions < min(maxExecutions, limit) {
       let run = settings.run(search, scenario)

@@ -2,21 +2,33 @@
 ///
 /// By default a thread runs until it blocks, then the next one in order of their numbers runs, and each operation uses
 /// the newest store. `12:2 40~1` means: thread 2 at decision 12, and at step 40 the store before the newest.
+/// `30!4000001,1.0,7` means: before step 30 its thread stores 7 early into the word with that key, at place 1.0; one more
+/// number is what a read-modify-write reads.
 struct ModelSchedule: Equatable, Sendable, CustomStringConvertible {
   enum Choice: Equatable, Sendable, CustomStringConvertible {
     case thread(Int, decision: Int)
     /// Counted from the newest of those that the step may use.
     case store(Int, step: Int)
+    /// Made before the step.
+    case early(EarlyStore, step: Int)
 
     var description: String {
       switch self {
       case .thread(let thread, let decision): "\(decision):\(thread)"
       case .store(let number, let step): "\(step)~\(number)"
+      case .early(let store, let step): "\(step)!\(store.text)"
       }
     }
 
     /// Parses a `description`.
     init?(_ text: Substring) {
+      if let mark = text.firstIndex(of: "!") {
+        guard let step = Int(text[..<mark]), let store = EarlyStore(text[text.index(after: mark)...]) else {
+          return nil
+        }
+        self = .early(store, step: step)
+        return
+      }
       let isStore = text.contains("~")
       let numbers = text.split(separator: isStore ? "~" : ":", omittingEmptySubsequences: false).map {
         Int($0)
@@ -59,6 +71,8 @@ struct ModelFailure: Sendable, CustomStringConvertible {
     case endless
     /// The same choices led to another state: the scenario depends on something outside the model.
     case nondeterministic
+    /// No failure: a thread has not come to a store that was made early (`EarlyStore`).
+    case impossible
   }
 
   var kind: Kind

@@ -127,6 +127,20 @@ final class PartialOrder {
     if isWithinStep && !extents[running].isEmpty { extents[running][extents[running].count - 1].end = depth }
   }
 
+  /// The search has added a decision to the path, which the next execution takes.
+  func addDecision() { levels.append(Level()) }
+
+  /// Whether a store that goes before a read can make a difference: after the last decision, others touch the word of
+  /// the store, and write that of the read.
+  func mayMatter(_ store: EarlyStore, before read: EarlyStore.Overtaken) -> Bool {
+    guard let future = levels.last?.future else { return true }
+    func touches(_ key: UInt64) -> Touches {
+      let thing = number(of: key, .word)
+      return thing < future.count ? future[thing] & ~(0x1_0001 << UInt32(read.coroutine)) : 0
+    }
+    return touches(store.key) != 0 && touches(read.key) >> 16 != 0
+  }
+
   /// Whether a coroutine is in the middle of its transition.
   var isWithinStep: Bool { lastEnd == nil }
 

@@ -20,10 +20,22 @@ protocol SchedulePolicy: AnyObject {
   /// Picks one of `count` stores, of which the first is the newest, for the next step of `coroutine`.
   /// - Returns: its number, or nil if there are too few.
   func chooseStore(among count: Int, of coroutine: Int, at step: Int, state: () -> UInt64) -> Int?
+
+  /// The place of the next step among the policy's decisions; nil if it makes no stores early before that step.
+  var earlyPlace: Int? { get }
+
+  /// A store could be made early: before a read of the same coroutine.
+  func mayBeEarly(_ store: EarlyStore, before read: EarlyStore.Overtaken)
+
+  /// The stores that are made early before this step.
+  func early(at step: Int) -> [EarlyStore]
 }
 
 extension SchedulePolicy {
   var partialOrder: PartialOrder? { nil }
+  var earlyPlace: Int? { nil }
+  func mayBeEarly(_ store: EarlyStore, before read: EarlyStore.Overtaken) {}
+  func early(at step: Int) -> [EarlyStore] { [] }
 }
 
 /// Lets each coroutine that can continue make one step in turn.
@@ -44,12 +56,14 @@ final class RoundRobin: SchedulePolicy {
 final class Replay: SchedulePolicy {
   private var choices: [Int: Int] = [:]
   private var stores: [Int: Int] = [:]
+  private var earlyStores: [Int: [EarlyStore]] = [:]
 
   init(_ schedule: ModelSchedule) {
     for choice in schedule.choices {
       switch choice {
       case .thread(let thread, let decision): choices[decision] = thread
       case .store(let number, let step): stores[step] = number
+      case .early(let store, let step): earlyStores[step, default: []].append(store)
       }
     }
   }
@@ -65,4 +79,6 @@ final class Replay: SchedulePolicy {
   func chooseStore(among count: Int, of coroutine: Int, at step: Int, state: () -> UInt64) -> Int? {
     stores[step].flatMap { $0 < count ? $0 : nil }
   }
+
+  func early(at step: Int) -> [EarlyStore] { earlyStores[step] ?? [] }
 }

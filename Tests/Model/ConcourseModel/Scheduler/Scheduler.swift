@@ -11,23 +11,23 @@ final class Scheduler {
 
   /// The number of this execution in the process.
   let number: UInt32
-  private let policy: any SchedulePolicy
+  let policy: any SchedulePolicy
   let partialOrder: PartialOrder?
   private let stepLimit: Int
   private let allowsTime: Bool
   private let mayWakeForNothing: Bool
   private let isTracing: Bool
 
-  private var coroutines: [Coroutine] = []
+  private(set) var coroutines: [Coroutine] = []
   /// The running coroutine; nil while the driver runs.
   private(set) var running: Coroutine?
   private var driver: OpaquePointer?
   /// False on the driver, whose operations are not scheduling points.
   private(set) var isExecuting = false
   /// True during `Model.run()`, the only time with choices.
-  private var isExploring = false
+  private(set) var isExploring = false
 
-  private var locations: [UInt32: Location] = [:]
+  private(set) var locations: [UInt32: Location] = [:]
   /// The sequentially consistent steps.
   var total = TotalOrder()
   private var orders: [UInt: StepOrder] = [:]
@@ -49,9 +49,11 @@ final class Scheduler {
   private(set) var steps = 0
   /// The number of decisions; `choices` holds those that differ from the default.
   private(set) var decisions = 0
-  private(set) var choices: [ModelSchedule.Choice] = []
+  var choices: [ModelSchedule.Choice] = []
   private var trace: [String] = []
   private var failure: ModelFailure?
+  /// A failure that counts if the others come to their early stores.
+  private(set) var pendingFailure: ModelFailure?
 
   init(
     policy: any SchedulePolicy, stepLimit: Int, allowsTime: Bool, wakesForNothing: Bool, isTracing: Bool
@@ -175,12 +177,14 @@ final class Scheduler {
     setRunning(next)
     next.isFresh = true
     next.status = .ready
+    next.overtaken.removeAll(keepingCapacity: true)
     model_context_switch(context, next.context!)
   }
 
   /// Called when the running coroutine's body has returned; chooses the next one.
   fileprivate func finish() -> OpaquePointer {
     let me = running!
+    endOvertaking()
     me.body = nil
     me.status = .finished
     if me.id == 0 { return driver! }
@@ -189,6 +193,7 @@ final class Scheduler {
     setRunning(next)
     next.isFresh = true
     next.status = .ready
+    next.overtaken.removeAll(keepingCapacity: true)
     return next.context!
   }
 
@@ -202,12 +207,28 @@ final class Scheduler {
   /// Ends the execution.
   func fail(_ kind: ModelFailure.Kind, _ message: String) -> Never {
     // After a trap that a scenario allows, the search goes on.
-    if kind == .trap { partialOrder?.endsOthers() }
+    if kind == .trap || kind == .impossible { partialOrder?.endsOthers() }
+    if kind != .impossible { proveEarlyStores(before: kind, message) }
     failure = ModelFailure(kind: kind, message: message, schedule: ModelSchedule([]))
     if isTracing { trace.append("\(running!.title): \(kind): \(message)") }
     model_context_switch(running!.context!, driver!)
     fatalError("an execution continued after its failure")
   }
+
+  /// Before a failure counts, the coroutines with early stores go on, one by one, until they have made them.
+  private func proveEarlyStores(before kind: ModelFailure.Kind, _ message: String) {
+    guard coroutines.contains(where: { !$0.early.isEmpty }) else { return }
+    endOvertaking()
+    if pendingFailure != nil { fail(.impossible, message) }
+    pendingFailure = ModelFailure(kind: kind, message: message, schedule: ModelSchedule([]))
+    remark("\(kind), if the early stores are made: \(message)")
+    isExploring = false
+    let me = running!
+    me.status = .finished
+    resume(nextToProve!, leaving: me.context!)
+  }
+
+  private var nextToProve: Coroutine? { coroutines.first { !$0.early.isEmpty } }
 
   // MARK: - Decisions
 
@@ -216,6 +237,8 @@ final class Scheduler {
     case atStep
     /// It spins, sleeps, joins or has ended.
     case stopped
+    /// It could, but others are to go first.
+    case givesWay
   }
 
   func countStep() {
@@ -247,6 +270,14 @@ final class Scheduler {
     }
   }
 
+  /// Lets another coroutine run, although the running one can go on.
+  func giveWay() {
+    let me = running!
+    resume(select(.givesWay), leaving: me.context!)
+    me.isFresh = false
+    countStep()
+  }
+
   private func select(_ situation: Situation) -> Coroutine {
     partialOrder?.endTransition()
     let next = pick(situation)
@@ -255,12 +286,14 @@ final class Scheduler {
   }
 
   private func pick(_ situation: Situation) -> Coroutine {
+    if pendingFailure != nil { return nextToProve! }
     decisions += 1
     let me = running!
     let continuing = situation == .atStep
     if continuing && !(isExploring && policy.wantsChoice(continuing: true)) { return me }
     while true {
-      let options = options(continuing: continuing)
+      let options = options(continuing: continuing).filter { situation != .givesWay || $0 != me.id }
+      if options.isEmpty && situation == .givesWay { fail(.impossible, "no other can go on") }
       if options.isEmpty {
         if let joined = unblock() { return joined }
         continue
@@ -277,7 +310,7 @@ final class Scheduler {
   /// The store that the running coroutine's step reads or follows: the newest, unless the policy takes another one.
   /// - Parameter clock: What happens before the step.
   func choose(in location: Location, clock: VectorClock, where isAllowed: (Int) -> Bool) -> Int {
-    let newest = location.newest
+    let newest = location.top(for: running!)
     guard isExploring, newest > 0, policy.wantsStore(at: steps) else { return newest }
     var options = [newest]
     let floor = location.floor(for: clock)
@@ -391,12 +424,7 @@ final class Scheduler {
   func finish(_ step: Step, at location: Location? = nil, _ remark: StaticString = "") {
     let me = running!
     me.clock[me.id] += 1
-    if step.was != step.now {
-      changes += 1
-      me.ownChanges += 1
-      idleRounds = 0
-      partialOrder?.change()
-    }
+    if step.was != step.now { countChange() }
     if ModelFaults.planted != nil || Mutation.current != nil { me.lastSeen[step.address] = step.now }
     if isTracing {
       let word = location.map { "w\($0.number) " } ?? ""
@@ -404,11 +432,20 @@ final class Scheduler {
     }
   }
 
+  func countChange() {
+    changes += 1
+    running!.ownChanges += 1
+    idleRounds = 0
+    partialOrder?.change()
+  }
+
   func location(of word: WordIdentity, bits: () -> WordBits) -> Location {
     if let known = locations[word.number] { return known }
     let new = Location(
-      number: locations.count + 1, thing: partialOrder?.number(of: word.key, .word) ?? 0, bits: bits())
+      number: locations.count + 1, thing: partialOrder?.number(of: word.key, .word) ?? 0, key: word.key,
+      bits: bits())
     locations[word.number] = new
+    placeEarlyStores(in: new)
     return new
   }
 
@@ -427,6 +464,7 @@ final class Scheduler {
   /// - Parameter isFutex: Whether the kernel may end the sleep at any time.
   func sleep(on address: UInt, until deadline: UInt64?, isFutex: Bool = false) -> Futex.Outcome {
     let me = running!
+    endOvertaking()
     if deadline != nil {
       // A look at the clock.
       order(clockStep(.read))
@@ -444,6 +482,7 @@ final class Scheduler {
 
   /// The running coroutine needs a processor for a while, in which time passes for the others.
   func compute(_ nanoseconds: UInt64) {
+    endOvertaking()
     order(clockStep(.read))
     running!.computes = true
     block(on: 0, until: elapsed + nanoseconds)
@@ -475,6 +514,7 @@ final class Scheduler {
   }
 
   func wake(on address: UInt, count: Int) {
+    endOvertaking()
     wakers[address, default: VectorClock()].join(running!.clock)
     if ModelFaults.dropsWakes { return }
     for left in stride(from: count, to: 0, by: -1) {
@@ -519,6 +559,7 @@ final class Scheduler {
   /// Lets time pass while others can run.
   func advance(_ nanoseconds: UInt64) {
     arrive()
+    endOvertaking()
     note(clockStep(.write))
     partialOrder?.touchAll()
     changes += 1
@@ -528,6 +569,7 @@ final class Scheduler {
   /// Sets the wall clock forwards or backwards.
   func setWall(by nanoseconds: Int64) {
     arrive()
+    endOvertaking()
     note(clockStep(.write))
     partialOrder?.touchAll()
     wallOffset += nanoseconds
@@ -543,6 +585,7 @@ final class Scheduler {
         return arrive()
       }
     #endif
+    endOvertaking()
     me.history = History.mix(me.history, 1)
     partialOrder?.pause()
     let seen = changes - me.ownChanges
@@ -554,6 +597,7 @@ final class Scheduler {
 
   func isAsleep(_ id: Int) -> Bool? {
     let me = running!
+    endOvertaking()
     partialOrder?.touch(UInt64(id), .status, isWrite: false)
     // The answer depends on all earlier steps of all coroutines, so it follows them.
     me.history = History.mix(me.history, stateHash)
@@ -572,6 +616,7 @@ final class Scheduler {
   @discardableResult
   func spawn(_ name: String, isBackground: Bool, _ body: @escaping () -> Void) -> Int {
     let me = running!
+    endOvertaking()
     let child = add(name, isBackground: isBackground, body)
     partialOrder?.made(child.id, by: me.id)
     me.history = History.mix(me.history, UInt64(child.id))
@@ -585,6 +630,9 @@ final class Scheduler {
   /// A fork: the running coroutine and the scenario's body go on alone.
   func endOthers() {
     let me = running!
+    endOvertaking()
+    // The child would never come to the early stores of others.
+    if nextToProve != nil { fail(.impossible, "a fork before an early store has been made") }
     partialOrder?.endsOthers()
     me.history = History.mix(me.history, stateHash)
     for coroutine in coroutines where coroutine !== me && coroutine.id != 0 {
