@@ -92,7 +92,9 @@ int concourse_timerfd_arm(int descriptor, bool wall, uint64_t nanoseconds) {
 
 long concourse_readable_bytes(int descriptor) {
   int count = 0;
-  return ioctl(descriptor, FIONREAD, &count) == 0 ? count : -errno;
+  if (ioctl(descriptor, FIONREAD, &count) != 0) return -errno;
+  // The kernel's count may not fit an int.
+  return count > 0 ? count : 0;
 }
 
 int concourse_poll_now(int descriptor, uint32_t interest) {

@@ -256,7 +256,7 @@ void concourse_signal_adopt(void);
 /// One more than the highest signal number.
 int concourse_signal_limit(void);
 
-/// Number of bytes ready to read (FIONREAD), or -errno.
+/// Number of bytes ready to read (FIONREAD), or -errno. Not for regular files, which may hold more than an int counts.
 long concourse_readable_bytes(int descriptor);
 /// The result of a poll(2) for the given events with timeout 0, or -errno.
 int concourse_poll_now(int descriptor, uint32_t interest);

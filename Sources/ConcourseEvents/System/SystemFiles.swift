@@ -38,6 +38,15 @@ extension System {
     call(.seek) { result(lseek(descriptor, 0, SEEK_CUR)) }
   }
 
+  /// The bytes from a file's position to its end.
+  static func bytesLeft(in descriptor: Int32) -> Int {
+    var status = stat()
+    let failure = Self.status(of: descriptor, &status)
+    guard failure == 0 else { return failure }
+    let position = Self.position(of: descriptor)
+    return position < 0 ? position : max(0, status.st_size - position)
+  }
+
   // MARK: Transfers, at `offset`, or at the file's own position if that is negative
 
   static func read(_ descriptor: Int32, _ bytes: UnsafeMutableRawPointer, _ count: Int, _ offset: Int) -> Int
