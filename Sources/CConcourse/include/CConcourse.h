@@ -258,6 +258,8 @@ int concourse_signal_limit(void);
 
 /// Number of bytes ready to read (FIONREAD), or -errno. Not for regular files, which may hold more than an int counts.
 long concourse_readable_bytes(int descriptor);
+/// Whether two descriptors refer to one open file description; false if the kernel does not say.
+bool concourse_is_same_file(int descriptor, int other);
 /// The result of a poll(2) for the given events with timeout 0, or -errno.
 int concourse_poll_now(int descriptor, uint32_t interest);
 

@@ -171,7 +171,8 @@ public class DispatchIO: DispatchObject {
     _ queue: DispatchQueue, _ cleanup: CleanupHandler?
   ) {
     guard path[0] == CChar(UInt8(ascii: "/")) else { return nil }
-    let file = UnopenedFile(path: String(cString: path), flags: oflag, mode: mode)
+    let bytes = UnsafeBufferPointer(start: path, count: Int(strlen(path)) + 1)
+    let file = UnopenedFile(path: Array(bytes), flags: oflag, mode: mode)
     let channel = Channel(type, queue, cleanup)
     let failure = file.lookUp()
     if failure == 0 { self.init(channel, opening: file) } else { self.init(channel, failing: failure) }

@@ -6,7 +6,7 @@ internal import Glibc
 extension System {
   // MARK: Descriptors
 
-  static func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int {
+  static func open(_ path: [CChar], _ flags: Int32, _ mode: mode_t) -> Int {
     call(.open) { result(Glibc.open(path, flags, mode)) }
   }
 
@@ -30,7 +30,12 @@ extension System {
     call(.status) { result(fstat(descriptor, &status)) }
   }
 
-  static func status(ofPath path: String, followsLinks: Bool, _ status: inout stat) -> Int {
+  /// Whether two descriptors refer to one open file description; false if the kernel does not say.
+  static func isSameFile(_ descriptor: Int32, _ other: Int32) -> Bool {
+    call(.control) { concourse_is_same_file(descriptor, other) ? 1 : 0 } > 0
+  }
+
+  static func status(ofPath path: [CChar], followsLinks: Bool, _ status: inout stat) -> Int {
     call(.status) { result(followsLinks ? stat(path, &status) : lstat(path, &status)) }
   }
 
