@@ -9,7 +9,7 @@ public import Glibc
 /// and the cleanup handlers run. Releasing a channel closes it. All calls may be made from any thread. Lengths,
 /// offsets and marks are in bytes.
 ///
-/// An operation stops reading while 32 MiB wait for its handler.
+/// An operation pauses while 32 MiB, or some 100,000 calls, wait for its handler.
 ///
 /// Matching C type: `dispatch_io_t`.
 public class DispatchIO: DispatchObject {
