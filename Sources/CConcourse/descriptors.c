@@ -106,6 +106,16 @@ bool concourse_is_same_file(int descriptor, int other) {
   return answer >= 0 ? answer : syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, descriptor, other) == 0;
 }
 
+#ifndef STATX_ATTR_MOUNT_ROOT
+#define STATX_ATTR_MOUNT_ROOT 0x2000
+#endif
+
+int concourse_is_mount_root(int descriptor) {
+  struct statx status;
+  if (statx(descriptor, "", AT_EMPTY_PATH, 0, &status) != 0) return -errno;
+  return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 int concourse_poll_now(int descriptor, uint32_t interest) {
   struct pollfd question = {.fd = descriptor, .events = (short)interest};
   int count = poll(&question, 1, 0);
