@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,7 +94,26 @@ int concourse_timerfd_arm(int descriptor, bool wall, uint64_t nanoseconds) {
 
 long concourse_readable_bytes(int descriptor) {
   int count = 0;
-  return ioctl(descriptor, FIONREAD, &count) == 0 ? count : -errno;
+  if (ioctl(descriptor, FIONREAD, &count) != 0) return -errno;
+  // The kernel's count may not fit an int.
+  return count > 0 ? count : 0;
+}
+
+bool concourse_is_same_file(int descriptor, int other) {
+  enum { duplicate_query = 1027 };  // F_DUPFD_QUERY, Linux 6.10
+  int answer = fcntl(descriptor, duplicate_query, other);
+  // Before, kcmp answers, unless a sandbox refuses it.
+  return answer >= 0 ? answer : syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, descriptor, other) == 0;
+}
+
+#ifndef STATX_ATTR_MOUNT_ROOT
+#define STATX_ATTR_MOUNT_ROOT 0x2000
+#endif
+
+int concourse_is_mount_root(int descriptor) {
+  struct statx status;
+  if (statx(descriptor, "", AT_EMPTY_PATH, 0, &status) != 0) return -errno;
+  return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 int concourse_poll_now(int descriptor, uint32_t interest) {

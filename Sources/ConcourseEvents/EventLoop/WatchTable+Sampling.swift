@@ -31,19 +31,22 @@ extension WatchTable: TimerOwner {
   }
 
   func scheduleSampling() {
-    let timer = lock.withLockPatiently { () -> LoopTimer in
-      if let sampler { return sampler }
-      let made = LoopTimer(owner: self)
-      sampler = made
-      return made
+    let timer = lock.withLockPatiently { () -> LoopTimer? in
+      // Setting it again would put the poll off, for ever if descriptors keep coming.
+      guard !isSamplerSet else { return nil }
+      isSamplerSet = true
+      let timer = sampler ?? LoopTimer(owner: self)
+      sampler = timer
+      return timer
     }
-    timer.set(.uptime(Clock.uptime() &+ Self.samplingInterval))
+    timer?.set(.uptime(Clock.uptime() &+ Self.samplingInterval))
   }
 
   private func sample() {
     let poller = EventLoop.shared.begin()
     var ready: [FileWatch] = []
     let goOn = lock.withLockPatiently { () -> Bool in
+      isSamplerSet = false
       sampled = sampled.filter { watch in
         guard watch.isArmed else { return true }
         // The kernel may accept it by now.

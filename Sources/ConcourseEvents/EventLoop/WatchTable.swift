@@ -14,6 +14,8 @@ final class WatchTable {
   /// The watches in mode `sampled`, and the timer that polls them (WatchTable+Sampling.swift).
   var sampled: [FileWatch] = []
   var sampler: LoopTimer?
+  /// Whether the timer is set.
+  var isSamplerSet = false
 
   func install(_ watch: FileWatch) -> Int32 {
     Runtime.requireThreads("activating a source")

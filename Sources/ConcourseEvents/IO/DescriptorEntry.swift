@@ -178,8 +178,7 @@ final class DescriptorEntry {
     }
     if case .open(let file) = state.stage {
       // Under the lock: the next channel on the descriptor finds it as it was, or waits.
-      file.giveBack()
-      if !file.isOwn { DescriptorTable.forget(file.descriptor, self) }
+      if file.isOwn { file.giveBack() } else { DescriptorTable.giveBack(file, of: self) }
     }
     let channels = state.giveBack()
     lock.unlock()
@@ -199,34 +198,58 @@ extension DescriptorEntry: @unchecked Sendable {}
 /// The entries of the descriptors that clients have handed to channels, so that channels on one descriptor share an
 /// entry.
 ///
-/// Lock order: an entry's lock may be held when the table's is taken (`forget`), never the other way round.
+/// Lock order: an entry's lock may be held when the table's is taken (`giveBack`), never the other way round.
 enum DescriptorTable {
   private static let lock = Lock(.descriptorTable)
   // SAFETY: GUARDED BY `lock`.
   private nonisolated(unsafe) static var entries: [Int32: DescriptorEntry] = [:]
+  /// The same descriptors, by file. A flag such as `O_NONBLOCK` belongs to all descriptors of an open file description.
+  // SAFETY: GUARDED BY `lock`.
+  private nonisolated(unsafe) static var files: [OpenFile.Identity: [OpenFile]] = [:]
 
   /// Adds a channel to the entry of a descriptor.
   /// - Returns: the entry. For a bad descriptor it has no file, and the channel has failed.
   static func attach(_ channel: Channel, to descriptor: Int32) -> DescriptorEntry {
     while true {
-      let entry = lock.withLock { () -> DescriptorEntry in
-        if let known = entries[descriptor] { return known }
-        // Under the lock, so that no second thread reads flags that the first has changed.
-        let (file, error) = OpenFile.adopt(descriptor, isOwn: false)
-        guard let file else { return DescriptorEntry(.failed(error)) }
-        let entry = DescriptorEntry(.open(file))
-        entries[descriptor] = entry
-        return entry
-      }
+      let entry = lock.withLock { entries[descriptor] } ?? add(descriptor)
       // An entry that is being given back leaves the table before it unlocks.
       if entry.attach(channel) { return entry }
     }
   }
 
-  /// Removes an entry that gives its descriptor back.
-  static func forget(_ descriptor: Int32, _ entry: DescriptorEntry) {
+  /// Makes the entry of a descriptor, unless another thread is faster.
+  private static func add(_ descriptor: Int32) -> DescriptorEntry {
+    // Without the lock, which all channels need.
+    let (kind, error) = OpenFile.kind(of: descriptor)
+    guard let kind else { return DescriptorEntry(.failed(error)) }
+    return lock.withLock {
+      if let known = entries[descriptor] { return known }
+      // Under the lock, so that no second thread reads flags that the first has changed.
+      let file = OpenFile.adopt(descriptor, kind, isOwn: false)
+      let entry = DescriptorEntry(.open(file))
+      entries[descriptor] = entry
+      files[kind.identity, default: []].append(file)
+      return entry
+    }
+  }
+
+  /// Gives a client's descriptor back as it was. If channels use another descriptor of the same open file, such as a
+  /// terminal's 0 and 1, the last of them makes it blocking again.
+  static func giveBack(_ file: OpenFile, of entry: DescriptorEntry) {
     lock.withLock {
-      if entries[descriptor] === entry { entries[descriptor] = nil }
+      guard entries[file.descriptor] === entry else { return }
+      entries[file.descriptor] = nil
+      var others = files[file.identity] ?? []
+      guard let index = others.firstIndex(where: { $0.descriptor == file.descriptor }) else { return }
+      let present = others.remove(at: index)
+      if present.wasBlocking,
+        let heir = others.firstIndex(where: { System.isSameFile($0.descriptor, file.descriptor) })
+      {
+        others[heir].wasBlocking = true
+      } else {
+        present.giveBack()
+      }
+      files[file.identity] = others.isEmpty ? nil : others
     }
   }
 }

@@ -70,7 +70,8 @@ struct DescriptorState {
   /// Operations whose handler has not returned for the last time.
   private var unfinished = 0
   private var openChannels = 0
-  /// All channels that share the descriptor, open or closed. Their cleanup handlers run together.
+  /// All channels that share the descriptor, open or closed, except those of one-shot operations that have ended. Their
+  /// cleanup handlers run together.
   private var channels: [Channel] = []
   /// The thread that runs a barrier, or 0.
   private var barrierThread: UInt32 = 0
@@ -323,6 +324,11 @@ struct DescriptorState {
     if operation.manner == .once {
       unfinished -= 1
       retire(operation.channel)
+      // It has no cleanup handler, so need not wait for the others. The last one stays: an entry without channels is
+      // one that has had none (`isUnused`).
+      if channels.count > 1, let index = channels.firstIndex(where: { $0 === operation.channel }) {
+        channels.remove(at: index)
+      }
     }
   }
 }

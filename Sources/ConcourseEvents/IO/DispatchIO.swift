@@ -9,7 +9,7 @@ public import Glibc
 /// and the cleanup handlers run. Releasing a channel closes it. All calls may be made from any thread. Lengths,
 /// offsets and marks are in bytes.
 ///
-/// An operation stops reading while 32 MiB wait for its handler.
+/// An operation pauses while 32 MiB, or some 100,000 calls, wait for its handler.
 ///
 /// Matching C type: `dispatch_io_t`.
 public class DispatchIO: DispatchObject {
@@ -171,7 +171,8 @@ public class DispatchIO: DispatchObject {
     _ queue: DispatchQueue, _ cleanup: CleanupHandler?
   ) {
     guard path[0] == CChar(UInt8(ascii: "/")) else { return nil }
-    let file = UnopenedFile(path: String(cString: path), flags: oflag, mode: mode)
+    let bytes = UnsafeBufferPointer(start: path, count: Int(strlen(path)) + 1)
+    let file = UnopenedFile(path: Array(bytes), flags: oflag, mode: mode)
     let channel = Channel(type, queue, cleanup)
     let failure = file.lookUp()
     if failure == 0 { self.init(channel, opening: file) } else { self.init(channel, failing: failure) }

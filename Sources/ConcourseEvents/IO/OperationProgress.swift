@@ -26,6 +26,10 @@ struct OperationProgress {
     case failure(Int32)
   }
 
+  /// Shorter pieces are copied behind the data before them: a region of its own takes some hundred bytes more than what
+  /// it shows.
+  private static let worthRegion = 4 << 10
+
   let direction: Direction
   let manner: Manner
   let marks: WaterMarks
@@ -62,7 +66,7 @@ struct OperationProgress {
     switch (direction, manner) {
     case (.read, .pieces): min(count, marks.high - data.count)
     case (.read, .once): count
-    case (.write, .pieces): min(data.count, marks.high)
+    case (.write, .pieces): min(data.count, marks.high - count)
     case (.write, .once): data.count
     }
   }
@@ -79,7 +83,7 @@ struct OperationProgress {
   mutating func read(_ piece: DispatchData) -> Delivery? {
     transferred += piece.count
     count -= piece.count
-    data.append(piece)
+    append(piece)
     if count == 0 { return complete() }
     guard manner == .pieces, data.count >= marks.low else { return nil }
     return Delivery(isLast: false, data: takeData(), error: 0)
@@ -132,6 +136,14 @@ struct OperationProgress {
       guard strict || count >= marks.low else { return nil }
       count = 0
       return Delivery(isLast: false, data: data, error: 0)
+    }
+  }
+
+  private mutating func append(_ piece: DispatchData) {
+    guard data.count > 0 && piece.count < Self.worthRegion else { return data.append(piece) }
+    piece.object.visitBytes { bytes in
+      data.append(bytes)
+      return true
     }
   }
 

@@ -72,8 +72,10 @@ struct OperationState {
     var next = Next.wait
   }
 
-  /// The operation stops transferring while this many bytes wait for a slow handler.
+  /// The operation stops transferring while deliveries that cost this many bytes wait for a slow handler.
   static let largestOutbox = 32 << 20
+  /// What a delivery and the call that is submitted for it cost beside the data.
+  static let deliveryCost = 256
   /// Transfers in a step before other items get the worker.
   static let transfersPerStep = 16
   /// A handler that takes longer than this many nanoseconds runs beside the next step.
@@ -104,9 +106,9 @@ struct OperationState {
 
   /// Deliveries whose handler call has not begun.
   private var outbox = Fifo<OperationProgress.Delivery>()
-  /// The bytes in the outbox and in the running handler call, except those that the client holds anyway.
-  private var outboxBytes = 0
-  private var bytesWithHandler = 0
+  /// What the deliveries in the outbox and in the running handler call cost.
+  private var outboxCost = 0
+  private var costWithHandler = 0
 
   private var following = Following()
 
@@ -156,7 +158,7 @@ struct OperationState {
 
   private mutating func deliver(_ delivery: OperationProgress.Delivery, _ actions: inout Actions) {
     outbox.append(delivery)
-    outboxBytes += cost(delivery)
+    outboxCost += cost(delivery)
     actions.calls += 1
     if delivery.isLast {
       phase = .finished
@@ -164,11 +166,11 @@ struct OperationState {
     }
   }
 
-  /// The memory that only the delivery holds. The data of a write belongs to the client.
+  /// The memory that the delivery takes. The data of a write belongs to the client.
   private func cost(_ delivery: OperationProgress.Delivery) -> Int {
     switch progress.direction {
-    case .read: delivery.data?.count ?? 0
-    case .write: 0
+    case .read: Self.deliveryCost + (delivery.data?.count ?? 0)
+    case .write: Self.deliveryCost
     }
   }
 
@@ -190,7 +192,7 @@ struct OperationState {
     if count == 0 { return deliver([progress.complete()]) }
     if isStopped { return end(.failure(ECANCELED)) }
     guard let offset = nextOffset else { return end(.failure(EINVAL)) }
-    if outboxBytes >= Self.largestOutbox {
+    if outboxCost >= Self.largestOutbox {
       phase = .throttled
       return Actions()
     }
@@ -309,18 +311,18 @@ struct OperationState {
   /// A call of the handler begins: takes its delivery out.
   mutating func takeDelivery() -> OperationProgress.Delivery {
     let delivery = outbox.removeFirst()
-    bytesWithHandler = cost(delivery)
+    costWithHandler = cost(delivery)
     return delivery
   }
 
   /// The call has returned, and its data has been released.
   /// - Parameter duration: how many nanoseconds it took.
   mutating func handlerDidReturn(after duration: UInt64) -> Actions {
-    outboxBytes -= bytesWithHandler
+    outboxCost -= costWithHandler
     following.handlerIsSlow = duration > Self.quickHandler
     switch phase {
     case .following: return resume()
-    case .throttled: return outboxBytes < Self.largestOutbox ? resume() : Actions()
+    case .throttled: return outboxCost < Self.largestOutbox ? resume() : Actions()
     case .waiting, .stepping, .arming, .parked, .finished: return Actions()
     }
   }

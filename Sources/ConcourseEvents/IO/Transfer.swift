@@ -35,7 +35,9 @@ struct Transfer {
       guard let buffer = ReadBuffer.make(min(count, ReadBuffer.small)) else { return .failure(ENOMEM) }
       return buffer.outcome(of: System.read(file.descriptor, buffer.memory, buffer.capacity, offset))
     case .file:
-      guard let buffer = ReadBuffer.make(min(count, ReadBuffer.large)) else { return .failure(ENOMEM) }
+      guard let buffer = ReadBuffer.make(min(count, ReadBuffer.large), forFile: true) else {
+        return .failure(ENOMEM)
+      }
       return readFile(file.descriptor, into: buffer, client)
     }
   }
@@ -44,12 +46,15 @@ struct Transfer {
     _ descriptor: Int32, into buffer: ReadBuffer, _ client: some TransferClient
   ) -> Outcome? {
     let policy = FilePolicy.current
+    var mayBeAtEnd = false
     if policy != .ring {
       let cached = System.readCached(descriptor, buffer.memory, buffer.capacity, offset)
-      if cached >= 0 { return buffer.outcome(of: cached) }
-      // The bytes are not in memory, or the file system cannot tell.
+      if cached > 0 { return buffer.outcome(of: cached) }
+      // A negative result: the bytes are not in memory, or the file system cannot tell. 0: the end, where a plain read
+      // takes no time, or in Linux 5.9 and 5.10 bytes that are not in memory.
+      mayBeAtEnd = cached == 0
     }
-    if policy != .threads, let ring = CompletionRing.current {
+    if policy != .threads, !mayBeAtEnd, let ring = CompletionRing.current {
       switch ring.submit(
         write: false, descriptor, buffer.memory, buffer.capacity, offset: offset,
         for: RingRequest(.read(buffer), client))
@@ -194,6 +199,10 @@ struct ReadBuffer: @unchecked Sendable {
   static let small = 64 << 10
   /// A request for at least this much gets a large buffer. Data of at least this much stays in it; less is copied out.
   private static let worthLarge = large / 4
+  /// The alignment of memory that a file may be read into without the kernel's cache (`O_DIRECT`)…
+  fileprivate static let page = 4096
+  /// …and what the length of such a read is divisible by.
+  private static let sector = 512
 
   let memory: UnsafeMutableRawPointer
   /// How much may be read into it.
@@ -201,12 +210,14 @@ struct ReadBuffer: @unchecked Sendable {
   private let isLarge: Bool
 
   /// A buffer for at most `wanted` bytes; nil when the system has no memory.
-  static func make(_ wanted: Int) -> ReadBuffer? {
+  /// - Parameter forFile: whether memory for whole sectors must be aligned.
+  static func make(_ wanted: Int, forFile: Bool = false) -> ReadBuffer? {
     if wanted >= worthLarge {
       guard let memory = LargeBuffers.take() else { return nil }
       return ReadBuffer(memory: memory, capacity: min(wanted, large), isLarge: true)
     }
-    guard let memory = malloc(wanted) else { return nil }
+    let isAligned = forFile && wanted.isMultiple(of: sector)
+    guard let memory = isAligned ? aligned_alloc(page, wanted) : malloc(wanted) else { return nil }
     return ReadBuffer(memory: memory, capacity: wanted, isLarge: false)
   }
 
@@ -258,8 +269,7 @@ private enum LargeBuffers {
 
   static func take() -> UnsafeMutableRawPointer? {
     if let memory = lock.withLock({ kept.popLast() }) { return memory }
-    // Aligned to pages, for files that are read without the kernel's cache.
-    return aligned_alloc(4096, ReadBuffer.large)
+    return aligned_alloc(ReadBuffer.page, ReadBuffer.large)
   }
 
   static func put(_ memory: UnsafeMutableRawPointer) {

@@ -6,8 +6,9 @@ extension DispatchSource {
   ///
   /// Level-triggered: the handler is called again as long as unread bytes remain. `data` estimates their number. A
   /// `data` of 0 means end of file. Files and hung-up pipes report it once. A socket whose peer has shut down writing
-  /// reports it repeatedly, until the source is cancelled. Listening sockets, and other descriptors that cannot count
-  /// bytes, report 1. Files and devices that the kernel cannot poll are always ready.
+  /// or closed reports it repeatedly, until the source is cancelled. Listening sockets, and other descriptors that
+  /// cannot count bytes, report 1, as does an empty datagram. Files and devices that the kernel cannot poll are always
+  /// ready.
   ///
   /// Traps on a negative descriptor.
   /// - Parameters:
@@ -113,7 +114,7 @@ final class WriteBackend: FileBackend, @unchecked Sendable {
 }
 
 /// The backend of a read source. It counts the readable bytes, and reports end of file without spinning.
-// SAFETY: `next` is OWNED BY the running visit; visits never overlap.
+// SAFETY: `next` and `isFile` are OWNED BY the running visit; visits never overlap.
 final class ReadBackend: FileBackend, @unchecked Sendable {
   /// What `rearm` requests after the handler has returned.
   private enum Next {
@@ -126,36 +127,57 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   }
 
   private var next = Next.more
+  /// Whether the descriptor is a regular file; nil before the first visit.
+  private var isFile: Bool?
 
   init(_ descriptor: Int32) { super.init(descriptor, .read) }
 
   override func collect(_ pending: UInt) -> UInt? {
-    let waiting = System.readableBytes(of: descriptor)
-    if waiting > 0 {
-      next = .more
-      return UInt(waiting)
-    }
-    if isAlwaysReady { return collectFromFile(waiting) }
+    let waiting = countBytes()
+    if waiting > 0 { return more(UInt(waiting)) }
+    if isAlwaysReady { return collectFromFile() }
     // No bytes, or a descriptor that cannot count them: it may be readable all the same.
     let found = System.readiness(of: descriptor, Readiness.readable.rawValue)
     guard found > 0 else { return nil }
     if waiting < 0 { return 1 }
-    // End of file. A hung-up descriptor stays so for every reader: report it once. A socket whose peer has only shut
-    // down writing is reported until the client cancels its source.
-    guard Readiness(rawValue: UInt32(found)).contains(.hangUp) else {
-      next = .more
-      return 0
+    // The bytes may have come after they were counted, and the hang-up of their writer behind them.
+    let late = countBytes()
+    return late > 0 ? more(UInt(late)) : collectWithoutBytes(Readiness(rawValue: UInt32(found)))
+  }
+
+  private func more(_ data: UInt) -> UInt {
+    next = .more
+    return data
+  }
+
+  private func countBytes() -> Int {
+    if isFile == nil {
+      var status = stat()
+      isFile = System.status(of: descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
+    // FIONREAD counts in an int, and a file may be longer.
+    return isFile == true ? System.bytesLeft(in: descriptor) : System.readableBytes(of: descriptor)
+  }
+
+  /// Handles a descriptor that is ready without bytes: an empty datagram, or the end of file.
+  private func collectWithoutBytes(_ readiness: Readiness) -> UInt? {
+    let socketType = System.socketType(of: descriptor)
+    if socketType >= 0 && readiness.contains(.readable) {
+      // The end of a connection is reported until the client cancels its source.
+      return more(socketType == Int(SOCK_DGRAM.rawValue) ? 1 : 0)
+    }
+    // A hung-up pipe stays so for every reader: report it once.
+    guard readiness.contains(.hangUp) else { return more(0) }
     if next == .nothing { return nil }
     next = .change
     return 0
   }
 
   /// Handles regular files, and devices that cannot be polled.
-  private func collectFromFile(_ waiting: Int) -> UInt? {
+  private func collectFromFile() -> UInt? {
     var status = stat()
     guard System.status(of: descriptor, &status) == 0 else { return nil }
-    // In a regular file FIONREAD counts from the position to the end; here the position is at or past the end.
+    // The position in a regular file is at or past the end here.
     let isAtEnd = status.st_mode & S_IFMT == S_IFREG || isNull(status)
     next = isAtEnd ? .nothing : .more
     return isAtEnd ? 0 : 1

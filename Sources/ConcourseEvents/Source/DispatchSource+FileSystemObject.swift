@@ -245,7 +245,9 @@ extension FileSystemBackend: SourceBackend {
       return (true, parent)
     }
     if let former { hub.remove(former) }
-    return isNeeded ? join(fresh) : true
+    guard isNeeded else { return true }
+    // The directory above the root of a mount is in another file system, and reports no removal here.
+    return !BlockedSection.run { System.isMountRoot(descriptor) } && join(fresh)
   }
 
   private func startPolling() {
@@ -272,12 +274,14 @@ extension FileSystemBackend: SourceBackend {
 extension FileSystemBackend: InotifyListener, TimerOwner {
   func fileNoticed(_ notice: InotifyWatch.Notice, by watch: InotifyWatch) {
     guard let role = role(of: watch) else { return }
+    // Many sources may observe one parent: read the status only if a directory was removed there.
+    if role == .parent && !notice.isRemovalOfDirectory { return }
     // Once the client has closed the descriptor there is a notice but no status.
-    let status = FileStatus(of: descriptor)
+    let isMove = role == .own && notice.contains(IN_MOVE_SELF)
+    let status = FileStatus(of: descriptor, withPath: isMove && mask.contains(.rename))
     switch role {
     case .parent:
-      guard notice.concernsEntry, notice.contains(Int32(IN_DELETE)), let status else { return }
-      report { $0.linksChanged(status) }
+      if let status { report { $0.linksChanged(status) } }
     case .own:
       if notice.concernsEntry { entryNoticed(notice, status) } else { selfNoticed(notice, status) }
     }
@@ -296,7 +300,7 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
       if notice.contains(IN_MODIFY), let status { events.formUnion(observation.contentChanged(status)) }
       if notice.contains(IN_ATTRIB), let status { events.formUnion(observation.attributesChanged(status)) }
       if notice.contains(IN_DELETE_SELF) { events.formUnion(observation.deleted()) }
-      if notice.contains(IN_MOVE_SELF) { events.insert(.rename) }
+      if notice.contains(IN_MOVE_SELF) { events.formUnion(observation.moved(status)) }
       if notice.contains(Int32(IN_UNMOUNT)) { events.insert(.revoke) }
       return events
     }
@@ -312,8 +316,28 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
   }
 
   func noticesLost() {
-    let status = FileStatus(of: descriptor)
+    // Among them may have been a move, or the last notice of the kernel's own watch.
+    let isObserved = joinAgain() && observeParent()
+    let status = FileStatus(of: descriptor, withPath: mask.contains(.rename))
     report(alsoRaising: [.write, .attrib]) { observation in status.map { observation.compare($0) } ?? [] }
+    guard let status else { return }
+    if !isObserved || status.links == 0 { startPolling() }
+  }
+
+  /// Replaces the file's own watch.
+  /// - Returns: false if the kernel refuses the new one.
+  private func joinAgain() -> Bool {
+    let fresh = InotifyWatch(listener: self)
+    let former = lock.withLock { () -> InotifyWatch? in
+      guard case .inotify(let own) = mechanism else { return nil }
+      mechanism = .inotify(fresh)
+      return own
+    }
+    guard let former else { return true }
+    // The new one first: the kernel's watch, if there still is one, serves both.
+    let isJoined = join(fresh)
+    hub.remove(former)
+    return isJoined
   }
 
   func timerIsDue(_ timer: LoopTimer) {

@@ -49,6 +49,12 @@ struct FileObservation {
     return [.link, .delete]
   }
 
+  /// The file has been renamed or moved.
+  mutating func moved(_ now: FileStatus?) -> DispatchSource.FileSystemEvent {
+    known.path = now?.path ?? known.path
+    return .rename
+  }
+
   /// Content and links may have changed while there was no watch.
   mutating func compareContent(_ now: FileStatus) -> DispatchSource.FileSystemEvent {
     let ofLinks = linksChanged(now)

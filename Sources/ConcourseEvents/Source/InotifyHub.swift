@@ -13,6 +13,10 @@ final class InotifyWatch {
     let concernsEntry: Bool
 
     func contains(_ bits: Int32) -> Bool { mask & bits != 0 }
+
+    var isRemovalOfDirectory: Bool {
+      concernsEntry && contains(Int32(IN_DELETE)) && contains(Int32(IN_ISDIR))
+    }
   }
 
   /// The kernel's watch descriptor; -1 once the kernel has dropped the watch. GUARDED BY the hub's lock.
@@ -176,6 +180,7 @@ extension InotifyHub: FileWatchOwner {
   func deliver(_ notices: UnsafeRawBufferPointer) {
     let header = MemoryLayout<inotify_event>.size
     var offset = 0
+    var entryNotices: Set<Int64> = []
     while offset + header <= notices.count {
       // SAFETY: within the buffer, by the loop's condition. The load does not need alignment.
       let event = notices.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
@@ -183,10 +188,16 @@ extension InotifyHub: FileWatchOwner {
       let mask = Int32(bitPattern: event.mask)
       if mask & IN_Q_OVERFLOW != 0 {
         let all = lock.withLock { watches.values.flatMap { $0 } }
-        for watch in all { watch.listener.noticesLost() }
+        var told: Set<ObjectIdentifier> = []
+        for watch in all where told.insert(ObjectIdentifier(watch.listener)).inserted {
+          watch.listener.noticesLost()
+        }
         continue
       }
       let notice = InotifyWatch.Notice(mask: mask, concernsEntry: event.len > 0)
+      // The listener reads the status after all of these notices have come. It needs only one for many entries.
+      let kind = Int64(event.wd) << 32 | Int64(event.mask)
+      if notice.concernsEntry && !entryNotices.insert(kind).inserted { continue }
       for watch in recipients(of: event.wd, notice) {
         watch.listener.fileNoticed(notice, by: watch)
       }

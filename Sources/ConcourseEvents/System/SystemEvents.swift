@@ -35,6 +35,14 @@ extension System {
     call(.deviceControl) { concourse_readable_bytes(descriptor) }
   }
 
+  /// The type of a socket, such as `SOCK_STREAM`; `-ENOTSOCK` for other descriptors.
+  static func socketType(of descriptor: Int32) -> Int {
+    var type: Int32 = 0
+    var size = socklen_t(MemoryLayout<Int32>.size)
+    let failure = call(.control) { result(getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size)) }
+    return failure < 0 ? failure : Int(type)
+  }
+
   /// Opens a file with a descriptor above those of standard input and output.
   static func openAboveStandard(_ path: String, _ flags: Int32) -> Int {
     call(.open) { result(concourse_above_standard(Glibc.open(path, flags))) }

@@ -6,7 +6,7 @@ internal import Glibc
 extension System {
   // MARK: Descriptors
 
-  static func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int {
+  static func open(_ path: [CChar], _ flags: Int32, _ mode: mode_t) -> Int {
     call(.open) { result(Glibc.open(path, flags, mode)) }
   }
 
@@ -30,12 +30,31 @@ extension System {
     call(.status) { result(fstat(descriptor, &status)) }
   }
 
-  static func status(ofPath path: String, followsLinks: Bool, _ status: inout stat) -> Int {
+  /// Whether two descriptors refer to one open file description; false if the kernel does not say.
+  static func isSameFile(_ descriptor: Int32, _ other: Int32) -> Bool {
+    call(.control) { concourse_is_same_file(descriptor, other) ? 1 : 0 } > 0
+  }
+
+  /// Whether a descriptor is the root of a mount; false if the kernel cannot tell (before Linux 5.8).
+  static func isMountRoot(_ descriptor: Int32) -> Bool {
+    call(.status) { Int(concourse_is_mount_root(descriptor)) } > 0
+  }
+
+  static func status(ofPath path: [CChar], followsLinks: Bool, _ status: inout stat) -> Int {
     call(.status) { result(followsLinks ? stat(path, &status) : lstat(path, &status)) }
   }
 
   static func position(of descriptor: Int32) -> Int {
     call(.seek) { result(lseek(descriptor, 0, SEEK_CUR)) }
+  }
+
+  /// The bytes from a file's position to its end.
+  static func bytesLeft(in descriptor: Int32) -> Int {
+    var status = stat()
+    let failure = Self.status(of: descriptor, &status)
+    guard failure == 0 else { return failure }
+    let position = Self.position(of: descriptor)
+    return position < 0 ? position : max(0, status.st_size - position)
   }
 
   // MARK: Transfers, at `offset`, or at the file's own position if that is negative

@@ -65,6 +65,32 @@ extension Engine {
       pipe.end()
     }
 
+    @Test("trap 6, 19: a polled descriptor is reported although others keep coming")
+    func crowd() {
+      defer { SystemScript.clear() }
+      let pipe = Reader()
+      SystemScript.refuse(.epollControl, with: ENOMEM)
+      pipe.source.activate()
+      let isOver = Shared(false)
+      let ended = DispatchSemaphore(value: 0)
+      startThread {
+        while !isOver.value {
+          let other = Reader()
+          other.source.activate()
+          other.end()
+        }
+        ended.signal()
+      }
+      for round in 1...3 {
+        pipe.send(3)
+        #expect(comes(pipe.progress))
+        #expect(pipe.count.value == 3 * round)
+      }
+      isOver.change { $0 = true }
+      #expect(comes(ended))
+      pipe.end()
+    }
+
     @Test("trap 5: a pipe that a sandbox forbids to watch is polled")
     func refused() {
       defer { SystemScript.clear() }

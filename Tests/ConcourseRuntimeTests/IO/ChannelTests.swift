@@ -247,6 +247,98 @@ extension Engine {
       }
     }
 
+    @Test("S130, S131 paths are bytes: names that are not UTF-8, and slashes before combining characters")
+    func pathsOfBytes() {
+      let directory = TemporaryDirectory()
+      let base = Array(directory.path.utf8CString.dropLast())
+      let name = base + [0x2F, -1, -2, 0x78, 0]
+      let (queue, written) = (DispatchQueue(label: "paths"), DispatchSemaphore(value: 0))
+      let io = DispatchIO(
+        type: .stream, path: name, oflag: O_WRONLY | O_CREAT, mode: 0o600, queue: queue
+      ) { _ in written.signal() }
+      io?.write(offset: 0, data: bytesData([1]), queue: queue) { _, _, error in #expect(error == 0) }
+      io?.close()
+      #expect(comes(written))
+      #expect(access(name, F_OK) == 0)
+      unlink(name)
+      // The slash and the accent after it are one character of a String.
+      let accented = base + Array("/missing/\u{301}new".utf8CString)
+      let failures = Shared<[Int32]>([])
+      let missing = DispatchIO(
+        type: .stream, path: accented, oflag: O_WRONLY | O_CREAT, mode: 0o600, queue: queue
+      ) { error in
+        failures.change { $0.append(error) }
+        written.signal()
+      }
+      missing?.close()
+      #expect(comes(written))
+      #expect(failures.value == [ENOENT])
+    }
+
+    @Test("S122 a one-shot operation beside an open channel leaves nothing behind")
+    func onceBesideChannel() {
+      let pipe = Ends.pipe()
+      let channel = TestChannel(.stream, pipe.writer)
+      weak var last: DispatchQueue?
+      let ended = DispatchSemaphore(value: 0)
+      do {
+        let queue = DispatchQueue(label: "once")
+        last = queue
+        DispatchIO.write(toFileDescriptor: pipe.writer, data: bytesData([1]), runningHandlerOn: queue) {
+          _, error in
+          #expect(error == 0)
+          ended.signal()
+        }
+      }
+      #expect(comes(ended))
+      #expect(awaitValue { last == nil })
+      channel.end()
+    }
+
+    @Test("S133 a descriptor whose server does not answer holds up no other channel")
+    func hangingStatus() {
+      defer { SystemScript.clear() }
+      let (slow, quick) = (Ends.pipe(), Ends.pipe())
+      let (came, mayGo) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      let made = DispatchSemaphore(value: 0)
+      let calls = Tally()
+      SystemScript.redirect(.status) { call in
+        guard calls.add() == 1 else { return call() }
+        came.signal()
+        mayGo.wait()
+        return call()
+      }
+      startThread {
+        TestChannel(.stream, slow.reader).end()
+        made.signal()
+      }
+      #expect(comes(came))
+      startThread {
+        TestChannel(.stream, quick.reader).end()
+        made.signal()
+      }
+      #expect(comes(made))
+      mayGo.signal()
+      #expect(comes(made))
+    }
+
+    @Test("S133 two descriptors of one open file: the last one that channels use becomes blocking again")
+    func sharedDescription() {
+      let sockets = Ends.sockets()
+      let second = dup(sockets.reader)
+      defer { close(second) }
+      func isBlocking() -> Bool { fcntl(second, F_GETFL) & O_NONBLOCK == 0 }
+      let channels = [sockets.reader, second].map { TestChannel(.stream, $0) }
+      // The other end of a pair is not the same file, nor is a second opening of one.
+      let other = TestChannel(.stream, sockets.writer)
+      channels[0].end()
+      #expect(!isBlocking())
+      channels[1].end()
+      #expect(isBlocking())
+      other.end()
+      #expect(fcntl(sockets.writer, F_GETFL) & O_NONBLOCK == 0)
+    }
+
     @Test("S131 a path is opened by the first operation, and closed at the end")
     func opening() {
       let file = TemporaryFile(pattern(10))

@@ -167,6 +167,31 @@ extension Engine {
       }
     }
 
+    @Test("S125 a cached read of nothing before the end, as of Linux 5.9", arguments: policies)
+    func falseEnd(_ policy: FilePolicy) {
+      FilePolicy.with(policy) {
+        defer { SystemScript.clear() }
+        let file = TemporaryFile(pattern(100))
+        let channel = TestChannel(.stream, file.descriptor)
+        let calls = Tally()
+        SystemScript.redirect(.read) { call in policy != .ring && calls.add() == 1 ? 0 : call() }
+        #expect(channel.read(100).finished() == [Call(true, pattern(100))])
+        channel.end()
+      }
+    }
+
+    @Test("memory for whole sectors is aligned, for files that are read without the kernel's cache")
+    func aligned() throws {
+      for count in [512, 4096, 8192, 200 << 10, 1 << 20] {
+        let buffers = try (0..<4).map { _ in try #require(ReadBuffer.make(count, forFile: true)) }
+        for buffer in buffers {
+          #expect(UInt(bitPattern: buffer.memory) % 4096 == 0)
+          #expect(buffer.capacity == count)
+        }
+        for buffer in buffers { _ = buffer.outcome(of: 0) }
+      }
+    }
+
     @Test("trap 5: /dev/null and /dev/zero, which cannot be watched", arguments: policies)
     func devices(_ policy: FilePolicy) {
       FilePolicy.with(policy) {

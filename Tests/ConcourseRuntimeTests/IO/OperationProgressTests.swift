@@ -44,6 +44,23 @@ struct OperationProgressTests {
     #expect(reading.transferred == 270)
   }
 
+  @Test("bytes that come one by one share memory until they are delivered")
+  func dribble() {
+    var reading = OperationProgress.read(.max, .pieces, marks(low: .max))
+    for byte in pattern(10_000) { #expect(reading.read(bytesData([byte])) == nil) }
+    #expect(Array(reading.data) == pattern(10_000))
+    var regions = 0
+    reading.data.enumerateBytes { _, _, _ in regions += 1 }
+    #expect(regions < 20)
+    // Longer pieces are not copied.
+    let piece = bytesData(pattern(100_000))
+    var (address, shown): (UnsafePointer<UInt8>?, UnsafePointer<UInt8>?)
+    piece.enumerateBytes { bytes, _, _ in address = bytes.baseAddress }
+    #expect(reading.read(piece) == nil)
+    reading.data.enumerateBytes { bytes, _, _ in shown = bytes.baseAddress }
+    #expect(shown == address)
+  }
+
   @Test("S123 the length ends a read")
   func length() {
     var reading = OperationProgress.read(10, .pieces)
@@ -71,6 +88,8 @@ struct OperationProgressTests {
     var writing = OperationProgress.write(bytesData(pattern(1000)), .pieces, marks(low: 300, high: 400))
     #expect(writing.request == 400)
     #expect(writing.wrote(200) == nil)
+    // 400 more would make a delivery of 600.
+    #expect(writing.request == 200)
     #expect(writing.wrote(100).map(call) == Call(false, Array(pattern(1000)[300...])))
     #expect(writing.wrote(250) == nil)
     #expect(writing.end(.failure(EPIPE)).map(call) == [Call(true, Array(pattern(1000)[550...]), EPIPE)])

@@ -135,6 +135,31 @@ struct OperationStateTests {
     #expect(describe(state.beginStep()).hasPrefix("transfer"))
   }
 
+  @Test("many small deliveries pause the operation too", arguments: [true, false])
+  func throttlingSmall(isWrite: Bool) {
+    var marks = WaterMarks()
+    marks.setHigh(1)
+    let most = OperationState.largestOutbox / 100
+    let progress: OperationProgress =
+      isWrite
+      ? .write(bytesData([UInt8](repeating: 0, count: most)), .pieces, marks) : .read(most, .pieces, marks)
+    var state = OperationState(progress, for: Channel(.stream, .global(), nil), offset: 0)
+    _ = state.beginStep()
+    let piece = isWrite ? Transfer.Outcome.wrote(1) : bytes(1)
+    var calls = 0
+    while calls < most - 1 {
+      #expect(state.didTransfer(piece, .file, inStep: true).calls == 1)
+      calls += 1
+      // The handler does not return.
+      _ = state.timerIsDue(.patience)
+      if describe(state.beginStep()).isEmpty { break }
+    }
+    #expect(calls < most / 2)
+    _ = state.takeDelivery()
+    #expect(describe(state.handlerDidReturn(after: 10)) == "step")
+    #expect(describe(state.beginStep()).hasPrefix("transfer"))
+  }
+
   @Test("stop ends a waiting operation; no call follows the last")
   func stopping() {
     var state = reading(1000)
