@@ -84,8 +84,7 @@ static void keep_loaded(void) {
   // The program itself has no name.
   const char *name = "";
   dl_iterate_phdr(find_own_name, &name);
-  void *library = *name && dlopen ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) : NULL;
-  if (library) dlclose(library);
+  if (*name && dlopen) (void)dlopen(name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 // Before this module's other constructors. The constructor of another library may have used the runtime already.

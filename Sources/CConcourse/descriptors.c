@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/kcmp.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -96,24 +97,16 @@ long concourse_readable_bytes(int descriptor) {
   int count = 0;
   if (ioctl(descriptor, FIONREAD, &count) != 0) return -errno;
   // The kernel's count may not fit an int.
-  return count > 0 ? count : 0;
+  return count < 0 ? INT_MAX : count;
 }
 
 bool concourse_is_same_file(int descriptor, int other) {
   enum { duplicate_query = 1027 };  // F_DUPFD_QUERY, Linux 6.10
   int answer = fcntl(descriptor, duplicate_query, other);
-  // Before, kcmp answers, unless a sandbox refuses it.
-  return answer >= 0 ? answer : syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, descriptor, other) == 0;
-}
-
-#ifndef STATX_ATTR_MOUNT_ROOT
-#define STATX_ATTR_MOUNT_ROOT 0x2000
-#endif
-
-int concourse_is_mount_root(int descriptor) {
-  struct statx status;
-  if (statx(descriptor, "", AT_EMPTY_PATH, 0, &status) != 0) return -errno;
-  return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  if (answer >= 0) return answer;
+  // Before, kcmp answers, unless a sandbox refuses it. Not by the process's id: its main thread may have exited.
+  pid_t self = (pid_t)concourse_gettid();
+  return syscall(SYS_kcmp, self, self, KCMP_FILE, descriptor, other) == 0;
 }
 
 int concourse_poll_now(int descriptor, uint32_t interest) {

@@ -1,6 +1,6 @@
 // Threads that count while they spin: a loop that ends when another thread has changed a variable, and that counts its
-// rounds. No state comes back, so spinning.c does not know it. Here looks at the thread in the same instruction are
-// compared word for word. If few words have changed, and each only ascends, only descends or stays within a small range,
+// rounds. No state comes back, so spinning.c does not know it. This file compares
+// snapshots of the thread, taken at the same instruction, word for word. If few words have changed, and each only ascends, only descends or stays within a small range,
 // they are counters, and the loop does nothing else that can be seen. Counters of rounds grow in proportion; a sum does not.
 //
 // A loop that only counts to a limit looks so, too, though it ends by itself. It yields then, which is right in any

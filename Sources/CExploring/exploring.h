@@ -191,7 +191,7 @@ bool explore_deliver_signals(void);
 bool explore_discards(int signal);
 /// Blocks signals of the calling thread until its decision has been made.
 void explore_block_signals(struct explored *self);
-/// The set of signals as the kernel has it, which a wait takes the place of its thread's own with. Returns `kept`, or NULL.
+/// The set of signals as the kernel stores it. It replaces the thread's mask during a wait. Returns `kept`, or NULL.
 const uint64_t *explore_mask(const sigset_t *set, uint64_t *kept);
 /// Takes the signals that are pending and that the mask admits, which end the wait; false if there are none.
 bool explore_take_admitted(const uint64_t *mask);

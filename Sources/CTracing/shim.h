@@ -7,13 +7,11 @@
 #include "../CConcourse/include/concourse_thread.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 
 long syscall(long number, ...);
 
@@ -38,15 +36,7 @@ static inline long tracing_registers(pid_t thread, void *_Nonnull registers, siz
   struct iovec place = {registers, size};
   long result = syscall(SYS_ptrace, interrupt, (long)thread, 0L, 0L);
   int status = 0;
-  // A thread that sleeps uninterruptibly, as in a page fault on a file system that does not answer, does not stop.
-  const struct timespec millisecond = {0, 1000000};
-  pid_t stopped = 0;
-  for (int tries = 0; result == 0 && stopped == 0 && tries < 200; tries++) {
-    stopped = waitpid(thread, &status, __WALL | WNOHANG);
-    if (stopped == 0 && tries < 100) sched_yield();
-    if (stopped == 0 && tries >= 100) nanosleep(&millisecond, 0);
-  }
-  if (stopped == thread && WIFSTOPPED(status))
+  if (result == 0 && waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status))
     result = syscall(SYS_ptrace, getRegisterSet, (long)thread, general, &place);
   else
     result = -1;

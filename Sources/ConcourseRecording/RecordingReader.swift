@@ -117,7 +117,7 @@ package final class RecordingReader {
     }
     // A process that is watched for long, or a forged recording, must not fill the memory.
     let kept = rings.reduce(0) { $0 + $1.records.count }
-    let end = min(head, first + UInt64(max(Self.mostRecords - kept, 0)))
+    let end = first + min(head - first, UInt64(max(Self.mostRecords - kept, 0)))
     var records = read(index, first..<end)
     losses.unreadable &+= head - first - UInt64(records.count)
     // What was overwritten meanwhile, and what is being overwritten now.

@@ -95,6 +95,16 @@ struct ForeignNumbersTests {
     #expect(throws: RecordingFailure.self) { try RecordingLayout(BytesInMemory(recording)) }
   }
 
+  @Test("a ring that has had more records than there are numbers")
+  func head() throws {
+    var builder = RecordingBuilder()
+    builder.rings = [.init(thread: 7)]
+    builder.rings[0].gone = .max - 1
+    let reader = try RecordingReader(BytesInMemory(builder.bytes))
+    reader.poll()
+    #expect(reader.recording().events.isEmpty)
+  }
+
   @Test("a core dump of a process with a negative number")
   func processNumber() throws {
     let core = CoreBuilder(

@@ -72,6 +72,16 @@ struct ReportFixture {
     return program
   }
 
+  /// Whether a process may be started in a namespace of its own.
+  static var canMakeNamespaces: Bool {
+    guard access("/usr/bin/unshare", X_OK) == 0,
+      let probe = try? ReportFixture().spawn(
+        "/usr/bin/unshare", ["--pid", "--fork", "--kill-child", "true"]),
+      let result = try? probe.wait()
+    else { return false }
+    return result.ending == .exit(0)
+  }
+
   static var canBecomeOther: Bool { geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0 }
 
   /// Runs the command as another user, who may not examine our processes.

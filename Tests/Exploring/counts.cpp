@@ -61,20 +61,20 @@ void pass(int own, std::atomic<int> &shared, bool isLost) {
   }
 }
 
-/// Half a second in which the state neither ascends nor descends, and stays in no range.
+/// A quarter of a second in which the state neither ascends nor descends, and stays in no range.
 uint64_t scatter() {
   uint64_t state = 1;
-  for (uint64_t i = 0; i < 300000000; i++) {
+  for (uint64_t i = 0; i < 150000000; i++) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     __asm__ volatile("" : "+r"(state));
   }
   return state;
 }
 
-/// Half a second in which the sum ascends, but not in proportion to the rounds.
+/// A quarter of a second in which the sum ascends, but not in proportion to the rounds.
 uint64_t add() {
   uint64_t sum = 0;
-  for (uint64_t i = 0; i < 1500000000; i++) {
+  for (uint64_t i = 0; i < 750000000; i++) {
     sum = sum + i;
     __asm__ volatile("" : "+r"(sum));
   }

@@ -41,7 +41,7 @@ import Testing
     let cluster = try await engine.cluster()
     let queue = ClusterQueue<Int>(label: engine.label(), on: cluster)
     let first = try await queue.handle { _ in }
-    try await queue.asyncAfter(deadline: .now() + .seconds(4), 1)
+    try await queue.asyncAfter(deadline: .now() + .seconds(15), 1)
     first.cancel()
     await first.drained()
     #expect(try await queue.pendingCount() == 1)

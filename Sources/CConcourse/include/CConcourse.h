@@ -260,8 +260,6 @@ int concourse_signal_limit(void);
 long concourse_readable_bytes(int descriptor);
 /// Whether two descriptors refer to one open file description; false if the kernel does not say.
 bool concourse_is_same_file(int descriptor, int other);
-/// 1 if the descriptor is the root of a mount, 0 if it is not or the kernel cannot tell, or -errno.
-int concourse_is_mount_root(int descriptor);
 /// The result of a poll(2) for the given events with timeout 0, or -errno.
 int concourse_poll_now(int descriptor, uint32_t interest);
 

@@ -139,7 +139,7 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     // No bytes, or a descriptor that cannot count them: it may be readable all the same.
     let found = System.readiness(of: descriptor, Readiness.readable.rawValue)
     guard found > 0 else { return nil }
-    if waiting < 0 { return 1 }
+    if waiting < 0 { return more(1) }
     // The bytes may have come after they were counted, and the hang-up of their writer behind them.
     let late = countBytes()
     return late > 0 ? more(UInt(late)) : collectWithoutBytes(Readiness(rawValue: UInt32(found)))
@@ -153,21 +153,24 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   private func countBytes() -> Int {
     if isFile == nil {
       var status = stat()
-      isFile = System.status(of: descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+      if System.status(of: descriptor, &status) == 0 { isFile = status.st_mode & S_IFMT == S_IFREG }
     }
-    // FIONREAD counts in an int, and a file may be longer.
-    return isFile == true ? System.bytesLeft(in: descriptor) : System.readableBytes(of: descriptor)
+    // FIONREAD counts in an int, and a file may be longer. A file's server may take long to answer.
+    return isFile == true
+      ? BlockedSection.run { System.bytesLeft(in: descriptor) } : System.readableBytes(of: descriptor)
   }
 
   /// Handles a descriptor that is ready without bytes: an empty datagram, or the end of file.
   private func collectWithoutBytes(_ readiness: Readiness) -> UInt? {
     let socketType = System.socketType(of: descriptor)
-    if socketType >= 0 && readiness.contains(.readable) {
-      // The end of a connection is reported until the client cancels its source.
-      return more(socketType == Int(SOCK_DGRAM.rawValue) ? 1 : 0)
+    // An error that an earlier datagram has caused is not the end, either.
+    if socketType == Int(SOCK_DGRAM.rawValue), !readiness.isDisjoint(with: [.readable, .error]) {
+      return more(1)
     }
-    // A hung-up pipe stays so for every reader: report it once.
-    guard readiness.contains(.hangUp) else { return more(0) }
+    // The end of a connection is reported until the client cancels its source.
+    if socketType >= 0 && readiness.contains(.readable) { return more(0) }
+    // A hung-up pipe stays so for every reader, as does the end of a file that the kernel can poll: report it once.
+    guard readiness.contains(.hangUp) || isFile == true else { return more(0) }
     if next == .nothing { return nil }
     next = .change
     return 0
@@ -176,7 +179,12 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   /// Handles regular files, and devices that cannot be polled.
   private func collectFromFile() -> UInt? {
     var status = stat()
-    guard System.status(of: descriptor, &status) == 0 else { return nil }
+    let failure = System.status(of: descriptor, &status)
+    guard failure == 0 else {
+      // Of a closed descriptor there is nothing to say. The client's read finds the error of a file's server.
+      next = failure == -Int(EBADF) ? .nothing : .more
+      return failure == -Int(EBADF) ? nil : 1
+    }
     // The position in a regular file is at or past the end here.
     let isAtEnd = status.st_mode & S_IFMT == S_IFREG || isNull(status)
     next = isAtEnd ? .nothing : .more

@@ -244,10 +244,9 @@ extension FileSystemBackend: SourceBackend {
       defer { parent = fresh }
       return (true, parent)
     }
-    if let former { hub.remove(former) }
-    guard isNeeded else { return true }
-    // The directory above the root of a mount is in another file system, and reports no removal here.
-    return !BlockedSection.run { System.isMountRoot(descriptor) } && join(fresh)
+    // The new one first: removing the last watch of a directory queues a notice.
+    defer { if let former { hub.remove(former) } }
+    return !isNeeded || join(fresh)
   }
 
   private func startPolling() {
@@ -341,6 +340,11 @@ extension FileSystemBackend: InotifyListener, TimerOwner {
   }
 
   func timerIsDue(_ timer: LoopTimer) {
+    // Two threads may have begun to poll at the same time.
+    let isCurrent = lock.withLock {
+      if case .polling(let current) = mechanism { current === timer } else { false }
+    }
+    guard isCurrent else { return }
     if let status = FileStatus(of: descriptor, withPath: mask.contains(.rename)) {
       report { $0.compare(status) }
     }

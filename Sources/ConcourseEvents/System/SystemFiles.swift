@@ -35,11 +35,6 @@ extension System {
     call(.control) { concourse_is_same_file(descriptor, other) ? 1 : 0 } > 0
   }
 
-  /// Whether a descriptor is the root of a mount; false if the kernel cannot tell (before Linux 5.8).
-  static func isMountRoot(_ descriptor: Int32) -> Bool {
-    call(.status) { Int(concourse_is_mount_root(descriptor)) } > 0
-  }
-
   static func status(ofPath path: [CChar], followsLinks: Bool, _ status: inout stat) -> Int {
     call(.status) { result(followsLinks ? stat(path, &status) : lstat(path, &status)) }
   }

@@ -71,8 +71,8 @@ struct WorkerRecord: ~Copyable {
 
 /// The records of a band's threads, the newest thread first.
 ///
-/// Any thread may walk them at any time, since they are never freed. A walk finds each record that is in the list from its
-/// beginning to its end: from a record that has left the list, `older` still leads to all that were older. It may find a
+/// Any thread may walk them at any time, since they are never freed. A walk finds each record that stays in the list for the
+/// whole walk: from a record that has left the list, `older` still leads to all that were older. It may find a
 /// record twice: one that has left the list and come back as the newest leads to the list's beginning.
 struct WorkerRecords: Sequence, IteratorProtocol {
   var rest: WorkerPointer?

@@ -2,7 +2,7 @@ import CTracing
 import Glibc
 
 /// The standard input of all runs. Each reads a file from its beginning. What comes through a pipe or a socket is
-/// read once, to its end, and kept in such a file: each run would else take a part of it.
+/// read once, to its end, and kept in such a file: otherwise each run would take a part of it.
 enum ExploredInput {
   /// More than that is no input to repeat a thousand times.
   static let most = 256 << 20

@@ -227,18 +227,30 @@ final class CoreFile: TargetMemory {
   private func image(_ path: String) -> FileBytes? {
     if let known = files[path] { return known }
     var found: FileBytes?
-    if let first = mappings.first(where: { $0.path == path && $0.offset == 0 }),
-      let segment = segment(of: first.start), segment.flags & 2 == 0, first.start >= segment.address,
-      case let within = first.start - segment.address, within < segment.fileSize,
-      segment.fileSize - within >= Self.head,
-      let dumped = file.read(at: segment.offset + within, count: Int(Self.head)),
-      dumped.starts(with: [0x7F, 0x45, 0x4C, 0x46]),
-      let candidate = FileBytes(path: path), candidate.read(at: 0, count: Int(Self.head)) == dumped
-    {
+    for first in mappings where first.path == path && first.offset == 0 && found == nil {
+      guard let dumped = dumpedHead(at: first.start), dumped.starts(with: [0x7F, 0x45, 0x4C, 0x46]),
+        let candidate = FileBytes(path: path), let head = candidate.read(at: 0, count: Int(Self.head)),
+        Self.withoutSections(head) == Self.withoutSections(dumped)
+      else { continue }
       found = candidate
     }
     files[path] = .some(found)
     return found
+  }
+
+  private func dumpedHead(at address: UInt64) -> [UInt8]? {
+    guard let segment = segment(of: address), segment.flags & 2 == 0,
+      case let within = address - segment.address,
+      within < segment.fileSize, segment.fileSize - within >= Self.head
+    else { return nil }
+    return file.read(at: segment.offset + within, count: Int(Self.head))
+  }
+
+  /// An ELF header does not say where its sections are: a stripped copy of a program stands for one with symbols.
+  private static func withoutSections(_ head: [UInt8]) -> [UInt8] {
+    var head = head
+    for place in Array(40..<48) + Array(58..<64) { head[place] = 0 }
+    return head
   }
 
   /// The least page.

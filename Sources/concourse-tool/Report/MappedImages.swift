@@ -57,7 +57,7 @@ struct MappedImage {
 
   /// The file that a process has mapped, also if it runs in another root or the file has been replaced.
   func file(of process: TargetProcess) -> String {
-    guard process.core == nil else { return path }
+    guard process.core == nil else { return removed == nil ? path : path + " (deleted)" }
     let folder = "/proc/\(process.id)"
     if let removed {
       // Reading the first needs a privilege, as other files than the program do.

@@ -95,7 +95,8 @@ struct ReportJSON {
 
   private func thread(_ thread: ThreadInfo) -> JSONValue {
     .object([
-      ("id", .int(thread.id)), ("name", .optional(thread.thread.name)), ("role", .string(role(of: thread))),
+      ("id", .int(thread.id)), ("idHere", .int(thread.thread.idHere)),
+      ("name", .optional(thread.thread.name)), ("role", .string(role(of: thread))),
       ("isBlocked", .bool(thread.isBlocked)),
       ("waitsFor", thread.isBlocked ? .string(words.object(of: thread)) : .null),
       ("wait", .string(waitName(thread.wait))), ("hasTimeout", .bool(thread.hasTimeout)),

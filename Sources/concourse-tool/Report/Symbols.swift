@@ -7,7 +7,8 @@ final class Symbols {
   private let images: [MappedImage]
   private let engine: MappedImage
   private let engineIsLibrary: Bool
-  private var tables: [String: FunctionTable] = [:]
+  /// By the addresses of the images: a file and its successor have the same name.
+  private var tables: [UInt64: FunctionTable] = [:]
   private var entries: [UInt64: [StackEntry]] = [:]
 
   init(_ process: TargetProcess, _ images: [MappedImage], engine: MappedImage) {
@@ -52,9 +53,9 @@ final class Symbols {
   }
 
   private func table(of image: MappedImage) -> FunctionTable {
-    if let known = tables[image.path] { return known }
+    if let known = tables[image.start] { return known }
     let table = FunctionTable(path: image.file(of: process))
-    tables[image.path] = table
+    tables[image.start] = table
     return table
   }
 

@@ -139,7 +139,8 @@ extension TargetThread {
       (stackPointer, programCounter) = (stack, counter)
       return
     }
-    guard stops else { return }
+    // A thread that sleeps uninterruptibly, as in a page fault on a file system that does not answer, does not stop.
+    guard stops, state != "D" else { return }
     var registers = [UInt64](repeating: 0, count: Processor.here.registers)
     let size = registers.withUnsafeMutableBytes { tracing_registers(thread, $0.baseAddress!, $0.count) }
     if size > 0 { take(registers: registers, of: .here) }

@@ -132,11 +132,11 @@ extension LiveRecording {
 
   static func record(_ process: Int32, seconds: Double) throws(RecordingFailure) -> RecordingReader {
     let live = try LiveRecording(process)
-    defer { live.end() }
     let signals = [SIGINT, SIGTERM, SIGHUP]
     for number in signals { signal(number) { _ in LiveRecording.isInterrupted = true } }
     // Writing what was recorded may take long; a second signal ends the command.
     defer { for number in signals { signal(number, SIG_DFL) } }
+    defer { live.end() }
     let end = UptimeClock.now + UInt64(seconds * 1e9)
     while try live.poll() && UptimeClock.now < end && !isInterrupted { usleep(microsecondsBetweenLooks) }
     guard let reader = live.reader, reader.hasEvents else {

@@ -332,7 +332,9 @@ extension Engine {
       // The other end of a pair is not the same file, nor is a second opening of one.
       let other = TestChannel(.stream, sockets.writer)
       channels[0].end()
-      #expect(!isBlocking())
+      // Before Linux 6.10 a sandbox may hide that both descriptors are of one file.
+      let isKnown = System.isSameFile(sockets.reader, second)
+      #expect(!isKnown || !isBlocking())
       channels[1].end()
       #expect(isBlocking())
       other.end()

@@ -149,7 +149,7 @@ extension Engine {
       #expect(walk.next() == workers[3])
       #expect(walk.next() == workers[2])
       func retire(_ place: Int) {
-        _ = PoolSize.mayGrow(band: 0, width: 1, starvationLimit: 0)
+        #expect(PoolSize.mayGrow(band: 0, width: 1, starvationLimit: 0))
         band.idleLock.withLock { band.retireRecord(workers[place]) }
       }
       // The walk stands at workers[1].

@@ -264,6 +264,10 @@ enum System {
 
   static func readableBytes(of descriptor: Int32) -> Int { ModelKernel.readableBytes(of: descriptor) }
 
+  /// No descriptor is a file's or a socket's.
+  static func bytesLeft(in descriptor: Int32) -> Int { -Int(ESPIPE) }
+  static func socketType(of descriptor: Int32) -> Int { -Int(ENOTSOCK) }
+
   /// Every descriptor is a pipe's.
   static func status(of descriptor: Int32, _ status: inout stat) -> Int {
     status.st_mode = S_IFIFO
