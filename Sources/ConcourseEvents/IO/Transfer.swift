@@ -216,8 +216,14 @@ struct ReadBuffer: @unchecked Sendable {
       guard let memory = LargeBuffers.take() else { return nil }
       return ReadBuffer(memory: memory, capacity: min(wanted, large), isLarge: true)
     }
-    let isAligned = forFile && wanted.isMultiple(of: sector)
-    guard let memory = isAligned ? aligned_alloc(page, wanted) : malloc(wanted) else { return nil }
+    // Not aligned_alloc: the length need not be a multiple of the alignment.
+    var memory: UnsafeMutableRawPointer?
+    if !forFile || !wanted.isMultiple(of: sector) {
+      memory = malloc(wanted)
+    } else if posix_memalign(&memory, page, wanted) != 0 {
+      return nil
+    }
+    guard let memory else { return nil }
     return ReadBuffer(memory: memory, capacity: wanted, isLarge: false)
   }
 
