@@ -58,7 +58,7 @@ struct ScheduleRunnerTests {
       var child: pid_t = 0
       let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]
       precondition(posix_spawnp(&child, "sleep", nil, nil, arguments, environ) == 0)
-      let runner = ScheduleRunner(Self.program("setsid -f sleep 1000; exit 0"), jobs: 1, adopts: true)
+      let runner = ScheduleRunner(Self.program("exit 0"), jobs: 1, adopts: true)
       let run = try runner.run(Schedule(seed: 1))
       precondition(run != nil)
       precondition(waitpid(child, nil, WNOHANG) == 0)
