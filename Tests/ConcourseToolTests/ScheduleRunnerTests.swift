@@ -56,7 +56,7 @@ struct ScheduleRunnerTests {
   func olderChild() async {
     await #expect(processExitsWith: .success) {
       var child: pid_t = 0
-      let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]
+      let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("60"), nil]
       precondition(posix_spawnp(&child, "sleep", nil, nil, arguments, environ) == 0)
       let runner = ScheduleRunner(Self.program("exit 0"), jobs: 1, adopts: true)
       let run = try runner.run(Schedule(seed: 1))

@@ -23,19 +23,6 @@ extension Engine {
       }
     }
 
-    private func watch(
-      _ descriptor: Int32, _ mask: FileSystemEvent = .all, hub: InotifyHub = .shared
-    ) throws -> WatchedSource {
-      let backend = try FileSystemBackend.make(
-        descriptor: descriptor, mask: mask, hub: hub, pause: 40_000_000
-      ).get()
-      return WatchedSource(
-        DispatchSource(
-          SourceCore(
-            kind: .fileSystemObject, handle: UInt(descriptor), mask: mask.rawValue, merging: .or, target: nil,
-            backend: backend)))
-    }
-
     @Test("S114, trap 19: what happens to a file is reported, bit by bit", arguments: Road.allCases)
     func file(road: Road) throws {
       defer { SystemScript.clear() }
@@ -45,7 +32,7 @@ extension Engine {
       defer { close(file) }
       let hub = InotifyHub()
       defer { hub.close() }
-      let watched = try watch(file, hub: hub)
+      let watched = try WatchedSource.onFile(file, hub: hub)
       watched.expects([FileSystemEvent.write, .extend]) { write(file, "twelve bytes", 12) }
       watched.expects(FileSystemEvent.write) { pwrite(file, "TWELVE", 6, 0) }
       watched.expects(FileSystemEvent.write) { truncate(directory.file("file"), 3) }
@@ -71,7 +58,7 @@ extension Engine {
       mkdir(directory.file("other"), 0o700)
       let hub = InotifyHub()
       defer { hub.close() }
-      let watched = try watch(descriptor, hub: hub)
+      let watched = try WatchedSource.onFile(descriptor, hub: hub)
       let file = directory.file("inner/file")
       watched.expects(FileSystemEvent.write) { close(open(file, O_CREAT | O_WRONLY, 0o600)) }
       watched.expects(FileSystemEvent.write) { rename(file, directory.file("inner/moved")) }
@@ -94,7 +81,7 @@ extension Engine {
       for round in 0..<200 {
         let descriptor = directory.openDirectory("inner")
         defer { close(descriptor) }
-        let watched = try watch(descriptor, [.delete, .rename])
+        let watched = try WatchedSource.onFile(descriptor, [.delete, .rename])
         rename(directory.file("inner"), directory.file("other/inner"))
         if round.isMultiple(of: 2) { #expect(watched.reports.comes(FileSystemEvent.rename.rawValue)) }
         rmdir(directory.file("other/inner"))
@@ -111,7 +98,7 @@ extension Engine {
         close(descriptor)
         close(file)
       }
-      let watched = try watch(descriptor)
+      let watched = try WatchedSource.onFile(descriptor)
       write(file, "text", 4)
       fchmod(file, 0o640)
       watched.expects(FileSystemEvent.rename) { rename(directory.file("inner"), directory.file("outer")) }
@@ -124,7 +111,7 @@ extension Engine {
       let file = directory.open("file")
       defer { close(file) }
       close(directory.open("new"))
-      let watched = try watch(file)
+      let watched = try WatchedSource.onFile(file)
       watched.expects([FileSystemEvent.delete, .link]) {
         rename(directory.file("new"), directory.file("file"))
       }
@@ -138,7 +125,7 @@ extension Engine {
       link(directory.file("first"), directory.file("second"))
       let hub = InotifyHub()
       defer { hub.close() }
-      let watched = try watch(file, hub: hub)
+      let watched = try WatchedSource.onFile(file, hub: hub)
       watched.expects(FileSystemEvent.link) { unlink(directory.file("first")) }
       // The kernel drops its watch here. Another could be lost without notice, so the backend polls.
       watched.expects([FileSystemEvent.delete, .link]) { unlink(directory.file("second")) }
@@ -152,7 +139,7 @@ extension Engine {
       let directory = TemporaryDirectory()
       let file = directory.open("file")
       defer { close(file) }
-      let watched = try watch(file, .delete)
+      let watched = try WatchedSource.onFile(file, .delete)
       write(file, "text", 4)
       fchmod(file, 0o640)
       rename(directory.file("file"), directory.file("moved"))
@@ -171,8 +158,8 @@ extension Engine {
         close(file)
         close(again)
       }
-      let first = try watch(file, hub: hub)
-      let second = try watch(again, [.write, .attrib], hub: hub)
+      let first = try WatchedSource.onFile(file, hub: hub)
+      let second = try WatchedSource.onFile(again, [.write, .attrib], hub: hub)
       #expect(hub.watchCount == 1)
       write(file, "text", 4)
       #expect(first.reports.comes(FileSystemEvent.write.rawValue))
@@ -182,7 +169,7 @@ extension Engine {
       second.expects(FileSystemEvent.attrib) { fchmod(file, 0o640) }
       second.cancel()
       #expect(hub.watchCount == 0)
-      let third = try watch(file, hub: hub)
+      let third = try WatchedSource.onFile(file, hub: hub)
       third.expects([FileSystemEvent.write, .extend]) { write(file, "text", 4) }
     }
 
@@ -193,7 +180,7 @@ extension Engine {
       let directory = TemporaryDirectory()
       let file = directory.open("file")
       defer { close(file) }
-      let watched = try watch(file, hub: hub)
+      let watched = try WatchedSource.onFile(file, hub: hub)
       watched.expects([FileSystemEvent.write, .attrib]) {
         var notice = inotify_event()
         notice.wd = -1

@@ -43,19 +43,6 @@ extension Engine {
       }
     }
 
-    private func watch(
-      _ descriptor: Int32, _ mask: FileSystemEvent, hub: InotifyHub
-    ) throws -> WatchedSource {
-      let backend = try FileSystemBackend.make(
-        descriptor: descriptor, mask: mask, hub: hub, pause: 40_000_000
-      ).get()
-      return WatchedSource(
-        DispatchSource(
-          SourceCore(
-            kind: .fileSystemObject, handle: UInt(descriptor), mask: mask.rawValue, merging: .or, target: nil,
-            backend: backend)))
-    }
-
     @Test("S114 a rename whose notice is lost")
     func lostRename() throws {
       let deaf = DeafHub()
@@ -63,7 +50,7 @@ extension Engine {
       let directory = TemporaryDirectory()
       let file = directory.open("file")
       defer { close(file) }
-      let watched = try watch(file, [.rename, .delete], hub: deaf.hub)
+      let watched = try WatchedSource.onFile(file, [.rename, .delete], hub: deaf.hub)
       watched.expects(FileSystemEvent.rename) {
         deaf.losing { rename(directory.file("file"), directory.file("moved")) }
       }
@@ -79,7 +66,7 @@ extension Engine {
       let inner = directory.openDirectory("inner")
       defer { close(inner) }
       mkdir(directory.file("other"), 0o700)
-      let watched = try watch(inner, [.rename, .delete], hub: deaf.hub)
+      let watched = try WatchedSource.onFile(inner, [.rename, .delete], hub: deaf.hub)
       let moved = directory.file("other/inner")
       watched.expects(FileSystemEvent.rename) { deaf.losing { rename(directory.file("inner"), moved) } }
       watched.expects(FileSystemEvent.delete) { rmdir(moved) }
@@ -93,7 +80,7 @@ extension Engine {
       let file = directory.open("first")
       defer { close(file) }
       link(directory.file("first"), directory.file("second"))
-      let watched = try watch(file, [.delete, .link, .extend], hub: deaf.hub)
+      let watched = try WatchedSource.onFile(file, [.delete, .link, .extend], hub: deaf.hub)
       watched.expects(FileSystemEvent.link) { unlink(directory.file("first")) }
       watched.expects([FileSystemEvent.delete, .link]) { deaf.losing { unlink(directory.file("second")) } }
       watched.expects(FileSystemEvent.extend) { write(file, "ghost", 5) }
@@ -112,7 +99,7 @@ extension Engine {
         mkdir(directory.file("other\(index)"), 0o700)
         close(directory.open("file\(index)"))
       }
-      let sources = try descriptors.map { try watch($0, .delete, hub: hub) }
+      let sources = try descriptors.map { try WatchedSource.onFile($0, .delete, hub: hub) }
       #expect(awaitValue { hub.watchCount == observed + 1 })
       let isHeld = Shared(true)
       SystemScript.redirect(.read) { call in isHeld.value ? -Int(EAGAIN) : call() }

@@ -48,6 +48,20 @@ final class WatchedSource {
     source.activate()
   }
 
+  /// Watches a file. Where it must be polled, that happens each 40 ms.
+  static func onFile(
+    _ descriptor: Int32, _ mask: DispatchSource.FileSystemEvent = .all, hub: InotifyHub = .shared
+  ) throws -> WatchedSource {
+    let backend = try FileSystemBackend.make(
+      descriptor: descriptor, mask: mask, hub: hub, pause: 40_000_000
+    ).get()
+    return WatchedSource(
+      DispatchSource(
+        SourceCore(
+          kind: .fileSystemObject, handle: UInt(descriptor), mask: mask.rawValue, merging: .or, target: nil,
+          backend: backend)))
+  }
+
   /// Cancels and waits for the cancel handler.
   func cancel() {
     guard !isCancelled else { return }
