@@ -46,7 +46,7 @@ concourse_version() {
 watch_tests() {
   status=0
   echo "> $*"
-  timeout --signal=INT --kill-after=20 "${CONCOURSE_TEST_MINUTES:-20}m" "$@" 2>&1 | tee "$logs/run" || status=$?
+  timeout --signal=INT --kill-after=20 "${CONCOURSE_TEST_MINUTES:-30}m" "$@" 2>&1 | tee "$logs/run" || status=$?
   # Our own lines begin at the left, whatever the tests wrote last.
   [ -z "$(tail -c 1 "$logs/run")" ] || echo
   Scripts/test-output "$logs/run" >"$logs/output"

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// C names that Swift programs must not use, and the compiler's advice.
-@Suite("C's names", .timeLimit(.minutes(4)))
+@Suite("C's names", .timeLimit(.minutes(10)))
 struct MigrationTests {
   /// The names that the toolchain's Dispatch and Apple's declare unavailable.
   private static let functions = """

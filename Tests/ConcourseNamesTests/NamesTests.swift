@@ -3,7 +3,7 @@ import Testing
 @testable import concourse_names
 
 /// The names that the plugin `ConcourseNames` makes unambiguous.
-@Suite("ConcourseNames", .timeLimit(.minutes(2)))
+@Suite("ConcourseNames", .timeLimit(.minutes(10)))
 struct NamesTests {
   @Test("the plugin's file has every name that both Concourse and the toolchain's Dispatch have")
   func complete() throws {

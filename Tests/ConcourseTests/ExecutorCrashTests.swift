@@ -4,7 +4,7 @@ import Testing
 
 /// Code that claims to be isolated to an actor on a queue. The messages of claims about the main actor are
 /// Swift's own.
-@Suite("False claims of isolation", .serialized, .timeLimit(.minutes(2)))
+@Suite("False claims of isolation", .serialized, .timeLimit(.minutes(10)))
 struct ExecutorCrashTests {
   @Test(
     "assumeIsolated outside of the queue, in an item of another queue, and in an ordinary item of a target")
@@ -53,7 +53,7 @@ extension Optional where Wrapped == ExitTest.Result {
 }
 
 /// The main queue as an executor. The tests' own main thread serves it.
-@Suite("MainActor", .timeLimit(.minutes(2)))
+@Suite("MainActor", .timeLimit(.minutes(10)))
 struct MainActorTests {
   @Test("the main queue's items, and jobs of an actor whose queue ends in it, are isolated to the main actor")
   func mainQueue() async {

@@ -2,7 +2,7 @@ import Concourse
 import Testing
 
 /// Closures that tasks run on queues.
-@Suite("DispatchQueue.run", .timeLimit(.minutes(2)))
+@Suite("DispatchQueue.run", .timeLimit(.minutes(10)))
 struct RunTests {
   @Test("the closure runs on the queue and its value comes back", arguments: TaskExecutorTests.kinds)
   func value(_ queue: DispatchQueue) async {
@@ -121,7 +121,7 @@ struct RunTests {
 }
 
 /// Waiting for groups and work items.
-@Suite("finished()", .timeLimit(.minutes(2)))
+@Suite("finished()", .timeLimit(.minutes(10)))
 struct FinishedTests {
   @Test("an empty group is finished, any other when its last item has run")
   func group() async {

@@ -2,7 +2,7 @@ import Concourse
 import Testing
 
 /// Actors on queues.
-@Suite("SerialExecutor", .timeLimit(.minutes(2)))
+@Suite("SerialExecutor", .timeLimit(.minutes(10)))
 struct SerialExecutorTests {
   // `Task.immediate` runs up to the first suspension, so its job has been submitted when it returns.
 

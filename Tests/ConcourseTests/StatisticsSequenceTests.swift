@@ -2,7 +2,7 @@ import Concourse
 import Testing
 
 /// Statistics are of the whole process: one test at a time.
-@Suite("Statistics as a sequence", .serialized, .timeLimit(.minutes(2)))
+@Suite("Statistics as a sequence", .serialized, .timeLimit(.minutes(10)))
 struct StatisticsSequenceTests {
   /// Whether the process records for statistics.
   private var isCounting: Bool { Inspection.snapshot().queues[0].waiting != nil }

@@ -2,7 +2,7 @@ import Concourse
 import Testing
 
 /// Tasks that prefer a queue.
-@Suite("TaskExecutor", .timeLimit(.minutes(2)))
+@Suite("TaskExecutor", .timeLimit(.minutes(10)))
 struct TaskExecutorTests {
   static let kinds: [DispatchQueue] = [
     .global(), .global(qos: .utility), DispatchQueue(label: "serial"), DispatchSerialQueue(label: "typed"),

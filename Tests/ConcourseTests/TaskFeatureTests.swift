@@ -2,7 +2,7 @@ import Concourse
 import Testing
 
 /// What Swift 6.2 and 6.3 added to tasks, on queues.
-@Suite("Names, immediate tasks, isolated conformances", .timeLimit(.minutes(2)))
+@Suite("Names, immediate tasks, isolated conformances", .timeLimit(.minutes(10)))
 struct TaskFeatureTests {
   @Test("a task keeps its name on queues and actors, and a child has its own")
   func names() async {

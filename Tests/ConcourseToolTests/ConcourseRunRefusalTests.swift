@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseTool
 
 /// The command, run as a program: its refusals, with status and message.
-@Suite("concourse run, refusals", .timeLimit(.minutes(5)))
+@Suite("concourse run, refusals", .timeLimit(.minutes(10)))
 struct ConcourseRunRefusalTests {
   let fixture: ToolFixture
 
@@ -109,7 +109,7 @@ struct ConcourseRunRefusalTests {
 }
 
 /// The command, run as a program: the library that it uses.
-@Suite("concourse run, the library", .timeLimit(.minutes(5)))
+@Suite("concourse run, the library", .timeLimit(.minutes(10)))
 struct ConcourseRunLibraryTests {
   let fixture: ToolFixture
 

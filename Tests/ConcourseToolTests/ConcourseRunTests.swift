@@ -4,7 +4,7 @@ import Testing
 @testable import ConcourseTool
 
 /// The command, run as a program: programs that can be switched.
-@Suite("concourse run", .timeLimit(.minutes(5)))
+@Suite("concourse run", .timeLimit(.minutes(10)))
 struct ConcourseRunTests {
   let fixture: ToolFixture
 

@@ -3,7 +3,7 @@ import Testing
 
 /// The programs of Tests/TaskPrograms, which run on Concourse: tasks that block their threads, and tasks that do not.
 /// A sanitizer would search each of them for leaks at its end, also the setuid program, which it may not look at.
-@Suite("tasks that block", .enabled(if: getenv("CONCOURSE_SANITIZER") == nil), .timeLimit(.minutes(5)))
+@Suite("tasks that block", .enabled(if: getenv("CONCOURSE_SANITIZER") == nil), .timeLimit(.minutes(10)))
 struct TaskProgramsTests {
   let fixture: ReportFixture
   let programs: String

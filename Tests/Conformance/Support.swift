@@ -33,7 +33,7 @@ var signalHandlersRun: Bool { getenv("CONCOURSE_SANITIZER").map { String(cString
 
 /// How long an expected event may take before the test fails. Generous, because it
 /// costs time only in a failing run.
-let patience: DispatchTimeInterval = .seconds(40)
+let patience: DispatchTimeInterval = .seconds(120)
 
 extension DispatchSemaphore {
   /// Whether a signal came in time.

@@ -461,23 +461,31 @@ extension Conformance {
 
     @Test("S81 timers fire in the order of their deadlines")
     func order() {
-      let order = Shared([Int]())
-      let done = DispatchGroup()
-      let start = DispatchTime.now() + .milliseconds(60)
-      let timers = [5, 2, 9, 0, 7, 3, 8, 1, 6, 4].map { rank in
-        let timer = DispatchSource.makeTimerSource(flags: .strict, queue: queue)
-        done.enter()
-        timer.setEventHandler {
-          order.change { $0.append(rank) }
-          done.leave()
+      // Only deadlines that are all set before the first of them comes have one order: with luck at once.
+      for attempt in 0..<5 {
+        let order = Shared([Int]())
+        let done = DispatchGroup()
+        let start = DispatchTime.now() + .milliseconds(60 << attempt)
+        let timers = [5, 2, 9, 0, 7, 3, 8, 1, 6, 4].map { rank in
+          let timer = DispatchSource.makeTimerSource(flags: .strict, queue: queue)
+          done.enter()
+          timer.setEventHandler {
+            order.change { $0.append(rank) }
+            done.leave()
+          }
+          timer.schedule(deadline: start + .milliseconds(rank * 20))
+          timer.activate()
+          return timer
         }
-        timer.schedule(deadline: start + .milliseconds(rank * 20))
-        timer.activate()
-        return timer
+        let inTime = DispatchTime.now() < start
+        #expect(done.empties())
+        for timer in timers { #expect(retire(timer)) }
+        if inTime {
+          #expect(order.value == Array(0..<10))
+          return
+        }
       }
-      #expect(done.empties())
-      for timer in timers { #expect(retire(timer)) }
-      #expect(order.value == Array(0..<10))
+      Issue.record("the machine was too busy to set ten timers within a second")
     }
 
     @Test("a thousand timers, half of them cancelled, fire once each and none early")

@@ -6,7 +6,7 @@ import Testing
 @testable import dupes
 
 /// The program as its users see it: options, output, messages, exit status.
-@Suite(.timeLimit(.minutes(2))) struct DupesProgramTests {
+@Suite(.timeLimit(.minutes(10))) struct DupesProgramTests {
   private let tree = TemporaryTree()
 
   /// A run to its end.

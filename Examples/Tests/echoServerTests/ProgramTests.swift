@@ -6,7 +6,7 @@ import Testing
 @testable import echo_server
 
 /// The program as its users see it: what it prints, what signals do, how it ends.
-@Suite(.timeLimit(.minutes(2))) struct EchoProgramTests {
+@Suite(.timeLimit(.minutes(10))) struct EchoProgramTests {
   @Test(arguments: [SIGTERM, SIGINT]) func aSignalStopsItInGoodOrder(signal: Int32) throws {
     let server = ProgramRun("echo-server", "--port", "0")
     let client = try EchoClient(port: server.port())

@@ -5,7 +5,7 @@ import Testing
 @testable import echo_server
 
 /// The ways in which a server ends.
-@Suite(.timeLimit(.minutes(2))) struct StopTests {
+@Suite(.timeLimit(.minutes(10))) struct StopTests {
   @Test func whatWasReceivedIsEchoedFirst() async throws {
     let running = try RunningServer()
     let client = try running.client()

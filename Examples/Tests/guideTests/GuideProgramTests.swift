@@ -6,7 +6,7 @@ import Testing
 @testable import guide
 
 /// The program, whose main thread serves the main queue.
-@Suite("guide", .timeLimit(.minutes(2))) struct GuideProgramTests {
+@Suite("guide", .timeLimit(.minutes(10))) struct GuideProgramTests {
   @Test func itemsOfTheMainQueueRunOnTheMainThread() {
     let run = guide("main-queue", "background-work", "photo-manager")
     #expect(run.status == 0)

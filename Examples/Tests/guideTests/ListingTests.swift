@@ -5,7 +5,7 @@ import Testing
 @testable import guide
 
 /// What the guide's listings promise, listing by listing.
-@Suite("Listings", .timeLimit(.minutes(2))) struct ListingTests {
+@Suite("Listings", .timeLimit(.minutes(10))) struct ListingTests {
   @Test func simpleBlock() {
     var printer: ((Int) -> Void)?
     let printed = lines { print in

@@ -7,7 +7,7 @@ import Testing
 #endif
 
 /// The tutorial's photo manager under load.
-@Suite("PhotoManager", .timeLimit(.minutes(2))) struct PhotoManagerTests {
+@Suite("PhotoManager", .timeLimit(.minutes(10))) struct PhotoManagerTests {
   @Test func thereIsOneForAll() {
     #expect(PhotoManager.shared === PhotoManager.shared)
   }

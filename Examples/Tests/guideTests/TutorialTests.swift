@@ -4,7 +4,7 @@ import Testing
 @testable import guide
 
 /// The tutorial's listings but for the photo manager.
-@Suite("Tutorial", .timeLimit(.minutes(2))) struct TutorialTests {
+@Suite("Tutorial", .timeLimit(.minutes(10))) struct TutorialTests {
   @Test func thePictureIsShownOnTheInterfacesQueue() {
     let interface = DispatchQueue(label: "interface")
     let done = DispatchSemaphore(value: 0)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import metrics
 
-@Suite("The endpoint of metrics", .timeLimit(.minutes(2)))
+@Suite("The endpoint of metrics", .timeLimit(.minutes(10)))
 struct MetricsTests {
   /// What `GET` answers, as head and body.
   private func get(
@@ -79,7 +79,7 @@ struct MetricsTests {
   }
 
   // `scrape` has seen that any text may be a label.
-  @Test("what it says is OpenMetrics: names, units, series, labels, classes, end", .timeLimit(.minutes(5)))
+  @Test("what it says is OpenMetrics: names, units, series, labels, classes, end", .timeLimit(.minutes(10)))
   func openMetrics() throws {
     let (head, body) = try scrape()
     #expect(head.hasPrefix("HTTP/1.1 200 OK\r\n"))

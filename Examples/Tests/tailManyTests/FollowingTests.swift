@@ -6,7 +6,7 @@ import Testing
 @testable import tail_many
 
 /// The program on files that grow, on names that lead to other files, and at its ends.
-@Suite(.timeLimit(.minutes(2))) struct FollowingTests {
+@Suite(.timeLimit(.minutes(10))) struct FollowingTests {
   private let logs = TemporaryTree()
 
   private func start(_ arguments: String..., prelude: String = ":") -> TailRun {

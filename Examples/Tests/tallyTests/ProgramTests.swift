@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The built program.
-@Suite("tally", .timeLimit(.minutes(2)))
+@Suite("tally", .timeLimit(.minutes(10)))
 struct ProgramTests {
   @Test("the words of many files are counted together")
   func manyFiles() throws {

@@ -81,6 +81,7 @@ extension Band {
         worker.initialize(to: WorkerRecord(band: self))
       }
       worker.pointee.event.reset()
+      worker.pointee.notePark()
       // ORDERING: relaxed, both; the thread made next is the only reader.
       worker.pointee.attention.store(WorkerRecord.Attention.none, ordering: .relaxed)
       worker.pointee.eventService.isOn.store(false, ordering: .relaxed)

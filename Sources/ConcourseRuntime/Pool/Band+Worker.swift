@@ -213,6 +213,7 @@ extension Band {
   /// behind.
   /// - Returns: false when the thread must end.
   func park(_ worker: WorkerPointer, searching: Bool) -> Bool {
+    worker.pointee.notePark()
     // ORDERING: sequentially consistent; comes before the look at the lists, for workers that leave work to this one
     // (`leavesWork`). The other partner is the monitor's compare-exchange: if it has just given this worker up, it has
     // already taken it out of `active`.

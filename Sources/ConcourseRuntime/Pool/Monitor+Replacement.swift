@@ -36,7 +36,8 @@ extension Monitor {
       // A batch takes less than a tenth of a tick, unless an entry is long or others go first.
       if worker.pointee.batch.isLeft() && band.release(batch: worker, waits: false) { waiting = true }
       guard makesNoProgress(worker, now) else {
-        progress = progress || isActive(worker)
+        // A first entry shows only that a worker has come, perhaps in place of another one.
+        progress = progress || isActive(worker) && worker.pointee.begunSincePark > 1
         continue
       }
       // It has been busy for a whole tick: another worker gets its kept queue. This includes a worker that was given

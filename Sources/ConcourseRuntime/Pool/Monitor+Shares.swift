@@ -7,10 +7,10 @@ extension Monitor {
   /// The account ends after this many looks in a row at which fewer than two levels waited.
   private static let memory = 100
   /// The most that one look charges, in nanoseconds: the process may have been stopped.
-  private static let longestLook: UInt64 = 100_000_000
-  /// From this many looks on at the same entry, its worker is charged for its processor's time only: a lowered worker may
-  /// wait long for its processor.
-  private static let looksCharged = 20
+  private static let longestLook: UInt64 = 1_000_000_000
+  /// A worker that has been at an entry for so many nanoseconds is charged for its processor's time only: a lowered worker
+  /// may wait long for its processor.
+  private static let timeCharged: UInt64 = 20_000_000
 
   /// Charges the entries that run if levels compete, and holds back the lowered bands that are ahead.
   func shareTime() {
@@ -28,7 +28,11 @@ extension Monitor {
       for worker in band.workers where worker.pointee.isActive {
         // ORDERING: relaxed, both; the worker stores the level before an entry and may see the request late.
         let level = band.isLowered ? band.level : worker.pointee.level.load(ordering: .relaxed)
-        shares.charge(level, nanoseconds: time(of: worker, elapsed))
+        // A lowered worker that has woken up may wait long for its processor. If its band paid for that, the worker would
+        // find the band held back again, and park without having run anything.
+        if worker.pointee.begunSincePark > 0 {
+          shares.charge(level, nanoseconds: time(of: worker, elapsed, at: now))
+        }
         worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed)
       }
       band.estimateAwakeShare(look: looks)
@@ -68,9 +72,10 @@ extension Monitor {
   }
 
   /// The time for which an active worker is charged.
-  private func time(of worker: WorkerPointer, _ elapsed: UInt64) -> UInt64 {
+  private func time(of worker: WorkerPointer, _ elapsed: UInt64, at now: UInt64) -> UInt64 {
     // ORDERING: relaxed throughout; the monitor's own, but for the thread's id, which is 0 until it has started.
-    guard worker.pointee.watch.looksWithoutProgress.load(ordering: .relaxed) >= Self.looksCharged,
+    guard worker.pointee.watch.looksWithoutProgress.load(ordering: .relaxed) > 0,
+      now - worker.pointee.seenSince.load(ordering: .relaxed) >= Self.timeCharged,
       let used = SystemThread.processorTime(of: worker.pointee.thread.load(ordering: .relaxed))
     else {
       // ORDERING: relaxed; as above.

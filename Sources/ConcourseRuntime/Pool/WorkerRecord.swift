@@ -32,6 +32,8 @@ struct WorkerRecord: ~Copyable {
   let batch = Batch()
   /// The number of entries that this worker has begun. The monitor compares it with earlier looks.
   let progress = Atomic<UInt32>(0)
+  /// The same when the worker last parked, or its thread was made.
+  private let progressAtPark = Atomic<UInt32>(0)
   let status = Atomic<UInt32>(Status.absent)
   /// The kernel id of the thread, for the monitor.
   let thread = Atomic<UInt32>(0)
@@ -67,6 +69,18 @@ struct WorkerRecord: ~Copyable {
   let watch = WorkerWatch()
 
   init(band: Band) { self.band = .passUnretained(band) }
+
+  /// The number of entries that the worker has begun since it last parked. A sample for the monitor.
+  var begunSincePark: UInt32 {
+    // ORDERING: relaxed, both; see `progress`.
+    progress.load(ordering: .relaxed) &- progressAtPark.load(ordering: .relaxed)
+  }
+
+  /// Notes that the worker parks, or that a thread is about to be made for it.
+  func notePark() {
+    // ORDERING: relaxed, both; see `progress`.
+    progressAtPark.store(progress.load(ordering: .relaxed), ordering: .relaxed)
+  }
 }
 
 /// The records of a band's threads, the newest thread first.

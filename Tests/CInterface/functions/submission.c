@@ -156,9 +156,9 @@ static void later(void) {
   // Deadlines count, not the order of submission.
   dispatch_suspend(queue);
   dispatch_time_t base = dispatch_time(DISPATCH_TIME_NOW, 0);
-  dispatch_after_f(dispatch_time(base, 60000000), queue, &turn_of[2], note_turn);
-  dispatch_after_f(dispatch_time(base, 60000000), queue, &done, event_happens);
-  dispatch_after_f(dispatch_time(base, 20000000), queue, &turn_of[1], note_turn);
+  dispatch_after_f(dispatch_time(base, 600000000), queue, &turn_of[2], note_turn);
+  dispatch_after_f(dispatch_time(base, 600000000), queue, &done, event_happens);
+  dispatch_after_f(dispatch_time(base, 300000000), queue, &turn_of[1], note_turn);
   dispatch_after_f(DISPATCH_TIME_NOW, queue, &turn_of[0], note_turn);
   dispatch_resume(queue);
   event_wait(&done);

@@ -353,7 +353,7 @@ private func endOfForkedChild(_ body: () -> Void) -> Int32 {
   defer { close(ends[0]) }
   var question = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
   var found: Int32
-  repeat { found = poll(&question, 1, 10_000) } while found < 0 && errno == EINTR
+  repeat { found = poll(&question, 1, 60_000) } while found < 0 && errno == EINTR
   if found == 0 { kill(child, SIGKILL) }
   var status: Int32 = -1
   while waitpid(child, &status, 0) < 0 && errno == EINTR {}

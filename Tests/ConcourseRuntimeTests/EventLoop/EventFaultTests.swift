@@ -223,7 +223,7 @@ extension Engine {
           source.setEventHandler { arrived.signal() }
           source.activate()
           kill(getpid(), SIGUSR1)
-          _exit(arrived.wait(timeout: .now() + 8) == .success ? 0 : 1)
+          _exit(comes(arrived) ? 0 : 1)
         }
         precondition(child == 0)
       }
@@ -255,7 +255,7 @@ extension Engine {
             let source = DispatchSource.makeSignalSource(signal: SIGUSR2)
             source.setEventHandler { arrived.signal() }
             source.activate()
-            _exit(arrived.wait(timeout: .now() + 8) == .success ? 0 : 1)
+            _exit(comes(arrived) ? 0 : 1)
           }
           precondition(child == 0, "round \(round)")
         }
@@ -272,19 +272,19 @@ extension Engine {
         pipe.source.activate()
         for round in 1...3 {
           pipe.send(1)
-          precondition(pipe.progress.wait(timeout: .now() + 10) == .success)
+          precondition(comes(pipe.progress))
           precondition(pipe.count.value == round)
         }
         // Descriptors are available again, so the kernel takes over.
         SystemScript.clear()
         for round in 4...6 {
           pipe.send(1)
-          precondition(pipe.progress.wait(timeout: .now() + 10) == .success)
+          precondition(comes(pipe.progress))
           precondition(pipe.count.value == round)
         }
         let fired = DispatchSemaphore(value: 0)
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(2)) { fired.signal() }
-        precondition(fired.wait(timeout: .now() + 10) == .success)
+        precondition(comes(fired))
         pipe.end()
       }
     }

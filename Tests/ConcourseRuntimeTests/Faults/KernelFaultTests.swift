@@ -44,7 +44,7 @@ struct FaultSweep {
   }
 
   /// Seconds after which a child hangs: a refused call may delay work by a second.
-  private let patience = 25
+  private let patience = 60
   private let atOnce = 8
   /// `CONCOURSE_FAULTS`: "all", or the name of a scenario, of which all cases run. Otherwise each run takes another part
   /// of the cases.

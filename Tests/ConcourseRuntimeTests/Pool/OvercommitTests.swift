@@ -35,7 +35,7 @@ struct OvercommitTests {
     arguments: Promise.allCases)
   func promised(_ promise: Promise) async {
     await #expect(processExitsWith: .success) { [promise] in
-      let items = PoolSize.width + 8
+      let items = PoolSize.width + 4
       let kept = (0..<items).map { _ in promise.queue() }
       let soon = Self.meet(kept)
       // The overcommitting queues that exist give others no threads.

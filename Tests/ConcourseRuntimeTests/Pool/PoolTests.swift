@@ -150,6 +150,26 @@ extension Engine {
       }
     }
 
+    @Test("S144 items that compute without end get more workers at ever longer times")
+    func endless() async {
+      await #expect(processExitsWith: .success) {
+        let begun = Tally()
+        for _ in 0..<PoolSize.width + 40 {
+          DispatchQueue.global().async {
+            begun.add()
+            while true { Processor.pause() }
+          }
+        }
+        precondition(awaitValue { begun.value > PoolSize.width })
+        // The first comes 100 looks of a millisecond after the beginning, the second 200 after that, then 400 and 800. On a
+        // busy machine looks take longer.
+        let end = Clock.uptime() + 1_300_000_000
+        while Clock.uptime() < end {}
+        precondition(begun.value <= PoolSize.width + 4, "\(begun.value)")
+        precondition(awaitValue { begun.value > PoolSize.width + 2 })
+      }
+    }
+
     @Test("S143 never more threads than the cap, and everything still runs", .enabled(if: !Sanitizer.isOn))
     func cap() async {
       await #expect(processExitsWith: .success) {

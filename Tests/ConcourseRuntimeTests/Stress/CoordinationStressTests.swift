@@ -158,7 +158,7 @@ extension Engine {
 
 /// Waits until `condition` holds, and yields the processor meanwhile.
 /// - Returns: false when it does not in time.
-func awaitValue(nanoseconds: UInt64 = 40_000_000_000, _ condition: () -> Bool) -> Bool {
+func awaitValue(nanoseconds: UInt64 = 120_000_000_000, _ condition: () -> Bool) -> Bool {
   let deadline = Clock.uptime() + nanoseconds
   while !condition() {
     if Clock.uptime() > deadline { return false }

@@ -11,7 +11,7 @@ import Testing
 enum Engine {}
 
 /// How long an expected event may take before a test fails. Generous: it costs time only in a failing run.
-let patience: DispatchTimeInterval = .seconds(40)
+let patience: DispatchTimeInterval = .seconds(120)
 
 /// Whether a signal came in time.
 func comes(_ semaphore: DispatchSemaphore) -> Bool { semaphore.wait(timeout: .now() + patience) == .success }
