@@ -295,7 +295,7 @@ private final class TailRun {
   ) {
     let start = ContinuousClock.now
     while openFiles(under: directory) != expected {
-      guard start.duration(to: .now) < .seconds(30) else {
+      guard start.duration(to: .now) < .seconds(120) else {
         Issue.record(
           "\(openFiles(under: directory)) files are open, not \(expected)", sourceLocation: location)
         return

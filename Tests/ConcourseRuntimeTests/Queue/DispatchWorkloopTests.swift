@@ -22,7 +22,7 @@ struct DispatchWorkloopTests {
       workloop.async(group: group, qos: qos) { log.names.append(name) }
     }
     workloop.resume()
-    #expect(group.wait(timeout: .now() + .seconds(20)) == .success)
+    #expect(empties(group))
     #expect(log.names == ["i1", "i2", "d1", "d2", "u1", "u2", "b1"])
   }
 

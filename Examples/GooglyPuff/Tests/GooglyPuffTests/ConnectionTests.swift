@@ -112,7 +112,7 @@ import Testing
 
   @Test func aClientThatSendsAByteNowAndThenLosesItsPlace() throws {
     let broken = DispatchSemaphore(value: 0)
-    start(patience: Patience(limit: .milliseconds(200))) { _ in
+    start(patience: Patience(limit: .seconds(2))) { _ in
       .receive(
         Plan.Receiver(
           limit: .max, takesTurn: true, received: { _, _, _ in }, broken: { _ in broken.signal() }))
