@@ -191,7 +191,9 @@ private final class EmbeddedDelivery: Delivery {
   var bytes: [UInt8] { item.bytes }
   var attempt: Int { item.attempt }
   var beatInterval: Duration? { nil }
-  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool { true }
+  func begin(unless isCancelled: @escaping @Sendable () -> Bool, waits: @Sendable () -> Void) async -> Bool {
+    true
+  }
   func beat() {}
   var wantsResult: Bool { item.wantsResult }
   func finish(returning result: [UInt8]?) async { queue.finish(item, returning: result) }

@@ -6,6 +6,7 @@ struct EmbeddedState {
     var id: String?
     var wantsResult = false
     var group: String?
+    var order = ItemOrder.none
     /// The starts so far.
     var attempt = 0
   }
@@ -25,9 +26,12 @@ struct EmbeddedState {
   private var isClosed = false
   private var isSuspended = false
   private var lastNumber: UInt64 = 0
-  /// In the order of their submission. What lies before `first` has been taken.
+  /// Those that may start, in the order of their submission or of their turn. What lies before `first` has been taken.
   private var items: [Item] = []
   private var first = 0
+  /// Of each key with an item that may start or runs, the items that wait for it.
+  private var lines: [String: ArraySlice<Item>] = [:]
+  private var inLine = 0
   /// Items that wait for their time, by their number.
   private var early: [UInt64: Item] = [:]
   /// Items that run again; they go before the others.
@@ -49,12 +53,12 @@ struct EmbeddedState {
   /// The order in which workers get items: each goes to the end when it gets one.
   private var turns: [Int] = []
   private var lastWorker = 0
-  private var failed: [StoredFailure] = []
+  private var failed: [(failure: StoredFailure, order: ItemOrder)] = []
   private var lastFailure: UInt64 = 0
 
   init(_ settings: QueueSettings) { self.settings = settings }
 
-  private var pending: Int { items.count - first + early.count + returned.count + outstanding.count }
+  private var pending: Int { items.count - first + inLine + early.count + returned.count + outstanding.count }
 
   private func check() throws { if isClosed { throw ClusterError.closed } }
 
@@ -82,19 +86,43 @@ struct EmbeddedState {
     var new = newItem(item.bytes)
     new.wantsResult = item.wantsResult
     new.group = item.group
+    new.order = item.order
     new.id = item.id
     if let group = item.group { groups[group, default: (0, [])].count += 1 }
     if let id = item.id {
       ids[id] = (new.number, item.wantsResult)
       idEnds.append(id, until: now + settings.options.idsAreKept)
     }
-    if item.due == nil { items.append(new) } else { early[new.number] = new }
+    if item.due == nil { join(new) } else { early[new.number] = new }
     return (.stored, new.number)
   }
 
   /// The time of an item has come: it becomes the last one.
   mutating func isDue(_ number: UInt64) {
-    if let item = early.removeValue(forKey: number) { items.append(item) }
+    if let item = early.removeValue(forKey: number) { join(item) }
+  }
+
+  /// The item becomes the last one of the queue.
+  private mutating func join(_ item: Item) {
+    guard case .key(let key) = item.order else { return items.append(item) }
+    if lines[key] == nil {
+      lines[key] = []
+      items.append(item)
+    } else {
+      lines[key]!.append(item)
+      inLine += 1
+    }
+  }
+
+  /// The item that may start, or runs, has ended, and so the next one of its key may start.
+  private mutating func leave(_ item: Item) {
+    guard case .key(let key) = item.order else { return }
+    if let next = lines[key]!.popFirst() {
+      inLine -= 1
+      items.append(next)
+    } else {
+      lines[key] = nil
+    }
   }
 
   private mutating func newItem(_ bytes: [UInt8]) -> Item {
@@ -124,10 +152,13 @@ struct EmbeddedState {
     if hints[number]?.isEmpty == true { hints[number] = nil }
   }
 
+  /// - Parameter hasTurn: Whether the item may start, or has; otherwise others still hold its key.
   /// - Returns: What the owner must tell.
-  private mutating func end(_ outcome: ItemOutcome, of item: Item, at now: ContinuousClock.Instant) -> [Hint]
-  {
+  private mutating func end(
+    _ outcome: ItemOutcome, of item: Item, hasTurn: Bool = true, at now: ContinuousClock.Instant
+  ) -> [Hint] {
     cancelled.remove(item.number)
+    if hasTurn { leave(item) }
     var told: [Hint] = []
     if let group = item.group, let (count, waiting) = groups[group] {
       groups[group] = count == 1 ? nil : (count - 1, waiting)
@@ -227,7 +258,12 @@ struct EmbeddedState {
     try check()
     if let item = early.values.first(where: { $0.id == id }) {
       early[item.number] = nil
-      return (.cancelled, end(.cancelled, of: item, at: now))
+      return (.cancelled, end(.cancelled, of: item, hasTurn: false, at: now))
+    }
+    for (key, line) in lines {
+      guard let index = line.firstIndex(where: { $0.id == id }) else { continue }
+      inLine -= 1
+      return (.cancelled, end(.cancelled, of: lines[key]!.remove(at: index), hasTurn: false, at: now))
     }
     if let index = items[first...].firstIndex(where: { $0.id == id }) {
       return (.cancelled, end(.cancelled, of: items.remove(at: index), at: now))
@@ -253,8 +289,9 @@ struct EmbeddedState {
   mutating func bury(_ item: Item, reason: String, at now: ContinuousClock.Instant) -> [Hint] {
     outstanding[item.number] = nil
     lastFailure += 1
-    failed.append(
-      StoredFailure(number: lastFailure, bytes: item.bytes, reason: reason, attempts: item.attempt))
+    let failure = StoredFailure(
+      number: lastFailure, bytes: item.bytes, reason: reason, attempts: item.attempt)
+    failed.append((failure, item.order))
     return end(.failed(reason: reason, attempts: item.attempt), of: item, at: now)
   }
 
@@ -265,18 +302,23 @@ struct EmbeddedState {
 
   func failures(after number: UInt64, atMost count: Int) throws -> [StoredFailure] {
     try check()
-    return Array(failed.lazy.filter { $0.number > number }.prefix(max(count, 0)))
+    return Array(failed.lazy.map(\.failure).filter { $0.number > number }.prefix(max(count, 0)))
   }
 
-  mutating func removeFailure(_ number: UInt64) throws -> StoredFailure {
+  mutating func removeFailure(_ number: UInt64) throws -> (failure: StoredFailure, order: ItemOrder) {
     try check()
-    guard let index = failed.firstIndex(where: { $0.number == number }) else {
+    guard let index = failed.firstIndex(where: { $0.failure.number == number }) else {
       throw ClusterError.noSuchFailure(queue: settings.label, number: number)
     }
     return failed.remove(at: index)
   }
 
-  mutating func putBack(_ number: UInt64) throws { items.append(newItem(try removeFailure(number).bytes)) }
+  mutating func putBack(_ number: UInt64) throws {
+    let (failure, order) = try removeFailure(number)
+    var item = newItem(failure.bytes)
+    item.order = order
+    join(item)
+  }
 }
 
 /// What is forgotten after the same time each, the oldest first.

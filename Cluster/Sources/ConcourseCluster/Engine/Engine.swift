@@ -46,6 +46,14 @@ struct NewItem: Sendable {
   /// Whether the engine keeps what becomes of it.
   var wantsResult = false
   var group: String?
+  var order = ItemOrder.none
+}
+
+/// Which earlier items must have ended before an item starts, on a concurrent queue.
+enum ItemOrder: Hashable, Sendable {
+  case none
+  /// Those of the same key.
+  case key(String)
 }
 
 /// What became of an item.
@@ -71,10 +79,12 @@ protocol Delivery: AnyObject, Sendable {
   /// 1 for the first start of the item.
   var attempt: Int { get }
   /// Asked before the handler starts. Waits while the queue is suspended.
-  /// - Parameter isCancelled: Whether the worker waits no longer.
+  /// - Parameters:
+  ///   - isCancelled: Whether the worker waits no longer.
+  ///   - waits: Called once if the item has to wait for others of its key. It needs no place of the worker meanwhile.
   /// - Returns: False if another worker may have the item by now, or if it is a repetition, was cancelled, or was given
   ///   back; the delivery has ended then.
-  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool
+  func begin(unless isCancelled: @escaping @Sendable () -> Bool, waits: @Sendable () -> Void) async -> Bool
   /// How often the engine wants a beat; `nil` if it needs none.
   var beatInterval: Duration? { get }
   /// Tells the engine that the worker still has the item.

@@ -100,6 +100,8 @@ struct NATSDelete: Encodable {
   var no_erase = false
 }
 
+struct NATSPurge: Encodable { var filter: String }
+
 struct NATSStored: Decodable {
   var message: Message
 
