@@ -52,6 +52,7 @@ import Testing
       return token == "first"
     }
 
+    let hasBarriers = false
     let turns = Mutex<[NATSTurn]>([])
     func turn(
       of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void

@@ -33,7 +33,8 @@ import Testing
       queueOptions.attempts = options.attempts
       queueOptions.retryDelay = .milliseconds(1)
       return ClusterQueue<Int>(
-        label: label, attributes: options.isKeyed ? .concurrent : [], options: queueOptions, on: cluster)
+        label: label, attributes: options.isKeyed ? [.concurrent, .barriers] : [], options: queueOptions,
+        on: cluster)
     }
 
     func submit(_ item: Int, to queue: ClusterQueue<Int>) async throws {
@@ -98,6 +99,29 @@ import Testing
     #expect(
       failures.first?.reason.hasSuffix(
         "; the last worker ended, or lost its connection, while it had it") == true)
+    await cluster.shutdown()
+  }
+
+  /// The items behind a barrier wait until another worker has finished it.
+  @Test func barrierOfAKilledWorkerRunsElsewhere() async throws {
+    let work = try await work("barrier", attempts: 3, isKeyed: true)
+    let cluster = try await work.cluster()
+    let queue = work.queue(on: cluster)
+    for item in 0..<6 { try await queue.async(item, flags: item == 2 ? .barrier : []) }
+    await #expect(processExitsWith: .signal(SIGKILL)) { [work = work as Work] in
+      let cluster = try await work.workersCluster()
+      _ = try await work.queue(on: cluster).handle(width: 3) { item in
+        if item == 2 { raise(SIGKILL) }
+      }
+      await Gate().pass()
+    }
+    try await eventually { try await queue.pendingCount() == 4 }
+    let log = Log<Int>()
+    _ = try await queue.handle(width: 3) { log.append($0) }
+    let items = await log.until(4)
+    #expect(items.first == 2)
+    #expect(Set(items) == [2, 3, 4, 5])
+    #expect(try await queue.failedItems().isEmpty)
     await cluster.shutdown()
   }
 

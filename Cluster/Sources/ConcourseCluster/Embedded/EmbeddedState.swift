@@ -11,6 +11,17 @@ struct EmbeddedState {
     var attempt = 0
   }
 
+  /// The first barrier that has not ended.
+  private enum Barrier {
+    case none
+    case waiting(Item)
+    /// It may start, or runs.
+    case alone
+
+    /// The barrier, if it waits.
+    var item: Item? { if case .waiting(let item) = self { item } else { nil } }
+  }
+
   typealias Receive = @Sendable (any Delivery) -> Void
 
   private struct Worker {
@@ -32,6 +43,11 @@ struct EmbeddedState {
   /// Of each key with an item that may start or runs, the items that wait for it.
   private var lines: [String: ArraySlice<Item>] = [:]
   private var inLine = 0
+  /// Items that have joined the queue before the barrier, and have not ended.
+  private var before = 0
+  private var barrier = Barrier.none
+  /// Items behind the barrier.
+  private var behind: ArraySlice<Item> = []
   /// Items that wait for their time, by their number.
   private var early: [UInt64: Item] = [:]
   /// Items that run again; they go before the others.
@@ -58,7 +74,10 @@ struct EmbeddedState {
 
   init(_ settings: QueueSettings) { self.settings = settings }
 
-  private var pending: Int { items.count - first + inLine + early.count + returned.count + outstanding.count }
+  private var pending: Int {
+    items.count - first + inLine + early.count + returned.count + outstanding.count + behind.count
+      + (barrier.item == nil ? 0 : 1)
+  }
 
   private func check() throws { if isClosed { throw ClusterError.closed } }
 
@@ -104,25 +123,51 @@ struct EmbeddedState {
 
   /// The item becomes the last one of the queue.
   private mutating func join(_ item: Item) {
-    guard case .key(let key) = item.order else { return items.append(item) }
-    if lines[key] == nil {
-      lines[key] = []
+    guard case .none = barrier else { return behind.append(item) }
+    switch item.order {
+    case .barrier where before == 0:
+      barrier = .alone
       items.append(item)
-    } else {
+    case .barrier: barrier = .waiting(item)
+    case .key(let key) where lines[key] != nil:
+      before += 1
       lines[key]!.append(item)
       inLine += 1
+    case .key(let key):
+      before += 1
+      lines[key] = []
+      items.append(item)
+    case .none:
+      before += 1
+      items.append(item)
     }
   }
 
-  /// The item that may start, or runs, has ended, and so the next one of its key may start.
+  /// An item that might start, or ran, has ended.
   private mutating func leave(_ item: Item) {
-    guard case .key(let key) = item.order else { return }
-    if let next = lines[key]!.popFirst() {
-      inLine -= 1
-      items.append(next)
-    } else {
-      lines[key] = nil
+    if item.order == .barrier { return leaveBarrier() }
+    if case .key(let key) = item.order {
+      if let next = lines[key]!.popFirst() {
+        inLine -= 1
+        items.append(next)
+      } else {
+        lines[key] = nil
+      }
     }
+    leaveBefore()
+  }
+
+  private mutating func leaveBefore() {
+    before -= 1
+    if before == 0, let item = barrier.item {
+      barrier = .alone
+      items.append(item)
+    }
+  }
+
+  private mutating func leaveBarrier() {
+    barrier = .none
+    while case .none = barrier, let item = behind.popFirst() { join(item) }
   }
 
   private mutating func newItem(_ bytes: [UInt8]) -> Item {
@@ -263,7 +308,15 @@ struct EmbeddedState {
     for (key, line) in lines {
       guard let index = line.firstIndex(where: { $0.id == id }) else { continue }
       inLine -= 1
-      return (.cancelled, end(.cancelled, of: lines[key]!.remove(at: index), hasTurn: false, at: now))
+      let item = lines[key]!.remove(at: index)
+      leaveBefore()
+      return (.cancelled, end(.cancelled, of: item, hasTurn: false, at: now))
+    }
+    if let index = behind.firstIndex(where: { $0.id == id }) {
+      return (.cancelled, end(.cancelled, of: behind.remove(at: index), hasTurn: false, at: now))
+    }
+    if let item = barrier.item, item.id == id {
+      return (.cancelled, end(.cancelled, of: item, at: now))
     }
     if let index = items[first...].firstIndex(where: { $0.id == id }) {
       return (.cancelled, end(.cancelled, of: items.remove(at: index), at: now))

@@ -54,6 +54,8 @@ enum ItemOrder: Hashable, Sendable {
   case none
   /// Those of the same key.
   case key(String)
+  /// All of them; and items behind it start when it has ended. Only of queues with barriers.
+  case barrier
 }
 
 /// What became of an item.
@@ -81,7 +83,7 @@ protocol Delivery: AnyObject, Sendable {
   /// Asked before the handler starts. Waits while the queue is suspended.
   /// - Parameters:
   ///   - isCancelled: Whether the worker waits no longer.
-  ///   - waits: Called once if the item has to wait for others of its key. It needs no place of the worker meanwhile.
+  ///   - waits: Called once if the item has to wait for others. It needs no place of the worker meanwhile.
   /// - Returns: False if another worker may have the item by now, or if it is a repetition, was cancelled, or was given
   ///   back; the delivery has ended then.
   func begin(unless isCancelled: @escaping @Sendable () -> Bool, waits: @Sendable () -> Void) async -> Bool

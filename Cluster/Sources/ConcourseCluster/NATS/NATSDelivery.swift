@@ -20,6 +20,8 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   var isOpen: Bool { get }
   /// Stores the item among the failed ones.
   func bury(_ message: NATSMessage, _ item: NATSItem, reason: String, attempts: Int) async throws
+  /// Whether each item may have to wait for others.
+  var hasBarriers: Bool { get }
   /// Waits until the order of an item lets it start. `waits` is called if that is not at once.
   func turn(of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void)
     async throws -> NATSTurn
@@ -94,6 +96,9 @@ final class NATSDelivery: Delivery {
   var attempt: Int { state.withLock { $0.start ?? $0.attempt } }
   var beatInterval: Duration? { queue.patience / 3 }
 
+  /// Whether the item may have to wait for others.
+  private var hasOrder: Bool { message.order != nil || queue.hasBarriers }
+
   /// Whether the servers may have given the item to another worker.
   var isLost: Bool { state.withLock { $0.end <= .now } }
 
@@ -111,7 +116,7 @@ final class NATSDelivery: Delivery {
   }
 
   func begin(unless isCancelled: @escaping @Sendable () -> Bool, waits: @Sendable () -> Void) async -> Bool {
-    var hasTurn = message.order == nil
+    var hasTurn = !hasOrder
     while !isLost {
       guard queue.isOpen else {
         if isCancelled() {
@@ -169,7 +174,7 @@ final class NATSDelivery: Delivery {
   /// Items with an order are delivered while they wait, and again if the worker dies meanwhile. So deliveries beyond the
   /// first are no starts, and those are counted.
   private func countStart() async throws {
-    guard message.order != nil, state.withLock({ $0.attempt > 1 && $0.start == nil }) else { return }
+    guard hasOrder, state.withLock({ $0.attempt > 1 && $0.start == nil }) else { return }
     let start = try await queue.countStart(at: place)
     state.withLock { $0.start = start }
   }

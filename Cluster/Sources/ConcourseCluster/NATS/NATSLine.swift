@@ -9,9 +9,13 @@ internal import Synchronization
 // the one in question; so it can delay an item, and not let it start too early. A worker that has lost an item does not
 // acknowledge it (`NATSDelivery`), so a successor waits for the worker that has it by then.
 //
+// A barrier may start when no earlier item at all is there, and another item of a queue with barriers when no earlier
+// barrier is. That none is there is not to be learned from a leader that does not know the item either. So the worker
+// asks for the state of the stream and its barriers in one question: the answer is that none is there up to a place.
+//
 // An item that waits is kept here, with beats, and takes no place of its worker: otherwise the predecessor, which is
 // delivered again after a failure, might find no place anywhere. Of the items of one key that wait here, only the first
-// looks. It looks after a hint that an item of the key has ended, and after pauses, since hints may be lost.
+// is looked at: after a hint that an item of the key has ended, and after pauses, since hints may be lost.
 
 /// Whether an item may start.
 enum NATSTurn: Sendable {
@@ -39,14 +43,19 @@ final class NATSLine: Sendable {
     var changed: Set<String> = []
     var isLooking = false
 
-    /// Of each order, the waiter that was submitted first.
-    func first(of orders: Set<String>?) -> [Waiter] {
+    /// Of each order, the waiter that was submitted first, and all that have no order among themselves.
+    func next(of orders: Set<String>?) -> [Waiter] {
       var first: [String: Waiter] = [:]
+      var others: [Waiter] = []
       for waiter in waiters.values where orders?.contains(waiter.order) ?? true {
+        if waiter.order == "-" {
+          others.append(waiter)
+          continue
+        }
         if let other = first[waiter.order], other.delivery.place <= waiter.delivery.place { continue }
         first[waiter.order] = waiter
       }
-      return Array(first.values)
+      return Array(first.values) + others
     }
   }
 
@@ -102,11 +111,17 @@ final class NATSLine: Sendable {
       }
       let waiters = state.withLock { state in
         defer { state.changed = [] }
-        return state.first(of: all ? nil : state.changed)
+        // The end of a barrier lets any item start, and that of any item a barrier.
+        let isAny = all || state.changed.contains(NATSNames.barrier)
+        return state.next(of: isAny ? nil : state.changed.union([NATSNames.barrier]))
       }
-      for waiter in waiters {
-        // A failed look is repeated after a pause.
-        if let turn = try? await queue.turn(at: waiter.delivery.place, waiter.order) { end(waiter, turn) }
+      // A failed look is repeated after a pause.
+      if !waiters.isEmpty, let barrier = try? await queue.firstBarrier() {
+        for waiter in waiters {
+          if let turn = try? await queue.turn(at: waiter.delivery.place, waiter.order, before: barrier) {
+            end(waiter, turn)
+          }
+        }
       }
       let isDone = state.withLock { state in
         state.isLooking = !state.waiters.isEmpty
@@ -133,15 +148,38 @@ extension NATSQueue {
   func turn(of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void)
     async throws -> NATSTurn
   {
-    guard let order = delivery.message.order else { return .first }
-    if !line.isBehind(delivery, order), let turn = try await turn(at: delivery.place, order) { return turn }
+    let order = delivery.message.order ?? "-"
+    if !line.isBehind(delivery, order),
+      let turn = try await turn(at: delivery.place, order, before: firstBarrier())
+    {
+      return turn
+    }
     waits()
     return await line.wait(for: delivery, order, on: self, unless: isCancelled)
   }
 
+  /// No item with a lower place is behind a barrier that has not ended.
+  func firstBarrier() async throws -> UInt64 {
+    guard hasBarriers else { return .max }
+    let subject = "\(names.subject).\(NATSNames.barrier).*.*"
+    // The server reads the last place first.
+    let state = try await
+      (ask("STREAM.INFO.\(names.stream)", NATSStreamQuestion(subjects_filter: subject)) as NATSStreamInfo)
+      .state
+    if state.subjects?.isEmpty ?? true { return state.last_seq + 1 }
+    let floor = try await consumerInfo(of: names.stream).ack_floor.stream_seq
+    if let first = try await first(of: subject, from: floor + 1) { return first }
+    // Either the leader that has answered does not know all, or the barriers that are there were acknowledged.
+    try await passLog(of: names.stream, floor: floor)
+    return try await first(of: subject, from: floor + 1) ?? state.last_seq + 1
+  }
+
+  /// - Parameter barrier: `firstBarrier()`.
   /// - Returns: `nil` if the item has to wait.
-  func turn(at place: UInt64, _ order: String) async throws -> NATSTurn? {
-    let subject = "\(names.subject).\(order).*.*"
+  func turn(at place: UInt64, _ order: String, before barrier: UInt64) async throws -> NATSTurn? {
+    if order != NATSNames.barrier, barrier < place { return nil }
+    if order == "-" { return .first }
+    let subject = names.subject + (order == NATSNames.barrier ? ".>" : ".\(order).*.*")
     let first = try await first(of: subject, from: 1)
     if let first, first >= place { return first == place ? .first : .gone }
     // What is there may have been acknowledged (README).

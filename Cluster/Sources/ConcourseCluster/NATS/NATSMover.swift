@@ -116,6 +116,7 @@ final class NATSMover: NATSDeliveryQueue {
   func isCancelled(token: String) async throws -> Bool { false }
 
   /// Moving is no start.
+  var hasBarriers: Bool { false }
   func turn(of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void)
     async throws -> NATSTurn
   { .first }

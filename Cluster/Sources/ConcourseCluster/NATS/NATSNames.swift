@@ -59,10 +59,13 @@ struct NATSNames: Sendable {
     "\(waits ? laterSubject : subject).\(order).\(id).\(group)"
   }
 
+  static let barrier = "barrier"
+
   /// The part of a subject that says which items must have ended before.
   static func part(of order: ItemOrder) -> String {
     switch order {
     case .none: "-"
+    case .barrier: barrier
     case .key(let key): "k-" + encoded(key)
     }
   }

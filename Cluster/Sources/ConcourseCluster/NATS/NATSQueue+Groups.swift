@@ -64,9 +64,11 @@ extension NATSQueue {
     }
   }
 
-  /// Tells those that wait for the group of an item, or for its key. If that is lost, they look after a while.
+  /// Tells those that wait for the group of an item, or for the item. If that is lost, they look after a while.
   func hasEnded(_ message: NATSMessage) {
-    if let order = message.order { try? connection.publish("\(names.turnSubject).\(order)", []) }
+    if let order = message.order ?? (hasBarriers ? "-" : nil) {
+      try? connection.publish("\(names.turnSubject).\(order)", [])
+    }
     guard let part = message.subject.split(separator: ".").last, part != "-" else { return }
     try? connection.publish(hintSubject(String(part)), [])
   }

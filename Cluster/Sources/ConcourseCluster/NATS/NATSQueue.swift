@@ -46,6 +46,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
 
   var connection: NATSConnection { engine.connection }
   var isOpen: Bool { gate.isOpen }
+  var hasBarriers: Bool { settings.hasBarriers }
   var patience: Duration { settings.options.patience }
   var patienceOfMovers: Duration { min(patience, .seconds(30)) }
   var idsAreKept: Duration { settings.options.idsAreKept }
@@ -54,7 +55,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   private var summary: String {
     let options = settings.options
     return """
-      Concourse queue, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)"), \
+      Concourse queue, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)")\
+      \(settings.hasBarriers ? " with barriers" : ""), \
       \(options.attempts) attempts, delays \(options.retryDelay.exact) to \(options.longestRetryDelay.exact), patience \
       \(options.patience.exact), ids for \(options.idsAreKept.exact), results for \(options.resultsAreKept.exact), \
       \(options.limit.map { "at most \($0) items" } ?? "no limit")
