@@ -4,6 +4,13 @@ import Testing
 
 @testable import ConcourseCluster
 
+/// The place of a worker.
+private struct Place: DeliveryPlace {
+  var taken: @Sendable () async -> Void = {}
+  func leave() {}
+  func take() async { await taken() }
+}
+
 /// A delivery, with servers that say what the test wants.
 @Suite struct DeliveryTests {
   /// What a delivery tells the servers, and what they answer: `nil` is no answer yet.
@@ -54,12 +61,14 @@ import Testing
 
     let hasBarriers = false
     let turns = Mutex<[NATSTurn]>([])
+    let waitsInLine = Mutex(false)
     func turn(
       of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void
     )
       async throws -> NATSTurn
     {
       told.append(Told(attempt: "turn?", text: "\(delivery.place)"))
+      if waitsInLine.withLock({ $0 }) { waits() }
       return turns.withLock { $0.isEmpty ? .first : $0.removeFirst() }
     }
 
@@ -67,6 +76,8 @@ import Testing
       told.append(Told(attempt: "start", text: "\(place)"))
       return 2
     }
+
+    func remove(at place: UInt64) async throws { told.append(Told(attempt: "remove", text: "\(place)")) }
 
     func forgetStarts(at place: UInt64) async { told.append(Told(attempt: "forget", text: "\(place)")) }
 
@@ -271,10 +282,25 @@ import Testing
     #expect(later.attempt == 2)
     #expect(
       servers.told.all == [
-        .init(attempt: "turn?", text: "4"), .init(attempt: "1", text: "+ACK"),
-        .init(attempt: "turn?", text: "5"), .init(attempt: "start", text: "5"),
+        .init(attempt: "turn?", text: "4"), .init(attempt: "remove", text: "4"),
+        .init(attempt: "1", text: "+ACK"), .init(attempt: "turn?", text: "5"),
+        .init(attempt: "start", text: "5"), .init(attempt: "remove", text: "5"),
         .init(attempt: "5", text: "+ACK"), .init(attempt: "forget", text: "5"),
       ])
+  }
+
+  /// All places of the worker may be taken when the turn of an item comes.
+  @Test func itemThatIsLostBeforeItHasAPlaceDoesNotStart() async {
+    let servers = Servers([lost(.closed)])
+    servers.waitsInLine.withLock { $0 = true }
+    let delivery = servers.delivery(attempt: 1, order: "k-a")
+    #expect(servers.held.take(delivery) == .new)
+    // The beat learns that the connection is closed.
+    let begins = await delivery.begin(unless: { false }, in: Place(taken: { delivery.beat() }))
+    #expect(!begins)
+    // It is not removed by this worker, too.
+    await delivery.finish()
+    #expect(servers.told.all.map(\.text) == ["1", "+WPI"])
   }
 
   @Test func itemThatDoesNotGetItsTurnDoesNotStart() async {
@@ -342,7 +368,7 @@ import Testing
 
 extension NATSDelivery {
   fileprivate func begin(unless isCancelled: @escaping @Sendable () -> Bool) async -> Bool {
-    await begin(unless: isCancelled, waits: {})
+    await begin(unless: isCancelled, in: Place())
   }
 
   fileprivate func pastItsEnd() async {

@@ -191,7 +191,7 @@ private final class EmbeddedDelivery: Delivery {
   var bytes: [UInt8] { item.bytes }
   var attempt: Int { item.attempt }
   var beatInterval: Duration? { nil }
-  func begin(unless isCancelled: @escaping @Sendable () -> Bool, waits: @Sendable () -> Void) async -> Bool {
+  func begin(unless isCancelled: @escaping @Sendable () -> Bool, in place: some DeliveryPlace) async -> Bool {
     true
   }
   func beat() {}

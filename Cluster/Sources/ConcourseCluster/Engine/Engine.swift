@@ -83,10 +83,10 @@ protocol Delivery: AnyObject, Sendable {
   /// Asked before the handler starts. Waits while the queue is suspended.
   /// - Parameters:
   ///   - isCancelled: Whether the worker waits no longer.
-  ///   - waits: Called once if the item has to wait for others. It needs no place of the worker meanwhile.
+  ///   - place: The item leaves it if it has to wait for others.
   /// - Returns: False if another worker may have the item by now, or if it is a repetition, was cancelled, or was given
   ///   back; the delivery has ended then.
-  func begin(unless isCancelled: @escaping @Sendable () -> Bool, waits: @Sendable () -> Void) async -> Bool
+  func begin(unless isCancelled: @escaping @Sendable () -> Bool, in place: some DeliveryPlace) async -> Bool
   /// How often the engine wants a beat; `nil` if it needs none.
   var beatInterval: Duration? { get }
   /// Tells the engine that the worker still has the item.
@@ -99,6 +99,14 @@ protocol Delivery: AnyObject, Sendable {
   func again(after delay: Duration) async
   /// Puts the item aside, to the failed ones.
   func bury(reason: String) async
+}
+
+/// One of the places of a worker, of which there are as many as items may run there at the same time.
+protocol DeliveryPlace: Sendable {
+  /// The item waits for others, and needs none meanwhile.
+  func leave()
+  /// The item has waited. Returns when it has a place again; another worker may have the item by then.
+  func take() async
 }
 
 /// A failed item as an engine keeps it.

@@ -10,7 +10,7 @@ public final class ClusterRegistration: Sendable {
     /// The items that run, and those that came although the width was reached.
     var running: [ObjectIdentifier: any Delivery] = [:]
     var waiting: [any Delivery] = []
-    /// Those that wait for others of their key. They take no place.
+    /// Those that wait for others. They take no place.
     var inLine: [ObjectIdentifier: any Delivery] = [:]
     /// Those that have waited so, and need a place now.
     var ready: [(delivery: any Delivery, continuation: CheckedContinuation<Void, Never>)] = []
@@ -130,9 +130,8 @@ public final class ClusterRegistration: Sendable {
   private func perform(_ delivery: any Delivery) async {
     guard
       await delivery.begin(
-        unless: { self.state.withLock { $0.isCancelled } }, waits: { self.leavesItsPlace(delivery) })
+        unless: { self.state.withLock { $0.isCancelled } }, in: Place(registration: self, delivery: delivery))
     else { return }
-    await place(for: delivery)
     let attempts = settings.options.attempts
     let attempt = delivery.attempt
     guard attempt <= attempts else {
@@ -157,8 +156,14 @@ public final class ClusterRegistration: Sendable {
     }
   }
 
-  /// The item waits for others of its key.
-  private func leavesItsPlace(_ delivery: any Delivery) {
+  private struct Place: DeliveryPlace {
+    let registration: ClusterRegistration
+    let delivery: any Delivery
+    func leave() { registration.waitsInLine(delivery) }
+    func take() async { await registration.place(for: delivery) }
+  }
+
+  private func waitsInLine(_ delivery: any Delivery) {
     state.withLock { state in state.inLine[ObjectIdentifier(delivery)] = delivery }
     leaves(delivery)
   }

@@ -28,6 +28,8 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   /// Counts a start of the item in that place of the stream, and returns which one it is.
   func countStart(at place: UInt64) async throws -> Int
   func forgetStarts(at place: UInt64) async
+  /// Removes the item in that place from the stream.
+  func remove(at place: UInt64) async throws
   /// The item does not run any more.
   func hasEnded(_ message: NATSMessage)
   /// Stores what became of an item.
@@ -115,7 +117,9 @@ final class NATSDelivery: Delivery {
     }
   }
 
-  func begin(unless isCancelled: @escaping @Sendable () -> Bool, waits: @Sendable () -> Void) async -> Bool {
+  func begin(unless isCancelled: @escaping @Sendable () -> Bool, in workersPlace: some DeliveryPlace) async
+    -> Bool
+  {
     var hasTurn = !hasOrder
     while !isLost {
       guard queue.isOpen else {
@@ -144,7 +148,7 @@ final class NATSDelivery: Delivery {
             of: self, unless: isCancelled,
             waits: {
               waited.withLock { $0 = true }
-              waits()
+              workersPlace.leave()
             })
           {
           case .first: hasTurn = true
@@ -157,8 +161,11 @@ final class NATSDelivery: Delivery {
             await again(after: .zero)
             return false
           }
-          // Its id may have been cancelled meanwhile.
-          if waited.withLock({ $0 }) { continue }
+          if waited.withLock({ $0 }) {
+            await workersPlace.take()
+            // The item may have been lost, and its id cancelled, meanwhile.
+            continue
+          }
         }
         // The queue may have been suspended meanwhile.
         guard queue.isOpen else { continue }
@@ -214,6 +221,7 @@ final class NATSDelivery: Delivery {
   /// Also a worker that has lost the item remembers that it has run: if the item comes here again, its run counts.
   func finish() async {
     queue.held.finish(item)
+    await untilRemoved()
     await untilAnswered("+ACK")
     await hasEnded()
   }
@@ -232,11 +240,23 @@ final class NATSDelivery: Delivery {
       try await queue.bury(message, item, reason: reason, attempts: attempt)
       if wantsResult { try await queue.keep(.failed(reason: reason, attempts: attempt), of: message) }
       queue.held.finish(item)
+      await untilRemoved()
       await untilAnswered("+TERM")
       await hasEnded()
     } catch {
       // The next delivery comes here again: it exceeds the attempts, or cannot be decoded.
       await again(after: .seconds(1))
+    }
+  }
+
+  /// Removes an item with an order, so that its successors may start (`NATSLine.swift`).
+  private func untilRemoved() async {
+    while hasOrder, !isLost {
+      do {
+        return try await queue.remove(at: place)
+      } catch {
+        try? await Task.sleep(for: .milliseconds(100))
+      }
     }
   }
 

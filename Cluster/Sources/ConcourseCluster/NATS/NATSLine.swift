@@ -4,10 +4,14 @@ internal import Synchronization
 //
 // The servers give items out in the order of the stream, and do not know that one must wait for another. So the worker
 // that gets an item asks whether it may start, and the stream is the truth: an item of a key may start when no earlier
-// item of the key is in the stream that has not been acknowledged. Once that is so it remains so, since new items are
+// item of the key is in the stream. Once that is so it remains so, since new items are
 // stored behind. A leader of the stream that has not applied the last changes knows too many earlier items, or not even
-// the one in question; so it can delay an item, and not let it start too early. A worker that has lost an item does not
-// acknowledge it (`NATSDelivery`), so a successor waits for the worker that has it by then.
+// the one in question; so it can delay an item, and not let it start too early.
+//
+// An acknowledged item disappears, but not always: replicas remove it one by one, and after the death of a server the
+// stream may keep some for as long as others wait, while the consumer's floor stays below them. So the worker removes an
+// item with an order from the stream, which goes through the stream's log, before it acknowledges it. A worker that has
+// lost an item does neither (`NATSDelivery`), so a successor waits for the worker that has it by then.
 //
 // A barrier may start when no earlier item at all is there, and another item of a queue with barriers when no earlier
 // barrier is. That none is there is not to be learned from a leader that does not know the item either. So the worker
@@ -20,7 +24,7 @@ internal import Synchronization
 /// Whether an item may start.
 enum NATSTurn: Sendable {
   case first
-  /// The item has been acknowledged.
+  /// The item has ended.
   case gone
   /// Another worker may have it.
   case lost
@@ -167,11 +171,8 @@ extension NATSQueue {
       (ask("STREAM.INFO.\(names.stream)", NATSStreamQuestion(subjects_filter: subject)) as NATSStreamInfo)
       .state
     if state.subjects?.isEmpty ?? true { return state.last_seq + 1 }
-    let floor = try await consumerInfo(of: names.stream).ack_floor.stream_seq
-    if let first = try await first(of: subject, from: floor + 1) { return first }
-    // Either the leader that has answered does not know all, or the barriers that are there were acknowledged.
-    try await passLog(of: names.stream, floor: floor)
-    return try await first(of: subject, from: floor + 1) ?? state.last_seq + 1
+    // None if it has ended meanwhile, or if another leader answers: the next look will tell.
+    return try await first(of: subject) ?? 0
   }
 
   /// - Parameter barrier: `firstBarrier()`.
@@ -180,19 +181,25 @@ extension NATSQueue {
     if order != NATSNames.barrier, barrier < place { return nil }
     if order == "-" { return .first }
     let subject = names.subject + (order == NATSNames.barrier ? ".>" : ".\(order).*.*")
-    let first = try await first(of: subject, from: 1)
-    if let first, first >= place { return first == place ? .first : .gone }
-    // What is there may have been acknowledged (README).
-    let floor = try await consumerInfo(of: names.stream).ack_floor.stream_seq
-    if floor >= place { return .gone }
-    guard let first, first <= floor, let next = try await self.first(of: subject, from: floor + 1),
-      next >= place
-    else { return nil }
-    return next == place ? .first : .gone
+    // A leader that knows no item of the key does not know this one.
+    guard let first = try await first(of: subject), first >= place else { return nil }
+    return first == place ? .first : .gone
   }
 
-  private func first(of subject: String, from place: UInt64) async throws -> UInt64? {
-    try await stored(in: names.stream, NATSGet(seq: place, next_by_subj: subject))?.message.seq
+  private func first(of subject: String) async throws -> UInt64? {
+    try await stored(in: names.stream, NATSGet(seq: 1, next_by_subj: subject))?.message.seq
+  }
+
+  /// Not repeated here: the worker may have lost the item by then.
+  func remove(at place: UInt64) async throws {
+    let request = try encoded(NATSDelete(seq: place, no_erase: true))
+    do {
+      let answer = try await connection.request(
+        "$JS.API.STREAM.MSG.DELETE.\(names.stream)", request, within: .seconds(2))
+      let _: NATSNothing = try decoded(answer.bytes)
+    } catch let refusal as NATSRefusal where !refusal.isPassing {
+      // It was gone.
+    }
   }
 
   // MARK: Starts
