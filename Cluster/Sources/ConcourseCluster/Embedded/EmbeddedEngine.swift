@@ -106,6 +106,8 @@ final class EmbeddedQueue: EngineQueue {
   func cancel(id: String) async throws -> ClusterCancellation {
     let (cancellation, hints) = try state.withLock { state throws in try state.cancel(id, at: .now) }
     for hint in hints { hint.give() }
+    // Others may have waited for it.
+    deliver()
     return cancellation
   }
 
