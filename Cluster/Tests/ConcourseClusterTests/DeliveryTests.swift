@@ -4,6 +4,13 @@ import Testing
 
 @testable import ConcourseCluster
 
+/// The place of a worker.
+private struct Place: DeliveryPlace {
+  var taken: @Sendable () async -> Void = {}
+  func leave() {}
+  func take() async { await taken() }
+}
+
 /// A delivery, with servers that say what the test wants.
 @Suite struct DeliveryTests {
   /// What a delivery tells the servers, and what they answer: `nil` is no answer yet.
@@ -52,7 +59,29 @@ import Testing
       return token == "first"
     }
 
-    func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws {
+    let hasBarriers = false
+    let turns = Mutex<[NATSTurn]>([])
+    let waitsInLine = Mutex(false)
+    func turn(
+      of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void
+    )
+      async throws -> NATSTurn
+    {
+      told.append(Told(attempt: "turn?", text: "\(delivery.place)"))
+      if waitsInLine.withLock({ $0 }) { waits() }
+      return turns.withLock { $0.isEmpty ? .first : $0.removeFirst() }
+    }
+
+    func countStart(at place: UInt64) async throws -> Int {
+      told.append(Told(attempt: "start", text: "\(place)"))
+      return 2
+    }
+
+    func remove(at place: UInt64) async throws { told.append(Told(attempt: "remove", text: "\(place)")) }
+
+    func forgetStarts(at place: UInt64) async { told.append(Told(attempt: "forget", text: "\(place)")) }
+
+    func bury(_ message: NATSMessage, _ item: NATSItem, reason: String, attempts: Int) async throws {
       told.append(Told(attempt: "\(attempts)", text: reason))
     }
 
@@ -83,12 +112,13 @@ import Testing
 
     func delivery(
       attempt: Int, place: Int = 1, id: String = "once-a", time: Int = 7, token: String? = nil,
-      wantsResult: Bool = false
+      wantsResult: Bool = false, order: String = "-"
     ) -> NATSDelivery {
       let reply = "$JS.ACK.concourse_photos.workers.\(attempt).\(place).1.\(time).0"
       return NATSDelivery(
         NATSMessage(
-          subject: "", reply: reply, bytes: [], id: id, token: token, wantsResult: wantsResult), of: self)!
+          subject: "concourse.photos.items.\(order).-.-", reply: reply, bytes: [], id: id, token: token,
+          wantsResult: wantsResult), of: self)!
     }
   }
 
@@ -236,6 +266,54 @@ import Testing
     #expect(servers.told.all.map(\.text) == Array(repeating: "+ACK", count: 3))
   }
 
+  /// Deliveries of an item that waits are no starts.
+  @Test func startsOfAnItemWithAnOrderAreCounted() async {
+    let servers = Servers()
+    let (first, later) = (
+      servers.delivery(attempt: 1, place: 4, order: "k-a"),
+      servers.delivery(attempt: 5, place: 5, id: "once-b", order: "k-a")
+    )
+    for delivery in [first, later] {
+      #expect(servers.held.take(delivery) == .new)
+      #expect(await delivery.begin(unless: { false }))
+      await delivery.finish()
+    }
+    #expect(first.attempt == 1)
+    #expect(later.attempt == 2)
+    #expect(
+      servers.told.all == [
+        .init(attempt: "turn?", text: "4"), .init(attempt: "remove", text: "4"),
+        .init(attempt: "1", text: "+ACK"), .init(attempt: "turn?", text: "5"),
+        .init(attempt: "start", text: "5"), .init(attempt: "remove", text: "5"),
+        .init(attempt: "5", text: "+ACK"), .init(attempt: "forget", text: "5"),
+      ])
+  }
+
+  /// All places of the worker may be taken when the turn of an item comes.
+  @Test func itemThatIsLostBeforeItHasAPlaceDoesNotStart() async {
+    let servers = Servers([lost(.closed)])
+    servers.waitsInLine.withLock { $0 = true }
+    let delivery = servers.delivery(attempt: 1, order: "k-a")
+    #expect(servers.held.take(delivery) == .new)
+    // The beat learns that the connection is closed.
+    let begins = await delivery.begin(unless: { false }, in: Place(taken: { delivery.beat() }))
+    #expect(!begins)
+    // It is not removed by this worker, too.
+    await delivery.finish()
+    #expect(servers.told.all.map(\.text) == ["1", "+WPI"])
+  }
+
+  @Test func itemThatDoesNotGetItsTurnDoesNotStart() async {
+    let servers = Servers()
+    for (turn, said) in [(NATSTurn.gone, "+ACK"), (.cancelled, "-NAK")] {
+      servers.turns.withLock { $0 = [turn] }
+      let delivery = servers.delivery(attempt: 1, id: "once-\(said)", order: "k-a")
+      #expect(servers.held.take(delivery) == .new)
+      #expect(await !delivery.begin(unless: { false }))
+      #expect(servers.told.all.last?.text == said)
+    }
+  }
+
   /// If the worker dies between both, the item runs again.
   @Test func resultIsStoredBeforeTheAcknowledgement() async {
     let servers = Servers()
@@ -289,6 +367,10 @@ import Testing
 }
 
 extension NATSDelivery {
+  fileprivate func begin(unless isCancelled: @escaping @Sendable () -> Bool) async -> Bool {
+    await begin(unless: isCancelled, in: Place())
+  }
+
   fileprivate func pastItsEnd() async {
     while !isLost { await Task.yield() }
   }

@@ -23,9 +23,11 @@ import Testing
       names.insert(queue.idsSubject)
       names.insert(queue.laterSubject)
       names.insert(queue.hintSubject)
+      names.insert(queue.turnSubject)
+      names.insert(queue.startsSubject)
       names.insert(queue.resultsSubject)
     }
-    #expect(names.count == 11 * labels.count)
+    #expect(names.count == 13 * labels.count)
     #expect(NATSNames(label: "photos").stream == "concourse_photos")
   }
 

@@ -13,6 +13,8 @@ import Testing
     struct Options: Codable {
       var patience: Int
       var attempts: Int
+      /// Whether the queue is concurrent, and all items have the same key.
+      var isKeyed = false
     }
 
     /// A connection of this process, which ends with the test's time if nothing else ends it.
@@ -30,14 +32,20 @@ import Testing
       queueOptions.patience = .seconds(options.patience)
       queueOptions.attempts = options.attempts
       queueOptions.retryDelay = .milliseconds(1)
-      return ClusterQueue<Int>(label: label, options: queueOptions, on: cluster)
+      return ClusterQueue<Int>(
+        label: label, attributes: options.isKeyed ? [.concurrent, .barriers] : [], options: queueOptions,
+        on: cluster)
+    }
+
+    func submit(_ item: Int, to queue: ClusterQueue<Int>) async throws {
+      try await queue.async(item, key: options.isKeyed ? "key" : nil)
     }
   }
 
-  private func work(_ name: String, attempts: Int) async throws -> Work {
+  private func work(_ name: String, attempts: Int, isKeyed: Bool = false) async throws -> Work {
     Work(
       addresses: try await TestServers.shared.value.addresses, label: EngineKind.servers.label(name),
-      options: .init(patience: 2, attempts: attempts))
+      options: .init(patience: 2, attempts: attempts, isKeyed: isKeyed))
   }
 
   @Test func anotherWorkerGetsTheItemOfAKilledOne() async throws {
@@ -58,27 +66,62 @@ import Testing
     await cluster.shutdown()
   }
 
-  @Test func itemThatKillsItsWorkersIsPutAside() async throws {
-    let work = try await work("poison", attempts: 2)
+  /// The items of its key that wait in these workers lose no attempt.
+  @Test(arguments: [false, true]) func itemThatKillsItsWorkersIsPutAside(isKeyed: Bool) async throws {
+    let work = try await work("poison", attempts: 2, isKeyed: isKeyed)
     let cluster = try await work.cluster()
     let queue = work.queue(on: cluster)
-    for item in 0..<2 { try await queue.async(item) }
+    for item in 0..<2 { try await work.submit(item, to: queue) }
     for _ in 1...2 {
       await #expect(processExitsWith: .signal(SIGKILL)) { [work = work as Work] in
         let cluster = try await work.workersCluster()
-        _ = try await work.queue(on: cluster).handle { _ in raise(SIGKILL) }
+        let gate = Gate()
+        _ = try await work.queue(on: cluster).handle(width: 2) { item in
+          if item == 2 { return gate.open() }
+          // The item without a key comes behind the one that waits.
+          if work.options.isKeyed {
+            try await work.queue(on: cluster).async(2)
+            await gate.pass()
+          }
+          raise(SIGKILL)
+        }
         await Gate().pass()
       }
     }
     let log = Log<Int>()
     _ = try await queue.handle { log.append($0) }
-    #expect(await log.until(1) == [1])
-    let failures = try await queue.failedItems()
+    try await eventually { try await queue.pendingCount() == 0 }
+    #expect(log.all.filter { $0 != 2 } == [1])
+    // Item 2 ran in them; its acknowledgement may have died with them.
+    let failures = try await queue.failedItems().filter { $0.item != 2 }
     #expect(failures.map(\.item) == [0])
     // More of them if the request of a killed one has got the item.
     #expect(
       failures.first?.reason.hasSuffix(
         "; the last worker ended, or lost its connection, while it had it") == true)
+    await cluster.shutdown()
+  }
+
+  /// The items behind a barrier wait until another worker has finished it.
+  @Test func barrierOfAKilledWorkerRunsElsewhere() async throws {
+    let work = try await work("barrier", attempts: 3, isKeyed: true)
+    let cluster = try await work.cluster()
+    let queue = work.queue(on: cluster)
+    for item in 0..<6 { try await queue.async(item, flags: item == 2 ? .barrier : []) }
+    await #expect(processExitsWith: .signal(SIGKILL)) { [work = work as Work] in
+      let cluster = try await work.workersCluster()
+      _ = try await work.queue(on: cluster).handle(width: 3) { item in
+        if item == 2 { raise(SIGKILL) }
+      }
+      await Gate().pass()
+    }
+    try await eventually { try await queue.pendingCount() == 4 }
+    let log = Log<Int>()
+    _ = try await queue.handle(width: 3) { log.append($0) }
+    let items = await log.until(4)
+    #expect(items.first == 2)
+    #expect(Set(items) == [2, 3, 4, 5])
+    #expect(try await queue.failedItems().isEmpty)
     await cluster.shutdown()
   }
 
@@ -140,14 +183,14 @@ import Testing
 
   /// A stopped worker loses its item. When it goes on, its acknowledgement must not count while another worker runs the
   /// item: the next one would start beside it.
-  @Test func lateAcknowledgementDoesNotCount() async throws {
-    let work = try await work("stopped", attempts: 5)
+  @Test(arguments: [false, true]) func lateAcknowledgementDoesNotCount(isKeyed: Bool) async throws {
+    let work = try await work("stopped", attempts: 5, isKeyed: isKeyed)
     let cluster = try await work.cluster()
     let queue = work.queue(on: cluster)
     var processes = work
     processes.label += ".processes"
     let stopped = processes.queue(on: cluster)
-    for item in 0..<2 { try await queue.async(item) }
+    for item in 0..<2 { try await work.submit(item, to: queue) }
 
     // The worker says which process it is, stops, and ends when its handler has returned.
     async let workerHasEnded: Void = {
@@ -173,7 +216,7 @@ import Testing
     defer { guardian.end() }
 
     let (log, gate) = (Log<Int>(), Gate())
-    _ = try await queue.handle { item in
+    _ = try await queue.handle(width: 2) { item in
       log.append(item)
       if item == 0 { await gate.pass() }
     }

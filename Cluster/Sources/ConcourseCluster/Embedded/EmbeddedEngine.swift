@@ -106,6 +106,8 @@ final class EmbeddedQueue: EngineQueue {
   func cancel(id: String) async throws -> ClusterCancellation {
     let (cancellation, hints) = try state.withLock { state throws in try state.cancel(id, at: .now) }
     for hint in hints { hint.give() }
+    // Others may have waited for it.
+    deliver()
     return cancellation
   }
 
@@ -191,7 +193,9 @@ private final class EmbeddedDelivery: Delivery {
   var bytes: [UInt8] { item.bytes }
   var attempt: Int { item.attempt }
   var beatInterval: Duration? { nil }
-  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool { true }
+  func begin(unless isCancelled: @escaping @Sendable () -> Bool, in place: some DeliveryPlace) async -> Bool {
+    true
+  }
   func beat() {}
   var wantsResult: Bool { item.wantsResult }
   func finish(returning result: [UInt8]?) async { queue.finish(item, returning: result) }

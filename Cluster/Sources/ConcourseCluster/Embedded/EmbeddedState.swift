@@ -6,8 +6,20 @@ struct EmbeddedState {
     var id: String?
     var wantsResult = false
     var group: String?
+    var order = ItemOrder.none
     /// The starts so far.
     var attempt = 0
+  }
+
+  /// The first barrier that has not ended.
+  private enum Barrier {
+    case none
+    case waiting(Item)
+    /// It may start, or runs.
+    case alone
+
+    /// The barrier, if it waits.
+    var item: Item? { if case .waiting(let item) = self { item } else { nil } }
   }
 
   typealias Receive = @Sendable (any Delivery) -> Void
@@ -25,9 +37,17 @@ struct EmbeddedState {
   private var isClosed = false
   private var isSuspended = false
   private var lastNumber: UInt64 = 0
-  /// In the order of their submission. What lies before `first` has been taken.
+  /// Those that may start, in the order of their submission or of their turn. What lies before `first` has been taken.
   private var items: [Item] = []
   private var first = 0
+  /// Of each key with an item that may start or runs, the items that wait for it.
+  private var lines: [String: ArraySlice<Item>] = [:]
+  private var inLine = 0
+  /// Items that have joined the queue before the barrier, and have not ended.
+  private var before = 0
+  private var barrier = Barrier.none
+  /// Items behind the barrier.
+  private var behind: ArraySlice<Item> = []
   /// Items that wait for their time, by their number.
   private var early: [UInt64: Item] = [:]
   /// Items that run again; they go before the others.
@@ -49,12 +69,15 @@ struct EmbeddedState {
   /// The order in which workers get items: each goes to the end when it gets one.
   private var turns: [Int] = []
   private var lastWorker = 0
-  private var failed: [StoredFailure] = []
+  private var failed: [(failure: StoredFailure, order: ItemOrder)] = []
   private var lastFailure: UInt64 = 0
 
   init(_ settings: QueueSettings) { self.settings = settings }
 
-  private var pending: Int { items.count - first + early.count + returned.count + outstanding.count }
+  private var pending: Int {
+    items.count - first + inLine + early.count + returned.count + outstanding.count + behind.count
+      + (barrier.item == nil ? 0 : 1)
+  }
 
   private func check() throws { if isClosed { throw ClusterError.closed } }
 
@@ -82,19 +105,69 @@ struct EmbeddedState {
     var new = newItem(item.bytes)
     new.wantsResult = item.wantsResult
     new.group = item.group
+    new.order = item.order
     new.id = item.id
     if let group = item.group { groups[group, default: (0, [])].count += 1 }
     if let id = item.id {
       ids[id] = (new.number, item.wantsResult)
       idEnds.append(id, until: now + settings.options.idsAreKept)
     }
-    if item.due == nil { items.append(new) } else { early[new.number] = new }
+    if item.due == nil { join(new) } else { early[new.number] = new }
     return (.stored, new.number)
   }
 
   /// The time of an item has come: it becomes the last one.
   mutating func isDue(_ number: UInt64) {
-    if let item = early.removeValue(forKey: number) { items.append(item) }
+    if let item = early.removeValue(forKey: number) { join(item) }
+  }
+
+  /// The item becomes the last one of the queue.
+  private mutating func join(_ item: Item) {
+    guard case .none = barrier else { return behind.append(item) }
+    switch item.order {
+    case .barrier where before == 0:
+      barrier = .alone
+      items.append(item)
+    case .barrier: barrier = .waiting(item)
+    case .key(let key) where lines[key] != nil:
+      before += 1
+      lines[key]!.append(item)
+      inLine += 1
+    case .key(let key):
+      before += 1
+      lines[key] = []
+      items.append(item)
+    case .none:
+      before += 1
+      items.append(item)
+    }
+  }
+
+  /// An item that might start, or ran, has ended.
+  private mutating func leave(_ item: Item) {
+    if item.order == .barrier { return leaveBarrier() }
+    if case .key(let key) = item.order {
+      if let next = lines[key]!.popFirst() {
+        inLine -= 1
+        items.append(next)
+      } else {
+        lines[key] = nil
+      }
+    }
+    leaveBefore()
+  }
+
+  private mutating func leaveBefore() {
+    before -= 1
+    if before == 0, let item = barrier.item {
+      barrier = .alone
+      items.append(item)
+    }
+  }
+
+  private mutating func leaveBarrier() {
+    barrier = .none
+    while case .none = barrier, let item = behind.popFirst() { join(item) }
   }
 
   private mutating func newItem(_ bytes: [UInt8]) -> Item {
@@ -124,10 +197,13 @@ struct EmbeddedState {
     if hints[number]?.isEmpty == true { hints[number] = nil }
   }
 
+  /// - Parameter hasTurn: Whether the item may start, or has; otherwise others still hold its key.
   /// - Returns: What the owner must tell.
-  private mutating func end(_ outcome: ItemOutcome, of item: Item, at now: ContinuousClock.Instant) -> [Hint]
-  {
+  private mutating func end(
+    _ outcome: ItemOutcome, of item: Item, hasTurn: Bool = true, at now: ContinuousClock.Instant
+  ) -> [Hint] {
     cancelled.remove(item.number)
+    if hasTurn { leave(item) }
     var told: [Hint] = []
     if let group = item.group, let (count, waiting) = groups[group] {
       groups[group] = count == 1 ? nil : (count - 1, waiting)
@@ -227,6 +303,19 @@ struct EmbeddedState {
     try check()
     if let item = early.values.first(where: { $0.id == id }) {
       early[item.number] = nil
+      return (.cancelled, end(.cancelled, of: item, hasTurn: false, at: now))
+    }
+    for (key, line) in lines {
+      guard let index = line.firstIndex(where: { $0.id == id }) else { continue }
+      inLine -= 1
+      let item = lines[key]!.remove(at: index)
+      leaveBefore()
+      return (.cancelled, end(.cancelled, of: item, hasTurn: false, at: now))
+    }
+    if let index = behind.firstIndex(where: { $0.id == id }) {
+      return (.cancelled, end(.cancelled, of: behind.remove(at: index), hasTurn: false, at: now))
+    }
+    if let item = barrier.item, item.id == id {
       return (.cancelled, end(.cancelled, of: item, at: now))
     }
     if let index = items[first...].firstIndex(where: { $0.id == id }) {
@@ -253,8 +342,9 @@ struct EmbeddedState {
   mutating func bury(_ item: Item, reason: String, at now: ContinuousClock.Instant) -> [Hint] {
     outstanding[item.number] = nil
     lastFailure += 1
-    failed.append(
-      StoredFailure(number: lastFailure, bytes: item.bytes, reason: reason, attempts: item.attempt))
+    let failure = StoredFailure(
+      number: lastFailure, bytes: item.bytes, reason: reason, attempts: item.attempt)
+    failed.append((failure, item.order))
     return end(.failed(reason: reason, attempts: item.attempt), of: item, at: now)
   }
 
@@ -265,18 +355,23 @@ struct EmbeddedState {
 
   func failures(after number: UInt64, atMost count: Int) throws -> [StoredFailure] {
     try check()
-    return Array(failed.lazy.filter { $0.number > number }.prefix(max(count, 0)))
+    return Array(failed.lazy.map(\.failure).filter { $0.number > number }.prefix(max(count, 0)))
   }
 
-  mutating func removeFailure(_ number: UInt64) throws -> StoredFailure {
+  mutating func removeFailure(_ number: UInt64) throws -> (failure: StoredFailure, order: ItemOrder) {
     try check()
-    guard let index = failed.firstIndex(where: { $0.number == number }) else {
+    guard let index = failed.firstIndex(where: { $0.failure.number == number }) else {
       throw ClusterError.noSuchFailure(queue: settings.label, number: number)
     }
     return failed.remove(at: index)
   }
 
-  mutating func putBack(_ number: UInt64) throws { items.append(newItem(try removeFailure(number).bytes)) }
+  mutating func putBack(_ number: UInt64) throws {
+    let (failure, order) = try removeFailure(number)
+    var item = newItem(failure.bytes)
+    item.order = order
+    join(item)
+  }
 }
 
 /// What is forgotten after the same time each, the oldest first.

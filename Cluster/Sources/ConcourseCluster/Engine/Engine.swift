@@ -46,6 +46,16 @@ struct NewItem: Sendable {
   /// Whether the engine keeps what becomes of it.
   var wantsResult = false
   var group: String?
+  var order = ItemOrder.none
+}
+
+/// Which earlier items must have ended before an item starts, on a concurrent queue.
+enum ItemOrder: Hashable, Sendable {
+  case none
+  /// Those of the same key.
+  case key(String)
+  /// All of them; and items behind it start when it has ended. Only of queues with barriers.
+  case barrier
 }
 
 /// What became of an item.
@@ -71,10 +81,12 @@ protocol Delivery: AnyObject, Sendable {
   /// 1 for the first start of the item.
   var attempt: Int { get }
   /// Asked before the handler starts. Waits while the queue is suspended.
-  /// - Parameter isCancelled: Whether the worker waits no longer.
+  /// - Parameters:
+  ///   - isCancelled: Whether the worker waits no longer.
+  ///   - place: The item leaves it if it has to wait for others.
   /// - Returns: False if another worker may have the item by now, or if it is a repetition, was cancelled, or was given
   ///   back; the delivery has ended then.
-  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool
+  func begin(unless isCancelled: @escaping @Sendable () -> Bool, in place: some DeliveryPlace) async -> Bool
   /// How often the engine wants a beat; `nil` if it needs none.
   var beatInterval: Duration? { get }
   /// Tells the engine that the worker still has the item.
@@ -87,6 +99,14 @@ protocol Delivery: AnyObject, Sendable {
   func again(after delay: Duration) async
   /// Puts the item aside, to the failed ones.
   func bury(reason: String) async
+}
+
+/// One of the places of a worker, of which there are as many as items may run there at the same time.
+protocol DeliveryPlace: Sendable {
+  /// The item waits for others, and needs none meanwhile.
+  func leave()
+  /// The item has waited. Returns when it has a place again; another worker may have the item by then.
+  func take() async
 }
 
 /// A failed item as an engine keeps it.

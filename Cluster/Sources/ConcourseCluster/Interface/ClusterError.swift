@@ -12,6 +12,8 @@ public enum ClusterError: Error, Hashable, CustomStringConvertible {
   case tooLarge(queue: String, bytes: Int, limit: Int)
   /// The id has more bytes than engines take. Nothing was stored.
   case idTooLong(queue: String, bytes: Int, limit: Int)
+  /// The key has more bytes than engines take. Nothing was stored.
+  case keyTooLong(queue: String, bytes: Int, limit: Int)
   /// The item could not be encoded. Nothing was stored.
   case notEncoded(queue: String, reason: String)
   /// The engine has not acknowledged the item in time. It may have stored it: submit the item again with the same id.
@@ -41,6 +43,8 @@ public enum ClusterError: Error, Hashable, CustomStringConvertible {
       "an item for cluster queue \"\(queue)\" has \(bytes) bytes; the most is \(limit)"
     case .idTooLong(let queue, let bytes, let limit):
       "an id for cluster queue \"\(queue)\" has \(bytes) bytes; the most is \(limit)"
+    case .keyTooLong(let queue, let bytes, let limit):
+      "a key for cluster queue \"\(queue)\" has \(bytes) bytes; the most is \(limit)"
     case .notEncoded(let queue, let reason):
       "an item for cluster queue \"\(queue)\" cannot be encoded: \(reason)"
     case .notAcknowledged(let queue, let id, let reason):

@@ -15,19 +15,34 @@ internal import FoundationEssentials
 /// that leads the queue, another worker may get the last item of that moment once more. Two submissions have an order if
 /// the first has returned before the second begins.
 ///
+/// ## Order for each key
+///
+/// On a concurrent queue, items may have a **key**: those of one key run as on a serial queue, and the keys beside each
+/// other. There may be any number of keys; none has to be made known. On servers, an item that waits for others of its
+/// key has reached a worker and waits there, so it counts for ``ClusterQueueOptions/width``: the queue looks that many
+/// items ahead, and a longer run of items of one key holds up what lies behind it. What is said of a serial queue and
+/// its lost workers and servers holds for each key.
+///
+/// ## Barriers
+///
+/// A queue with the attribute ``ClusterQueueAttributes/barriers`` takes items that run alone in the whole cluster, with
+/// ``ClusterItemFlags/barrier``. A barrier whose worker is lost runs again elsewhere, and the items behind it wait for
+/// that; so do they while it fails, until it is put aside. Items that wait count for ``ClusterQueueOptions/width``.
+///
 /// Creating a value sends no request. The first operation creates the queue if the cluster does not have it.
 public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// The name of the queue in the whole cluster.
   public let label: String
   private let settings: QueueSettings
   private static var longestID: Int { 256 }
+  private static var longestKey: Int { 256 }
   private let cluster: Cluster
 
   /// A queue of the cluster.
   /// - Parameters:
   ///   - label: The name, which is the same on each machine: at most 200 letters, digits, "-" and "_"; each other byte
   ///     counts as three.
-  ///   - attributes: `[]` for a serial queue, or `.concurrent`.
+  ///   - attributes: `[]` for a serial queue, `.concurrent`, or `[.concurrent, .barriers]`.
   ///   - options: What happens to items that fail or take long. The same on each machine.
   ///   - cluster: Where the items are stored.
   public init(
@@ -43,6 +58,10 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// Submits an item, and returns when the engine has stored it durably.
   /// - Parameters:
   ///   - item: What a handler gets, on any machine. It is encoded as JSON.
+  ///   - key: Items of the same key run one at a time in the whole cluster, in the order in which they were stored;
+  ///     items of different keys, and items without one, run in parallel up to the width. An item that fails holds the
+  ///     others of its key until it succeeds or is put aside. At most 256 bytes. On a serial queue it changes nothing.
+  ///   - flags: ``ClusterItemFlags/barrier`` for an item that runs alone; its key makes no difference then.
   ///   - id: Of submissions with the same id the first counts, as long as the engine keeps ids. At most 256 bytes.
   ///   - group: Contains the item until it has ended. Of a submission that does not count, it contains nothing.
   /// - Returns: Whether the item was stored, or had been before.
@@ -50,10 +69,11 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   ///   ``ClusterError/notAcknowledged(queue:id:reason:)`` and ``ClusterError/closed``.
   ///   `CancellationError` if the task is cancelled before the engine has answered; the item may be stored then, too.
   @discardableResult
-  public func async(_ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil) async throws
-    -> ClusterSubmission
-  {
-    try await store(item, id: id, group: group)
+  public func async(
+    _ item: Item, key: String? = nil, flags: ClusterItemFlags = [], id: String? = nil,
+    group: ClusterGroup<Item>? = nil
+  ) async throws -> ClusterSubmission {
+    try await store(item, key: key, flags: flags, id: id, group: group)
   }
 
   /// Submits an item that joins the queue at the deadline, and returns when the engine has stored it durably.
@@ -71,30 +91,35 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   ///   - deadline: When the item joins the queue, in the time of this machine. A past deadline is now; one that is more
   ///     than 100 years away counts as 100 years.
   ///   - item: As in `async`.
+  ///   - key: As in `async`. The item has its place among the others from the deadline on.
+  ///   - flags: As in `async`.
   ///   - id: As in `async`, in common with it. It is kept from the submission on, not from the deadline.
   ///   - group: Contains the item from its submission on.
   /// - Returns: As `async`.
   /// - Throws: As `async`.
   @discardableResult
   public func asyncAfter(
-    deadline: DispatchTime, _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil
+    deadline: DispatchTime, _ item: Item, key: String? = nil, flags: ClusterItemFlags = [], id: String? = nil,
+    group: ClusterGroup<Item>? = nil
   ) async throws -> ClusterSubmission {
     let delay = deadline.uptimeNanoseconds.subtractingReportingOverflow(DispatchTime.now().uptimeNanoseconds)
     return try await store(
-      item, id: id, group: group,
+      item, key: key, flags: flags, id: id, group: group,
       due: delay.overflow ? nil : .now + .nanoseconds(Int64(clamping: delay.partialValue)))
   }
 
-  /// As `asyncAfter(deadline:_:id:group:)`, with a time of day.
+  /// As `asyncAfter(deadline:_:key:flags:id:group:)`, with a time of day.
   @discardableResult
   public func asyncAfter(
-    wallDeadline: DispatchWallTime, _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil
+    wallDeadline: DispatchWallTime, _ item: Item, key: String? = nil, flags: ClusterItemFlags = [],
+    id: String? = nil,
+    group: ClusterGroup<Item>? = nil
   ) async throws -> ClusterSubmission {
     let isNever = wallDeadline == .distantFuture
     // Others are encoded as negated nanoseconds.
     let time = WallTime(nanoseconds: Int64(clamping: 0 &- wallDeadline.rawValue))
     return try await store(
-      item, id: id, group: group,
+      item, key: key, flags: flags, id: id, group: group,
       due: isNever ? .now + .seconds(Int64.max) : min(time, .now + .seconds(Int64.max)))
   }
 
@@ -110,6 +135,8 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// handler of the same queue: the item could wait for its caller.
   /// - Parameters:
   ///   - item: As in `async`.
+  ///   - key: As in `async`.
+  ///   - flags: As in `async`.
   ///   - id: As in `async`, in common with it.
   ///   - group: As in `async`.
   ///   - type: What the handler returns. The result is encoded as JSON, and has the same limit as an item.
@@ -119,10 +146,12 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   ///   submitted the item of that id. ``ClusterError/engine(queue:reason:)`` if no server answers for the `timeout` of
   ///   the cluster; the item may have been stored then. `CancellationError` if the task is cancelled.
   public func run<Result: Codable & Sendable>(
-    _ item: Item, id: String? = nil, group: ClusterGroup<Item>? = nil,
+    _ item: Item, key: String? = nil, flags: ClusterItemFlags = [], id: String? = nil,
+    group: ClusterGroup<Item>? = nil,
     returning type: Result.Type = Result.self
   ) async throws -> Result {
-    let (queue, new) = try await prepared(item, id: id, group: group, wantsResult: true)
+    let (queue, new) = try await prepared(
+      item, key: key, flags: flags, id: id, group: group, wantsResult: true)
     switch try await queue.run(new) {
     case .result(let bytes):
       guard let bytes else {
@@ -141,15 +170,18 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
 
   func finished(_ group: String) async throws { try await cluster.open(settings).finished(group) }
 
-  private func store(_ item: Item, id: String?, group: ClusterGroup<Item>?, due: WallTime? = nil) async throws
-    -> ClusterSubmission
-  {
-    let (queue, new) = try await prepared(item, id: id, group: group, due: due)
+  private func store(
+    _ item: Item, key: String?, flags: ClusterItemFlags, id: String?, group: ClusterGroup<Item>?,
+    due: WallTime? = nil
+  ) async throws -> ClusterSubmission {
+    let (queue, new) = try await prepared(item, key: key, flags: flags, id: id, group: group, due: due)
     return try await queue.store(new)
   }
 
   private func prepared(
-    _ item: Item, id: String?, group: ClusterGroup<Item>?, due: WallTime? = nil, wantsResult: Bool = false
+    _ item: Item, key: String?, flags: ClusterItemFlags, id: String?, group: ClusterGroup<Item>?,
+    due: WallTime? = nil,
+    wantsResult: Bool = false
   ) async throws -> (any EngineQueue, NewItem) {
     if let group, group.queue.label != label {
       misuse(
@@ -159,6 +191,9 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     if let count = id?.utf8.count, count > Self.longestID {
       throw ClusterError.idTooLong(queue: label, bytes: count, limit: Self.longestID)
     }
+    if let count = key?.utf8.count, count > Self.longestKey {
+      throw ClusterError.keyTooLong(queue: label, bytes: count, limit: Self.longestKey)
+    }
     let bytes: [UInt8]
     do {
       bytes = [UInt8](try JSONEncoder().encode(item))
@@ -167,7 +202,8 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     }
     let isPast = due.map { $0 <= .now } ?? true
     let new = NewItem(
-      bytes: bytes, id: id, due: isPast ? nil : due, wantsResult: wantsResult, group: group?.label)
+      bytes: bytes, id: id, due: isPast ? nil : due, wantsResult: wantsResult, group: group?.label,
+      order: settings.order(key: key, flags))
     return (try await cluster.open(settings), new)
   }
 
@@ -251,7 +287,8 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     }
   }
 
-  /// Submits an item that was put aside again. It becomes the last one of the queue, with all its attempts.
+  /// Submits an item that was put aside again. It becomes the last one of the queue, with all its attempts and its key,
+  /// without its group; a barrier is one again.
   /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if no failed item has that number.
   public func putBack(_ number: UInt64) async throws { try await cluster.open(settings).putBack(number) }
 

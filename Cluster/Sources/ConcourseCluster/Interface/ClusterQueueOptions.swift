@@ -5,6 +5,21 @@ public struct ClusterQueueAttributes: OptionSet, Sendable {
 
   /// Items run at the same time, on one machine or on many. A queue without this attribute is serial.
   public static let concurrent = ClusterQueueAttributes(rawValue: 1)
+
+  /// Items of a concurrent queue may be barriers (``ClusterItemFlags/barrier``). On servers, each item of such a queue
+  /// asks before it starts whether it is behind one, which takes a request. A serial queue needs no such attribute.
+  public static let barriers = ClusterQueueAttributes(rawValue: 2)
+}
+
+/// How an item runs beside others of its queue.
+public struct ClusterItemFlags: OptionSet, Sendable {
+  public let rawValue: Int
+  public init(rawValue: Int) { self.rawValue = rawValue }
+
+  /// The item runs alone: after all items have ended, in the whole cluster, that were stored before it, and before any
+  /// starts that is stored after it. An item that was put aside has ended. A concurrent queue needs
+  /// ``ClusterQueueAttributes/barriers`` for that; on a serial queue each item runs alone.
+  public static let barrier = ClusterItemFlags(rawValue: 1)
 }
 
 /// What a cluster queue does with items that fail, that take long, and that are too many.
@@ -51,6 +66,8 @@ public struct ClusterQueueOptions: Hashable, Sendable {
 struct QueueSettings: Hashable, Sendable {
   let label: String
   let isSerial: Bool
+  /// Whether items may be barriers on a queue where that makes a difference.
+  let hasBarriers: Bool
   let options: ClusterQueueOptions
   static let longestLabel = 200
   /// What the caller of a `run` is told whose id belongs to an item without a caller.
@@ -79,7 +96,17 @@ struct QueueSettings: Hashable, Sendable {
       length)
     self.label = label
     isSerial = !attributes.contains(.concurrent)
+    hasBarriers = attributes.contains([.concurrent, .barriers])
     self.options = options
+  }
+
+  func order(key: String?, _ flags: ClusterItemFlags) -> ItemOrder {
+    if isSerial { return .none }
+    guard flags.contains(.barrier) else { return key.map { .key($0) } ?? .none }
+    if !hasBarriers {
+      misuse("a barrier needs a cluster queue with the attribute \"barriers\" (queue \"\(label)\")")
+    }
+    return .barrier
   }
 
   /// The most items that have been given to workers and are not finished.

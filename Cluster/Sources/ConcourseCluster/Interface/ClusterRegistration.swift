@@ -10,6 +10,12 @@ public final class ClusterRegistration: Sendable {
     /// The items that run, and those that came although the width was reached.
     var running: [ObjectIdentifier: any Delivery] = [:]
     var waiting: [any Delivery] = []
+    /// Those that wait for others. They take no place.
+    var inLine: [ObjectIdentifier: any Delivery] = [:]
+    /// Those that have waited so, and need a place now.
+    var ready: [(delivery: any Delivery, continuation: CheckedContinuation<Void, Never>)] = []
+    /// How many items were asked for and have not come.
+    var asked = 0
     var source: (any DeliverySource)?
     var isCancelled = false
     /// The source brings no item any more.
@@ -17,8 +23,16 @@ public final class ClusterRegistration: Sendable {
     var beats: DispatchSourceTimer?
     var drained: [CheckedContinuation<Void, Never>] = []
 
-    var isIdle: Bool { running.isEmpty && waiting.isEmpty }
+    var isIdle: Bool { running.isEmpty && waiting.isEmpty && inLine.isEmpty && ready.isEmpty }
     var isDrained: Bool { isCancelled && sourceHasEnded && isIdle }
+
+    /// How many more items may be asked for, which count as asked for then.
+    mutating func ask(width: Int) -> Int {
+      guard !isCancelled, source != nil else { return 0 }
+      let count = max(0, width - running.count - waiting.count - ready.count - asked)
+      asked += count
+      return count
+    }
   }
 
   private let settings: QueueSettings
@@ -53,11 +67,11 @@ public final class ClusterRegistration: Sendable {
       throw error
     }
     // `shutdown` may have cancelled it meanwhile.
-    let isCancelled = state.withLock { state in
+    let (isCancelled, count) = state.withLock { state in
       state.source = source
-      return state.isCancelled
+      return (state.isCancelled, state.ask(width: width))
     }
-    if isCancelled { source.cancel { self.sourceHasEnded() } } else { source.request(width) }
+    if isCancelled { source.cancel { self.sourceHasEnded() } } else { source.request(count) }
   }
 
   /// Asks for no more items. Those that were asked for may still come, for some seconds, and run; `drained` waits for
@@ -92,6 +106,8 @@ public final class ClusterRegistration: Sendable {
 
   private func receive(_ delivery: any Delivery) {
     let startsNow = state.withLock { state in
+      // More may come than were asked for.
+      state.asked = max(0, state.asked - 1)
       if let interval = delivery.beatInterval { startBeats(every: interval, &state) }
       if state.running.count >= width {
         state.waiting.append(delivery)
@@ -112,7 +128,10 @@ public final class ClusterRegistration: Sendable {
 
   /// Runs the handler, and tells the engine how it ended.
   private func perform(_ delivery: any Delivery) async {
-    guard await delivery.begin(unless: { self.state.withLock { $0.isCancelled } }) else { return }
+    guard
+      await delivery.begin(
+        unless: { self.state.withLock { $0.isCancelled } }, in: Place(registration: self, delivery: delivery))
+    else { return }
     let attempts = settings.options.attempts
     let attempt = delivery.attempt
     guard attempt <= attempts else {
@@ -137,19 +156,68 @@ public final class ClusterRegistration: Sendable {
     }
   }
 
+  private struct Place: DeliveryPlace {
+    let registration: ClusterRegistration
+    let delivery: any Delivery
+    func leave() { registration.waitsInLine(delivery) }
+    func take() async { await registration.place(for: delivery) }
+  }
+
+  private func waitsInLine(_ delivery: any Delivery) {
+    state.withLock { state in state.inLine[ObjectIdentifier(delivery)] = delivery }
+    leaves(delivery)
+  }
+
+  /// Waits until an item that has left its place gets one again.
+  private func place(for delivery: any Delivery) async {
+    await withCheckedContinuation { continuation in
+      let hasPlace = state.withLock { state in
+        guard state.inLine.removeValue(forKey: ObjectIdentifier(delivery)) != nil else { return true }
+        if state.running.count >= width {
+          state.ready.append((delivery, continuation))
+          return false
+        }
+        state.running[ObjectIdentifier(delivery)] = delivery
+        return true
+      }
+      if hasPlace { continuation.resume() }
+    }
+  }
+
   private func finished(_ delivery: any Delivery) {
-    let (next, source, isEnd) = state.withLock { state -> ((any Delivery)?, (any DeliverySource)?, Bool) in
+    // It may have ended in the line.
+    state.withLock { state in _ = state.inLine.removeValue(forKey: ObjectIdentifier(delivery)) }
+    leaves(delivery)
+  }
+
+  /// The place of the item is free for another one.
+  private func leaves(_ delivery: any Delivery) {
+    enum Next {
+      case item(any Delivery)
+      case ready(CheckedContinuation<Void, Never>)
+    }
+    let (next, source, count, isEnd) = state.withLock {
+      state -> (Next?, (any DeliverySource)?, Int, Bool) in
       state.running[ObjectIdentifier(delivery)] = nil
-      if !state.waiting.isEmpty {
-        let next = state.waiting.removeFirst()
-        state.running[ObjectIdentifier(next)] = next
-        return (next, nil, false)
+      var next: Next?
+      if state.running.count < width, !state.ready.isEmpty {
+        let (delivery, continuation) = state.ready.removeFirst()
+        state.running[ObjectIdentifier(delivery)] = delivery
+        next = .ready(continuation)
+      } else if state.running.count < width, !state.waiting.isEmpty {
+        let delivery = state.waiting.removeFirst()
+        state.running[ObjectIdentifier(delivery)] = delivery
+        next = .item(delivery)
       }
       if state.isIdle { stopBeats(&state) }
-      return (nil, state.isCancelled ? nil : state.source, state.isDrained)
+      return (next, state.source, state.ask(width: width), state.isDrained)
     }
-    if let next { run(next) }
-    source?.request(1)
+    switch next {
+    case .item(let delivery): run(delivery)
+    case .ready(let continuation): continuation.resume()
+    case nil: break
+    }
+    if count > 0 { source?.request(count) }
     if isEnd { end() }
   }
 
@@ -183,7 +251,9 @@ public final class ClusterRegistration: Sendable {
   }
 
   private func beat() {
-    let held = state.withLock { state in Array(state.running.values) + state.waiting }
+    let held = state.withLock { state in
+      Array(state.running.values) + state.waiting + Array(state.inLine.values) + state.ready.map(\.delivery)
+    }
     for delivery in held { delivery.beat() }
   }
 }

@@ -19,6 +19,13 @@ struct NATSMessage: Sendable {
   var status: String?
   /// How many of a request's messages will not come, of such messages.
   var missing: Int?
+
+  /// Which part of an item's subject says what must have ended before it starts: after "concourse", the queue and
+  /// "items".
+  var order: String? {
+    let parts = subject.split(separator: ".")
+    return parts.count == 6 && parts[3] != "-" ? String(parts[3]) : nil
+  }
 }
 
 /// Why a request got no answer.

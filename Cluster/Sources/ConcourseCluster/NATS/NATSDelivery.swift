@@ -19,7 +19,17 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   /// Whether items may start.
   var isOpen: Bool { get }
   /// Stores the item among the failed ones.
-  func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws
+  func bury(_ message: NATSMessage, _ item: NATSItem, reason: String, attempts: Int) async throws
+  /// Whether each item may have to wait for others.
+  var hasBarriers: Bool { get }
+  /// Waits until the order of an item lets it start. `waits` is called if that is not at once.
+  func turn(of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void)
+    async throws -> NATSTurn
+  /// Counts a start of the item in that place of the stream, and returns which one it is.
+  func countStart(at place: UInt64) async throws -> Int
+  func forgetStarts(at place: UInt64) async
+  /// Removes the item in that place from the stream.
+  func remove(at place: UInt64) async throws
   /// The item does not run any more.
   func hasEnded(_ message: NATSMessage)
   /// Stores what became of an item.
@@ -38,6 +48,8 @@ final class NATSDelivery: Delivery {
     /// Where the servers expect the answer. That of the last delivery, if the item was delivered again.
     var subject: String
     var attempt: Int
+    /// Which start of the item it is, if the engine counts these.
+    var start: Int?
     var end: ContinuousClock.Instant
     /// The item is being given back. Its next delivery is another one's, which a beat of this one must not prolong.
     var isLeaving = false
@@ -55,6 +67,8 @@ final class NATSDelivery: Delivery {
   var bytes: [UInt8] { message.bytes }
   let item: NATSItem
   let message: NATSMessage
+  /// Where the stream has the item. In one stream, an earlier item has an earlier place.
+  let place: UInt64
   private var token: String? { message.token }
   /// The time between the storing of the item and this delivery.
   private let age: Duration
@@ -68,19 +82,24 @@ final class NATSDelivery: Delivery {
     guard let subject = message.reply, subject.hasPrefix("$JS.ACK.") else { return nil }
     let parts = subject.split(separator: ".")
     let first = parts.count >= 11 ? 6 : 4
-    guard parts.count >= 9, let attempt = Int(parts[first]), let time = UInt64(parts[first + 3])
+    guard parts.count >= 9, let attempt = Int(parts[first]), let place = UInt64(parts[first + 1]),
+      let time = UInt64(parts[first + 3])
     else { return nil }
     self.message = message
+    self.place = place
     // An item of a foreign program has no id.
-    item = NATSItem(id: message.id ?? "at-\(parts[first + 1])", time: time)
+    item = NATSItem(id: message.id ?? "at-\(place)", time: time)
     age = .now - WallTime(nanoseconds: Int64(clamping: time))
     self.queue = queue
     state = Mutex(State(subject: subject, attempt: attempt, end: .now + queue.patience))
   }
 
-  /// That of the last delivery of the item.
-  var attempt: Int { state.withLock { $0.attempt } }
+  /// That of the last delivery of the item, or the number of the start if those are counted.
+  var attempt: Int { state.withLock { $0.start ?? $0.attempt } }
   var beatInterval: Duration? { queue.patience / 3 }
+
+  /// Whether the item may have to wait for others.
+  private var hasOrder: Bool { message.order != nil || queue.hasBarriers }
 
   /// Whether the servers may have given the item to another worker.
   var isLost: Bool { state.withLock { $0.end <= .now } }
@@ -98,7 +117,10 @@ final class NATSDelivery: Delivery {
     }
   }
 
-  func begin(unless isCancelled: @Sendable () -> Bool) async -> Bool {
+  func begin(unless isCancelled: @escaping @Sendable () -> Bool, in workersPlace: some DeliveryPlace) async
+    -> Bool
+  {
+    var hasTurn = !hasOrder
     while !isLost {
       guard queue.isOpen else {
         if isCancelled() {
@@ -108,24 +130,66 @@ final class NATSDelivery: Delivery {
         try? await Task.sleep(for: .milliseconds(100))
         continue
       }
-      guard let token else { break }
       do {
-        guard try await counts(token) else {
-          await finish()
-          return false
+        if let token {
+          guard try await counts(token) else {
+            await finish()
+            return false
+          }
+          if try await queue.isCancelled(token: token) {
+            if wantsResult { try await queue.keep(.cancelled, of: message) }
+            await finish()
+            return false
+          }
         }
-        if try await queue.isCancelled(token: token) {
-          if wantsResult { try await queue.keep(.cancelled, of: message) }
-          await finish()
-          return false
+        if !hasTurn {
+          let waited = Mutex(false)
+          switch try await queue.turn(
+            of: self, unless: isCancelled,
+            waits: {
+              waited.withLock { $0 = true }
+              workersPlace.leave()
+            })
+          {
+          case .first: hasTurn = true
+          // Another worker has finished it.
+          case .gone:
+            await finish()
+            return false
+          case .lost: continue
+          case .cancelled:
+            await again(after: .zero)
+            return false
+          }
+          if waited.withLock({ $0 }) {
+            await workersPlace.take()
+            // The item may have been lost, and its id cancelled, meanwhile.
+            continue
+          }
         }
-        // It may have been suspended meanwhile.
-        if queue.isOpen { break }
+        // The queue may have been suspended meanwhile.
+        guard queue.isOpen else { continue }
+        try await countStart()
+        break
       } catch {
         try? await Task.sleep(for: .milliseconds(100))
       }
     }
     return !queue.held.leaveIfLost(self)
+  }
+
+  /// Items with an order are delivered while they wait, and again if the worker dies meanwhile. So deliveries beyond the
+  /// first are no starts, and those are counted.
+  private func countStart() async throws {
+    guard hasOrder, state.withLock({ $0.attempt > 1 && $0.start == nil }) else { return }
+    let start = try await queue.countStart(at: place)
+    state.withLock { $0.start = start }
+  }
+
+  /// The item does not start again.
+  private func hasEnded() async {
+    if state.withLock({ $0.start }) != nil { await queue.forgetStarts(at: place) }
+    queue.hasEnded(message)
   }
 
   /// Whether the item is the one of its id that counts.
@@ -157,8 +221,9 @@ final class NATSDelivery: Delivery {
   /// Also a worker that has lost the item remembers that it has run: if the item comes here again, its run counts.
   func finish() async {
     queue.held.finish(item)
+    await untilRemoved()
     await untilAnswered("+ACK")
-    queue.hasEnded(message)
+    await hasEnded()
   }
 
   /// The request is not repeated if a server may have it: by then another worker may have the item, and would lose it.
@@ -172,14 +237,26 @@ final class NATSDelivery: Delivery {
 
   func bury(reason: String) async {
     do {
-      try await queue.bury(bytes, item, reason: reason, attempts: attempt)
+      try await queue.bury(message, item, reason: reason, attempts: attempt)
       if wantsResult { try await queue.keep(.failed(reason: reason, attempts: attempt), of: message) }
       queue.held.finish(item)
+      await untilRemoved()
       await untilAnswered("+TERM")
-      queue.hasEnded(message)
+      await hasEnded()
     } catch {
       // The next delivery comes here again: it exceeds the attempts, or cannot be decoded.
       await again(after: .seconds(1))
+    }
+  }
+
+  /// Removes an item with an order, so that its successors may start (`NATSLine.swift`).
+  private func untilRemoved() async {
+    while hasOrder, !isLost {
+      do {
+        return try await queue.remove(at: place)
+      } catch {
+        try? await Task.sleep(for: .milliseconds(100))
+      }
     }
   }
 

@@ -64,6 +64,8 @@ struct NATSPull: Encodable {
   var expires: Int64
 }
 
+struct NATSStreamQuestion: Encodable { var subjects_filter: String }
+
 struct NATSNothing: Codable {}
 
 struct NATSStreamInfo: Decodable {
@@ -72,7 +74,13 @@ struct NATSStreamInfo: Decodable {
   var state: State
 
   struct Config: Decodable { var description: String? }
-  struct State: Decodable { var messages: Int }
+  struct State: Decodable {
+    var messages: Int
+    /// The place of the last message that was stored.
+    var last_seq: UInt64
+    /// How many messages the subjects have that were asked for.
+    var subjects: [String: Int]?
+  }
 }
 
 struct NATSConsumerInfo: Decodable {
@@ -99,6 +107,8 @@ struct NATSDelete: Encodable {
   /// Whether its bytes may stay on the disk.
   var no_erase = false
 }
+
+struct NATSPurge: Encodable { var filter: String }
 
 struct NATSStored: Decodable {
   var message: Message

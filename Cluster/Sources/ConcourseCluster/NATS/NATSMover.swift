@@ -13,7 +13,7 @@ internal import Synchronization
 // and the item of a second move is not stored, or dropped by the workers of the queue.
 
 /// Moves items that are due into their queue, as long as the registration lasts that owns it.
-final class NATSMover: NATSDeliveryQueue {
+final class NATSMover: NATSDeliveryQueue, DeliveryPlace {
   private struct State {
     /// Items that this mover has got and not ended.
     var running = 0
@@ -80,7 +80,7 @@ final class NATSMover: NATSDeliveryQueue {
 
   private func look(at delivery: NATSDelivery) async {
     // The claim for its id is looked at early: when the item is due it may be forgotten.
-    guard await delivery.begin(unless: { false }) else { return }
+    guard await delivery.begin(unless: { false }, in: self) else { return }
     if let due = delivery.message.due, due > .now { return await delivery.again(after: due - .now) }
     do {
       try await queue.move(delivery)
@@ -105,8 +105,8 @@ final class NATSMover: NATSDeliveryQueue {
     try await queue.isFirst(key, token: token)
   }
 
-  func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws {
-    try await queue.bury(bytes, item, reason: reason, attempts: attempts)
+  func bury(_ message: NATSMessage, _ item: NATSItem, reason: String, attempts: Int) async throws {
+    try await queue.bury(message, item, reason: reason, attempts: attempts)
   }
 
   /// What is due joins the queue, suspended or not.
@@ -114,6 +114,19 @@ final class NATSMover: NATSDeliveryQueue {
 
   /// The move asks that.
   func isCancelled(token: String) async throws -> Bool { false }
+
+  // No item waits for others here.
+  func leave() {}
+  func take() async {}
+
+  /// Moving is no start.
+  var hasBarriers: Bool { false }
+  func turn(of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void)
+    async throws -> NATSTurn
+  { .first }
+  func countStart(at place: UInt64) async throws -> Int { 1 }
+  func forgetStarts(at place: UInt64) async {}
+  func remove(at place: UInt64) async throws {}
 
   /// It has only moved.
   func hasEnded(_ message: NATSMessage) {}

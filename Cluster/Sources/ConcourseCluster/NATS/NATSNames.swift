@@ -10,6 +10,8 @@ struct NATSNames: Sendable {
   let failedSubject: String
   /// Says whether the queue is suspended, in the same stream.
   let suspensionSubject: String
+  /// What the subjects of counted starts begin with, in the same stream.
+  let startsSubject: String
   /// The stream of the ids that programs gave.
   let idsStream: String
   /// What their subjects begin with.
@@ -24,6 +26,8 @@ struct NATSNames: Sendable {
   let resultsSubject: String
   /// Where workers tell that items of groups have ended.
   let hintSubject: String
+  /// Where they tell that an item has ended for which others may wait.
+  let turnSubject: String
   /// All workers of a queue share one consumer, and another one for the items that wait for their time.
   let consumer = "workers"
 
@@ -35,6 +39,8 @@ struct NATSNames: Sendable {
     resultsStream = "concourse_\(name)=results"
     resultsSubject = "concourse.\(name).results"
     hintSubject = "concourse.\(name).ended"
+    turnSubject = "concourse.\(name).turn"
+    startsSubject = "concourse.\(name).starts"
     subject = "concourse.\(name).items"
     laterSubject = "concourse.\(name).later"
     failedSubject = "concourse.\(name).failed"
@@ -46,10 +52,22 @@ struct NATSNames: Sendable {
   /// The subject of an item.
   /// - Parameters:
   ///   - waits: Whether it waits for its time.
+  ///   - order: `part(of:)`.
   ///   - id: The encoded id that a program gave.
   ///   - group: The encoded group.
-  func place(waits: Bool, _ id: String = "-", group: String = "-") -> String {
-    "\(waits ? laterSubject : subject).\(id).\(group)"
+  func place(waits: Bool, order: String = "-", _ id: String = "-", group: String = "-") -> String {
+    "\(waits ? laterSubject : subject).\(order).\(id).\(group)"
+  }
+
+  static let barrier = "barrier"
+
+  /// The part of a subject that says which items must have ended before.
+  static func part(of order: ItemOrder) -> String {
+    switch order {
+    case .none: "-"
+    case .barrier: barrier
+    case .key(let key): "k-" + encoded(key)
+    }
   }
 
   /// The text without the characters that have a meaning in names and headers. Each byte but letters, digits, "-" and

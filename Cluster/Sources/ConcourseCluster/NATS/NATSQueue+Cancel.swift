@@ -69,7 +69,7 @@ extension NATSQueue {
   private func items(of key: String, in stream: String, _ subject: String) async throws -> [NATSStored] {
     var (items, last) = ([NATSStored](), try await consumerInfo(of: stream).ack_floor.stream_seq)
     while let stored = try await stored(
-      in: stream, NATSGet(seq: last + 1, next_by_subj: "\(subject).\(key).*"))
+      in: stream, NATSGet(seq: last + 1, next_by_subj: "\(subject).*.\(key).*"))
     {
       last = stored.message.seq
       items.append(stored)

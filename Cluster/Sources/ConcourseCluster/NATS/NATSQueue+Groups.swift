@@ -45,7 +45,8 @@ extension NATSQueue {
     for (stream, subject) in [(names.laterStream, names.laterSubject), (names.stream, names.subject)] {
       let floor = try await consumerInfo(of: stream).ack_floor.stream_seq
       if look == .last { try await passLog(of: stream, floor: floor) }
-      if try await stored(in: stream, NATSGet(seq: floor + 1, next_by_subj: "\(subject).*.\(part)")) != nil {
+      if try await stored(in: stream, NATSGet(seq: floor + 1, next_by_subj: "\(subject).*.*.\(part)")) != nil
+      {
         return false
       }
     }
@@ -63,8 +64,11 @@ extension NATSQueue {
     }
   }
 
-  /// Tells those that wait for the group of an item. If that is lost, they look after a while.
+  /// Tells those that wait for the group of an item, or for the item. If that is lost, they look after a while.
   func hasEnded(_ message: NATSMessage) {
+    if let order = message.order ?? (hasBarriers ? "-" : nil) {
+      try? connection.publish("\(names.turnSubject).\(order)", [])
+    }
     guard let part = message.subject.split(separator: ".").last, part != "-" else { return }
     try? connection.publish(hintSubject(String(part)), [])
   }

@@ -12,6 +12,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     /// When the item may start, in nanoseconds since 1970.
     static let due = "Concourse-Due"
     static let wantsResult = "Concourse-Wants-Result"
+    /// The order of an item that was put aside. That of others is in their subject.
+    static let order = "Concourse-Order"
     /// What kind of outcome it is.
     static let outcome = "Concourse-Outcome"
     static let reason = "Concourse-Reason"
@@ -32,6 +34,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   let engine: NATSEngine
   let held = NATSHeldItems()
   let gate = NATSGate()
+  let line = NATSLine()
   /// Whether this process knows that the stream of results exists.
   let hasStreamOfResults = Mutex(false)
 
@@ -43,6 +46,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
 
   var connection: NATSConnection { engine.connection }
   var isOpen: Bool { gate.isOpen }
+  var hasBarriers: Bool { settings.hasBarriers }
   var patience: Duration { settings.options.patience }
   var patienceOfMovers: Duration { min(patience, .seconds(30)) }
   var idsAreKept: Duration { settings.options.idsAreKept }
@@ -51,7 +55,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   private var summary: String {
     let options = settings.options
     return """
-      Concourse queue, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)"), \
+      Concourse queue, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)")\
+      \(settings.hasBarriers ? " with barriers" : ""), \
       \(options.attempts) attempts, delays \(options.retryDelay.exact) to \(options.longestRetryDelay.exact), patience \
       \(options.patience.exact), ids for \(options.idsAreKept.exact), results for \(options.resultsAreKept.exact), \
       \(options.limit.map { "at most \($0) items" } ?? "no limit")
@@ -63,7 +68,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     // None of the streams refuses a message, since servers that restart would not agree on it
     // (`NATSQueue+Ids.swift`).
     var stream = NATSStream(
-      name: names.stream, description: summary, subjects: [names.subject + ".*.*"], retention: "workqueue",
+      name: names.stream, description: summary, subjects: [names.subject + ".*.*.*"], retention: "workqueue",
       num_replicas: replicas)
     var consumer = NATSConsumerRequest(
       stream_name: names.stream,
@@ -74,10 +79,10 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
       do {
         try await create(stream)
         stream.name = names.laterStream
-        stream.subjects = [names.laterSubject + ".*.*"]
+        stream.subjects = [names.laterSubject + ".*.*.*"]
         try await create(stream)
         stream.name = names.failedStream
-        stream.subjects = [names.failedSubject + ".*", names.suspensionSubject]
+        stream.subjects = [names.failedSubject + ".*", names.suspensionSubject, names.startsSubject + ".*"]
         stream.retention = "limits"
         stream.max_msgs_per_subject = 1
         try await create(stream)
@@ -145,18 +150,20 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     var headers: [(name: String, value: String)] = []
     if let due = item.due { headers.append((Header.due, "\(due.nanoseconds)")) }
     let group = item.group.map { Self.part(ofGroup: $0) } ?? "-"
+    let order = NATSNames.part(of: item.order)
     if item.wantsResult { headers.append((Header.wantsResult, "yes")) }
     if let id = item.id {
       let key = Self.given + NATSNames.encoded(id)
       return try await storeOnce(
-        item.bytes, to: names.place(waits: item.due != nil, key, group: group), headers, key: key, id: id,
-        isRun: item.wantsResult, check: checkLimit)
+        item.bytes, to: names.place(waits: item.due != nil, order: order, key, group: group), headers,
+        key: key,
+        id: id, isRun: item.wantsResult, check: checkLimit)
     }
     try await checkLimit()
     let key = Self.onceOnly + NATSConnection.newInbox()
     try await submit(
-      item.bytes, to: names.place(waits: item.due != nil, group: group), headers + [(Header.id, key)],
-      id: key)
+      item.bytes, to: names.place(waits: item.due != nil, order: order, group: group),
+      headers + [(Header.id, key)], id: key)
     return (.stored, key)
   }
 
@@ -168,11 +175,12 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   /// Stores an item that is due in the queue, which counts once. The limit has counted it before.
   func move(_ delivery: NATSDelivery) async throws {
     let key = Self.key(ofMoveOf: delivery.message.token ?? delivery.item.id)
-    // "concourse", the queue, "later", the id, the group.
+    // "concourse", the queue, "later", the order, the id, the group.
     let parts = delivery.message.subject.split(separator: ".")
-    guard parts.count == 5 else { throw NATSFailure.library("the subject is \(delivery.message.subject)") }
+    guard parts.count == 6 else { throw NATSFailure.library("the subject is \(delivery.message.subject)") }
     _ = try await storeOnce(
-      delivery.bytes, to: "\(names.subject).\(parts[3]).\(parts[4])", [], key: key, id: delivery.item.id
+      delivery.bytes, to: "\(names.subject).\(parts[3]).\(parts[4]).\(parts[5])", [], key: key,
+      id: delivery.item.id
     ) {}
   }
 
@@ -239,14 +247,15 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   // MARK: Items that were put aside
 
   /// Stores the item among the failed ones. If it is there already, under the same subject, this one takes its place.
-  func bury(_ bytes: [UInt8], _ item: NATSItem, reason: String, attempts: Int) async throws {
+  func bury(_ message: NATSMessage, _ item: NATSItem, reason: String, attempts: Int) async throws {
     let id = "failed-\(item.id)-\(item.time)"
     let headers = [
       (Header.id, id),
+      (Header.order, message.order ?? "-"),
       (Header.reason, NATSNames.encoded(reason.cut(to: Self.longestReason))),
       (Header.attempts, "\(attempts)"),
     ]
-    try await submit(bytes, to: "\(names.failedSubject).\(NATSNames.encoded(id))", headers, id: id)
+    try await submit(message.bytes, to: "\(names.failedSubject).\(NATSNames.encoded(id))", headers, id: id)
   }
 
   func failures(after number: UInt64, atMost count: Int) async throws -> [StoredFailure] {
@@ -279,9 +288,9 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   private func existingFailure(_ number: UInt64) async throws -> NATSStored {
-    // The stream has another message, too: whether the queue is suspended.
+    // The stream has other messages, too: whether the queue is suspended, and starts.
     guard number > 0, let stored = try await failure(NATSGet(seq: number)),
-      stored.message.subject != names.suspensionSubject
+      stored.message.subject.hasPrefix(names.failedSubject + ".")
     else {
       throw ClusterError.noSuchFailure(queue: settings.label, number: number)
     }
@@ -294,7 +303,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
       let stored = try await existingFailure(number)
       let key = Self.onceOnly + NATSConnection.newInbox()
       try await submit(
-        [UInt8](stored.message.data ?? Data()), to: names.place(waits: false), [(Header.id, key)],
+        [UInt8](stored.message.data ?? Data()),
+        to: names.place(waits: false, order: stored.rawHeader(Header.order) ?? "-"), [(Header.id, key)],
         id: "\(number)")
       try await remove(number)
     }
