@@ -37,10 +37,10 @@ struct TaskProgramsTests {
 
   @Test("all programs end, without a word")
   func normal() throws {
-    let result = try run(["hanging", "healthy"])
+    let result = try run(["hanging", "healthy", "sleeping"])
     #expect(result.ending == .exit(0))
     #expect(result.complaint == "")
-    #expect(ends(result).count >= 20 + 10)
+    #expect(ends(result).count >= 20 + 10 + 10)
   }
 
   @Test("CONCOURSE_STRICT=report names each place at which a task blocks its thread, once")
@@ -70,6 +70,40 @@ struct TaskProgramsTests {
     #expect(
       lines.contains { $0.contains(" \"loader 0\" blocks ") || $0.contains(" \"loader 1\" blocks ") },
       "\(result.complaint)")
+  }
+
+  @Test("CONCOURSE_STRICT=report names calls that the engine does not see, once for each place")
+  func sleeps() throws {
+    let result = try run(["sleeping"], ["CONCOURSE_STRICT=report"])
+    #expect(result.ending == .exit(0))
+    let ends = ends(result)
+    #expect(ends.count >= 10)
+    for end in ends { #expect(end.hasSuffix(", 1 named"), "\(end)") }
+    let lines = lines(result)
+    #expect(lines.count == ends.count, "\(result.complaint)")
+    for line in lines {
+      #expect(
+        line.hasPrefix("Concourse: task ") && line.contains(" \"sleeper\" blocks its thread in "), "\(line)")
+      #expect(line.contains(" at Sleeping.swift:"), "\(line)")
+    }
+    for part in [
+      "in a sleep, in ", "in read(), in task_programs.(Pipe in ", "in read(), in task_programs.(Reader in ",
+      "in poll(), in ", "in accept(), in task_programs.(LocalServer in ",
+      ", in task_programs.(SystemLock in ", "in a condition, a semaphore or a lock of the system, in ",
+    ] {
+      #expect(lines.contains { $0.contains(part) }, "\(part): \(result.complaint)")
+    }
+    #expect(lines.count { $0.contains("in a lock that thread ") && $0.contains(" holds, in ") } == 3)
+  }
+
+  @Test(
+    "CONCOURSE_STRICT=trap ends a process whose task sleeps", arguments: ["usleep", "read", "system-mutex"])
+  func trapOfSleeper(name: String) throws {
+    let result = try run([name], ["CONCOURSE_STRICT=trap"])
+    #expect(result.ending == .signal(SIGILL))
+    let lines = lines(result)
+    #expect(lines.count == 1 && lines[0].hasSuffix(" [C116]"), "\(result.complaint)")
+    #expect(ends(result).isEmpty)
   }
 
   @Test("CONCOURSE_STRICT=trap ends the process with that line")
@@ -116,7 +150,7 @@ struct TaskProgramsTests {
     let usage = try run([])
     #expect(usage.ending == .exit(2))
     let words = usage.text.split { "|\n".contains($0) }.map(String.init)
-    let names = words.drop { $0 != "healthy" }.dropFirst(1).prefix { $0 != "children" }
+    let names = words.drop { $0 != "sleeping" }.dropFirst(1).prefix { $0 != "children" }
     return Array(names)
   }
 

@@ -36,7 +36,9 @@ struct TaskReportTests {
     }
   }
 
-  private func expectPlaces(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
+  private func expectPlaces(
+    _ text: String, hasClock: Bool = true, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
     let rows = section(text)
     func expect(_ activity: String, _ place: String) {
       let found = rows.contains { $0.contains(activity) && $0.contains(" at " + place) }
@@ -45,7 +47,8 @@ struct TaskReportTests {
     expect("25 tasks await a continuation", "Suspended.Pool.lease()  Suspended.swift:")
     expect("\"parent\" awaits a task group of 2 children", "closure #1 in Suspended.family()")
     expect("\"waiter\" awaits task ", "closure #5 in Suspended.run()")
-    expect("\"sleeper\" awaits a sleep", "closure #6 in Suspended.run()")
+    let end = hasClock ? " that ends in 27 h " : " at "
+    expect("\"sleeper\" awaits a sleep" + end, "closure #6 in Suspended.run()")
     expect("\"reader?]0;OWNED", "closure #7 in Suspended.run()")
     expect("awaits a stream", "closure #7 in Suspended.run()")
     #expect(text.utf8.allSatisfy { $0 != 0x1B }, sourceLocation: sourceLocation)
@@ -63,6 +66,25 @@ struct TaskReportTests {
 
     kill(program.program.identifier, SIGSTOP)
     expectPlaces(try fixture.report(on: program.program) { $0.contains(", stopped") })
+  }
+
+  @Test("when sleeps end, by each function for it")
+  func sleeps() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["sleepers", "100"]))
+    let text = try fixture.report(on: program.program, options: ["--tasks"]) {
+      $0.contains("TASKS     106 suspended")
+    }
+    let rows = section(text)
+    // They sleep for 1 h 56 min 40 s and so on; the machine may be slow.
+    for (name, end) in [
+      ("nanoseconds", "1 h "), ("duration", "3 h "), ("continuous", "4 h "), ("suspending", "5 h "),
+      ("again", "7 h "),
+    ] {
+      #expect(
+        rows.contains { $0.contains("\"\(name)\"") && $0.contains("awaits a sleep that ends in \(end)") },
+        "\(name):\n\(text)")
+    }
+    #expect(rows.count { $0.contains("awaits a sleep that ends in 6 h ") } == 100, "\(text)")
   }
 
   @Test("the tree of all tasks")
@@ -236,6 +258,6 @@ struct TaskReportTests {
     let name = try #require(names.first { $0.hasPrefix("core") }, "\(names)")
     let text = try fixture.report(["--core", folder.path + "/" + name]).text
     #expect(text.contains(Self.summary), "\(text)")
-    expectPlaces(text)
+    expectPlaces(text, hasClock: false)
   }
 }

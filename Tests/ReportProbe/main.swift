@@ -46,6 +46,9 @@ if CommandLine.arguments.dropFirst().first == "healthy" { Hierarchy.run(isHeld: 
 if CommandLine.arguments.dropFirst().first == "held" { Hierarchy.run(isHeld: true) }
 if CommandLine.arguments.dropFirst().first == "tasks" { Tasks.run() }
 if CommandLine.arguments.dropFirst().first == "suspended" { Suspended.run() }
+if CommandLine.arguments.dropFirst().first == "sleepers" {
+  Sleepers.run(Int(CommandLine.arguments.last!) ?? 0)
+}
 if CommandLine.arguments.dropFirst().first == "channels" { Channels.run() }
 if CommandLine.arguments.dropFirst().first == "jobs" { Jobs.run() }
 if CommandLine.arguments.dropFirst().first == "computing" { Computing.run() }

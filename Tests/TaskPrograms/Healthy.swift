@@ -1,4 +1,5 @@
 import Concourse
+import Glibc
 import Synchronization
 
 /// Programs that also run where tasks have few threads.
@@ -66,6 +67,38 @@ enum Healthy {
       }
       precondition(count.value.withLock { $0 } == 100)
     },
+    // Its holder may have no processor for a while, but does not sleep with it.
+    .healthy("crowded-mutex") {
+      let count = Count()
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<64 {
+          group.addTask { for _ in 0..<500 { count.value.withLock { $0 = busy($0, steps: 200) } } }
+        }
+      }
+      precondition(count.value.withLock { $0 } == 32_000)
+    },
+    // More than there are processors.
+    .healthy("computing") {
+      await withTaskGroup(of: Int.self) { group in
+        for _ in 0..<16 { group.addTask { busy(0, steps: 10_000_000) } }
+        for await number in group { precondition(number == 1) }
+      }
+    },
+    .healthy("page-faults") {
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<4 {
+          group.addTask {
+            let bytes = [UInt8](repeating: 1, count: 1 << 25)
+            precondition(bytes.last == 1)
+          }
+        }
+      }
+    },
+    .healthy("short-sleeps") {
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<8 { group.addTask { for _ in 0..<10 { usleep(1000) } } }
+      }
+    },
     // The queue of an executor of the program's own is not that of the tasks.
     .healthy("executors-queue") {
       let disk = DispatchQueue(label: "disk", attributes: .concurrent)
@@ -103,6 +136,13 @@ enum Healthy {
     semaphore.wait()
     semaphore.signal()
   }
+}
+
+/// Takes some time, and returns the next number.
+private func busy(_ number: Int, steps: Int) -> Int {
+  var value = UInt64(truncatingIfNeeded: number)
+  for step in 0..<steps { value = value &* 6_364_136_223_846_793_005 &+ UInt64(truncatingIfNeeded: step) }
+  return value == 0 ? number : number + 1
 }
 
 private actor Counter {

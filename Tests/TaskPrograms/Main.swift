@@ -2,8 +2,8 @@ import Concourse
 import ConcourseRuntime
 import Glibc
 
-/// `task-programs [--fork] NAME...`: runs programs one after the other; the names `hanging` and `healthy` stand for
-/// all of their kind.
+/// `task-programs [--fork] NAME...`: runs programs one after the other; the names `hanging`, `healthy` and `sleeping`
+/// stand for all of their kind.
 ///
 /// A hanging program blocks two threads in tasks until a further task releases them. The further task is submitted when
 /// both threads sleep and, with `CONCOURSE_STRICT`, a line has named the place.
@@ -15,16 +15,17 @@ enum Main {
       names = names.dropFirst()
       goOnInChild()
     }
-    let programs = Hanging.all + Healthy.all
+    let programs = Hanging.all + Healthy.all + Sleeping.all
     let chosen = names.flatMap { name in
       switch name {
       case "hanging": Hanging.all
       case "healthy": Healthy.all
+      case "sleeping": Sleeping.all
       default: programs.filter { $0.name == name }
       }
     }
     guard !chosen.isEmpty else {
-      print("usage: task-programs hanging|healthy|\(programs.map(\.name).joined(separator: "|"))")
+      print("usage: task-programs hanging|healthy|sleeping|\(programs.map(\.name).joined(separator: "|"))")
       exit(2)
     }
     // The main thread serves the main queue meanwhile.

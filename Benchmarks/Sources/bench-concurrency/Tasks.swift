@@ -3,6 +3,7 @@ import Dispatch
 extension Row {
   static let tasks = [
     taskGroupFanOut,
+    groupsOfThousand,
     twentyMicrosecondTasks,
     asyncLet,
     asyncLetTree,
@@ -10,6 +11,8 @@ extension Row {
     escalatedTask,
     taskYield,
     taskSleepStorm,
+    cancelledTasks,
+    executorOnQueue,
     continuationFromQueue,
   ]
 
@@ -19,6 +22,55 @@ extension Row {
   ) { count in
     let sum = await withTaskGroup(of: Int.self) { group in
       for index in 0..<count { group.addTask { index } }
+      return await group.reduce(0, +)
+    }
+    verify(sum, equals: sumOfIndices(below: count), "the sum of the results")
+  }
+
+  private static let groupsOfThousand = Row(
+    "task-groups-of-thousand", count: 200_000,
+    "groups of 1,000 child tasks, one group after the other: time for a task"
+  ) { count in
+    let (groups, size) = (max(count / 1000, 1), 1000)
+    var sum = 0
+    for _ in 0..<groups {
+      sum += await withTaskGroup(of: Int.self) { group in
+        for index in 0..<size { group.addTask { index } }
+        return await group.reduce(0, +)
+      }
+    }
+    verify(sum, equals: groups * sumOfIndices(below: size), "the sum of the results")
+  }
+
+  /// Each begins to sleep, if it has not been cancelled before, and wakes up with an error.
+  private static let cancelledTasks = Row(
+    "cancelled-tasks", count: 10_000,
+    "10,000 child tasks that sleep for an hour are cancelled with their group, until all have ended: time for a task"
+  ) { count in
+    let cancelled = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<count {
+        group.addTask {
+          do {
+            try await Task.sleep(nanoseconds: 3600 * 1_000_000_000)
+            return false
+          } catch {
+            return true
+          }
+        }
+      }
+      group.cancelAll()
+      return await group.reduce(into: 0) { cancelled, isCancelled in cancelled += isCancelled ? 1 : 0 }
+    }
+    verify(cancelled, equals: count, "cancelled tasks")
+  }
+
+  private static let executorOnQueue = Row(
+    "task-executor-on-queue", count: 200_000,
+    "child tasks that prefer a program's own executor, which submits their jobs to a concurrent queue"
+  ) { count in
+    let executor = QueueTaskExecutor()
+    let sum = await withTaskGroup(of: Int.self) { group in
+      for index in 0..<count { group.addTask(executorPreference: executor) { index } }
       return await group.reduce(0, +)
     }
     verify(sum, equals: sumOfIndices(below: count), "the sum of the results")
@@ -144,6 +196,15 @@ extension Row {
       }
     }
     verify(sum, equals: sumOfIndices(below: count), "the sum of the callbacks' values")
+  }
+}
+
+private final class QueueTaskExecutor: TaskExecutor {
+  private let queue = DispatchQueue(label: "executor", attributes: .concurrent)
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }
 

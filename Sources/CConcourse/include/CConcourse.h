@@ -189,6 +189,50 @@ char concourse_thread_state(uint32_t tid);
 /// The processor's time that a thread of this process has used, in nanoseconds; 0 if unknown, and under a seccomp filter.
 uint64_t concourse_processor_time(uint32_t tid);
 
+// MARK: Threads that sleep (sleeping.c)
+
+/// A thread's system call, its arguments, and the stack pointer.
+struct concourse_sleep {
+  int64_t call;
+  uint64_t arguments[6];
+  uint64_t stack;
+};
+
+enum concourse_wait {
+  /// The call, or a condition, a semaphore or the end of a thread.
+  CONCOURSE_WAIT_CALL,
+  /// A lock, which another thread holds.
+  CONCOURSE_WAIT_LOCK,
+  /// One of the engine's waits. A worker in a wait for clients has told the pool that it sleeps.
+  CONCOURSE_WAIT_ENGINE,
+  /// A lock whose holder cannot be told.
+  CONCOURSE_WAIT_UNKNOWN
+};
+
+/// Copies memory of this process. Returns false if it is not there.
+bool concourse_read_memory(uint64_t address, void *_Nonnull into, size_t size);
+
+/// How often a thread of this process has slept and has lost its processor. Returns false if unknown.
+bool concourse_read_switches(uint32_t tid, uint64_t counts[_Nonnull 2]);
+
+/// Returns false if the thread is in no system call, or if unknown.
+bool concourse_read_sleep(uint32_t tid, struct concourse_sleep *_Nonnull sleep);
+
+/// What a sleep is for. `holder`: the thread that holds the lock.
+enum concourse_wait concourse_wait_of(const struct concourse_sleep *_Nonnull sleep, uint32_t *_Nonnull holder);
+
+/// A name to print, or NULL.
+const char *_Nullable concourse_name_of_call(int64_t call);
+
+/// An address in this module's code.
+uint64_t concourse_code_address(void);
+
+/// Finds Swift's runtime. Returns false if the process has none of its own library.
+bool concourse_find_tasks(void);
+
+/// The number of the task that a thread runs, by the address of its `concourse_thread`; 0 if it runs none.
+uint64_t concourse_task_of_thread(uint64_t state, char name[_Nonnull 64]);
+
 /// Registers (`holds`) or unregisters memory that the leak checker must scan for pointers. No effect in builds without
 /// the checker.
 void concourse_note_pointers(void *_Nonnull start, size_t size, bool holds);

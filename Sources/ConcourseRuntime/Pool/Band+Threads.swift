@@ -37,6 +37,8 @@ extension Band {
         band.adoptPriority(worker)
         // ORDERING: relaxed; read by the monitor, which tolerates a stale id.
         worker.pointee.thread.store(CurrentThread.id, ordering: .relaxed)
+        // ORDERING: relaxed; as above.
+        worker.pointee.state.store(UInt(bitPattern: CurrentThread.state), ordering: .relaxed)
         if Recording.isOn { Recording.threadMade(band.level) }
         band.runWorker(worker)
         return nil

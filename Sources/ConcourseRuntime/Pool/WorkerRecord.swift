@@ -67,6 +67,9 @@ struct WorkerRecord: ~Copyable {
   /// OWNED BY the monitor: the uptime of the look that saw `seenProgress` first; for `concourse report`.
   let seenSince = Atomic<UInt64>(0)
   let watch = WorkerWatch()
+  /// The address of the thread's `concourse_thread`, for CONCOURSE_STRICT. The thread may end at any time, so that memory is
+  /// read through the kernel only.
+  let state = Atomic<UInt>(0)
 
   init(band: Band) { self.band = .passUnretained(band) }
 

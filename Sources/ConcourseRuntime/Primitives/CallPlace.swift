@@ -22,13 +22,18 @@ enum CallPlace {
   }
 
   /// The place of one thread.
-  /// - Parameter stack: as from `returnAddresses`.
-  static func description(of stack: [UInt]) -> String? { descriptions(of: [stack], in: Module.all())[0] }
+  /// - Parameters:
+  ///   - stack: as from `returnAddresses`.
+  ///   - engine: an address in the engine's code; nil if the stack begins there.
+  static func description(of stack: [UInt], engine: UInt? = nil) -> String? {
+    descriptions(of: [stack], in: Module.all(), engine: engine)[0]
+  }
 
   /// - Parameter stacks: of each thread the return addresses, the innermost first.
-  static func descriptions(of stacks: [[UInt]], in modules: [Module]) -> [String?] {
+  static func descriptions(of stacks: [[UInt]], in modules: [Module], engine: UInt? = nil) -> [String?] {
     var files: [String: ModuleFile] = [:]
-    let places = stacks.map { place(of: $0, in: modules, &files) }
+    let own = engine.flatMap { address in modules.first { $0.range.contains(address) }?.path }
+    let places = stacks.map { place(of: $0, in: modules, own, &files) }
     // One pass over the lines of a module for all threads.
     var lines: [String: [UInt: String]] = [:]
     let end = Clock.uptime() &+ linePatience
@@ -50,10 +55,10 @@ enum CallPlace {
     var function: ModuleFile.Function?
   }
 
-  private static func place(of stack: [UInt], in modules: [Module], _ files: inout [String: ModuleFile])
-    -> Place?
-  {
-    var own: String?
+  private static func place(
+    of stack: [UInt], in modules: [Module], _ engine: String?, _ files: inout [String: ModuleFile]
+  ) -> Place? {
+    var own = engine
     var unknown: [String] = []
     for address in stack {
       // The call is before the address, which may be in the next function.
@@ -87,13 +92,17 @@ enum CallPlace {
       let next: UInt = words.number(at: 0), let address: UInt = words.number(at: 8), address > 1
     {
       found.append(address)
-      guard next > frame, next - frame < 1 << 24 else { break }
-      frame = next
+      let caller = callersFrame(next)
+      guard caller > frame, caller - frame < 1 << 24 else { break }
+      frame = caller
     }
     return found
   }
 
-  private static func isSystem(_ name: String) -> Bool {
+  /// A caller's frame pointer as a frame has it: an asynchronous function marks it.
+  static func callersFrame(_ word: UInt) -> UInt { word & ~(1 << 60) }
+
+  static func isSystem(_ name: String) -> Bool {
     ["libswift", "libFoundation", "lib_Foundation", "libc.so", "ld-linux", "libBlocksRuntime"]
       .contains { name.hasPrefix($0) }
   }

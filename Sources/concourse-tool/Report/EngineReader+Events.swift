@@ -51,11 +51,19 @@ extension EngineReader {
   /// Delayed submissions and timers that are set, of both clocks and all shards.
   mutating func readTimers() {
     var info = TimersInfo(count: 0)
-    for table in objects["TimerTable"] ?? [] { addTimers(of: table, to: &info) }
+    for table in objects["TimerTable"] ?? [] { addLists(of: table) }
+    for list in snapshot.timerLists {
+      info.count = min(info.count + Int(list.count - list.first), 1 << 40)
+      if let time = memory.word(list.array &+ TimerList.header &+ list.first &* TimerList.stride),
+        let left = distance(to: time, isWall: list.isWall)
+      {
+        info.nextIn = min(info.nextIn ?? .max, left)
+      }
+    }
     if info.count > 0 { snapshot.timers = info }
   }
 
-  private func addTimers(of table: UInt64, to info: inout TimersInfo) {
+  private mutating func addLists(of table: UInt64) {
     guard let type = types["TimerTable"] else { return }
     for (name, isWall) in [("uptime", false), ("wall", true)] {
       guard let offset = type.fields[name] else { continue }
@@ -68,13 +76,7 @@ extension EngineReader {
         guard let array, let count = memory.word(array &+ 16), count > first, count < 1 << 40,
           let capacity = memory.word(array &+ 24), count <= capacity / 2
         else { continue }
-        info.count = min(info.count + Int(count - first), 1 << 40)
-        let stride: UInt64 = 40
-        if let time = memory.word(array &+ 32 &+ first &* stride),
-          let left = distance(to: time, isWall: isWall)
-        {
-          info.nextIn = min(info.nextIn ?? .max, left)
-        }
+        snapshot.timerLists.append(TimerList(isWall: isWall, array: array, first: first, count: count))
       }
     }
   }

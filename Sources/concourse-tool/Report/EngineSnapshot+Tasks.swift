@@ -33,7 +33,11 @@ extension EngineSnapshot {
         if case .executor = tasks[index].awaits { tasks[index].state = .enqueued }
       }
     }
+    let makers = Set(tasks.lazy.filter(\.isOfRuntime).map(\.address))
     tasks.removeAll(where: \.isOfRuntime)
+    let sleepers = Set(tasks.lazy.filter { $0.awaits == .sleep }.map(\.address))
+    let left = TaskSleeps(self, sleepers: sleepers, makers: makers).left
+    for index in tasks.indices { tasks[index].sleepLeft = left[tasks[index].address] }
     var runners: [UInt64: UInt32] = [:]
     for thread in threads { if let task = thread.task { runners[task.task] = thread.id } }
     for index in tasks.indices where tasks[index].state == .running {

@@ -235,6 +235,8 @@ struct EngineSnapshot {
   var sources: [SourceInfo] = []
   var channels: [ChannelInfo] = []
   var timers: TimersInfo?
+  /// Where they are.
+  var timerLists: [TimerList] = []
   var width = 0
   var cap = 0
   var poolThreads = 0

@@ -120,7 +120,8 @@ struct ReportJSON {
       ("basePriority", .int(Int(task.basePriority))), ("isCancelled", .bool(task.isCancelled)),
       ("parent", tasks.task(task.parent).map { .int($0.id) } ?? .null),
       ("thread", task.thread.map { .int($0) } ?? .null), ("activity", .string(tasks.activity(task))),
-      ("awaits", task.awaits.map(awaited) ?? .null), ("place", .optional(tasks.place(task))),
+      ("awaits", task.awaits.map(awaited) ?? .null),
+      ("sleepLeft", task.sleepLeft.map { .int($0) } ?? .null), ("place", .optional(tasks.place(task))),
       ("stack", .array(task.stack.map(entry))),
     ])
   }

@@ -42,6 +42,9 @@ struct TaskInfo {
   /// The thread that runs it, if it is known.
   var thread: UInt32?
 
+  /// Nanoseconds until its sleep ends; below 0 if it should have ended. nil if that is unknown.
+  var sleepLeft: Int64?
+
   /// Whether it runs code of the standard library only: such as the one that ends a sleep.
   var isOfRuntime = false
 

@@ -61,7 +61,10 @@ struct TaskWording {
       let number = task.awaitedChildren.count { byAddress[$0].map { $0.state != .completed } ?? false }
       return number == 0 || isMany ? "a task group" : "a task group of \(count(number, "child", "children"))"
     case .continuation: return "a continuation"
-    case .sleep: return "a sleep"
+    case .sleep:
+      guard let left = task.sleepLeft, !isMany else { return "a sleep" }
+      let time = Wording.time(left.magnitude)
+      return left < 0 ? "a sleep that should have ended \(time) ago" : "a sleep that ends in \(time)"
     case .stream: return "a stream"
     case .executor: return executor(task)
     }

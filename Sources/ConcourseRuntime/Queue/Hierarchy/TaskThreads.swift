@@ -29,11 +29,29 @@ enum TaskThreads {
   static func prepare() { _ = count }
 
   /// Makes everything that is made on first use.
-  static func settle() { _ = queue }
+  static func settle() {
+    _ = queue
+    if TaskWaits.areNamed { _ = made }
+  }
 
   /// Called for a queue that sets itself no width. Swift's runtime does so for the queues of the global executor, before
   /// the first job.
   static func adopt(_ made: DispatchQueue) {
-    if made.label == label, made.mayChangeTarget, let queue { made.retarget(to: queue) }
+    guard made.label == label else { return }
+    if made.mayChangeTarget, let queue { made.retarget(to: queue) }
+    if TaskWaits.areNamed { note(made) }
   }
+
+  // MARK: CONCOURSE_STRICT
+
+  /// The addresses of the queues that the runtime has made, one for each priority. It keeps them for ever.
+  private static let made = FixedSet(capacity: 16)
+
+  private static func note(_ queue: DispatchQueue) {
+    _ = made.insert(UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque())))
+    SleepingTasks.watch()
+  }
+
+  /// Whether there is a queue of the global executor at an address.
+  static func isOfTasks(_ address: UInt) -> Bool { made.contains(UInt64(address)) }
 }

@@ -8,7 +8,7 @@ internal import CConcourse
 ///
 /// A wait for what only other work can end (a semaphore, a group, a work item) is named when the thread is about to
 /// sleep. `sync` and `DispatchOnce` are the locks of a program, and a program may wait for them for a moment, so these are
-/// named after `patience`. What the engine does not see is not named: `sleep`, mutexes of the system, and `read`.
+/// named after `patience`, and so is what the engine does not see: sleeps, `read`, mutexes of the system (SleepingTasks.swift).
 package enum TaskWaits {
   enum Reaction {
     case off, report, trap
@@ -30,7 +30,7 @@ package enum TaskWaits {
   static var areNamed: Bool { reaction != .off }
 
   /// How long a thread waits for a lock before its wait is named, in nanoseconds.
-  private static let patience: UInt64 = 10_000_000
+  static let patience: UInt64 = 10_000_000
 
   /// Reads the setting, so that a bad value is named when the program begins.
   static func prepare() { _ = reaction }
@@ -70,8 +70,7 @@ package enum TaskWaits {
     // A thread that is naming a place keeps the queues that it has. Others' waits for these are not to blame.
     repeat {
       if BlockedSection.run({ sleep(.uptime(Clock.uptime() &+ patience)) }) { return true }
-      // ORDERING: relaxed; a count.
-    } while naming.load(ordering: .relaxed) > 0
+    } while isNaming
     found(wait())
     return false
   }
@@ -94,6 +93,9 @@ package enum TaskWaits {
   /// How many threads are naming a place.
   private static let naming = Atomic<Int>(0)
 
+  // ORDERING: relaxed; a count.
+  static var isNaming: Bool { naming.load(ordering: .relaxed) > 0 }
+
   /// The number of places that have been named; for tests.
   // ORDERING: relaxed; a count.
   package static var namedPlaces: Int { named.load(ordering: .relaxed) }
@@ -110,8 +112,9 @@ package enum TaskWaits {
     naming.wrappingSubtract(1, ordering: .relaxed)
   }
 
-  private static func name(_ task: CurrentTask, _ wait: String, _ stack: [UInt]) {
-    switch places.admit(stack, place: { CallPlace.description(of: stack) }) {
+  /// - Parameter engine: an address in the engine's code, if the first one of the stack is not there.
+  static func name(_ task: CurrentTask, _ wait: String, _ stack: [UInt], engine: UInt? = nil) {
+    switch places.admit(stack, place: { CallPlace.description(of: stack, engine: engine) }) {
     case .known: return
     case .tooMany(isFirst: true):
       Trap.warn(
@@ -179,8 +182,8 @@ struct BlockingPlaces: Sendable {
   }
 }
 
-/// A set of a few hashes.
-private struct FixedSet {
+/// A set of a few hashes, or of addresses: the lowest bit does not count.
+struct FixedSet {
   private let slots: UnsafeMutableBufferPointer<Atomic<UInt64>>
 
   enum Insertion {
@@ -195,6 +198,11 @@ private struct FixedSet {
 
   // SAFETY: atomic integers need no deinitialization.
   func deallocate() { slots.deallocate() }
+
+  func contains(_ hash: UInt64) -> Bool {
+    // ORDERING: relaxed; as in `insert`.
+    slots.indices.contains { slots[$0].load(ordering: .relaxed) == hash | 1 }
+  }
 
   func insert(_ hash: UInt64) -> Insertion {
     // 0 is an empty slot.

@@ -2,7 +2,7 @@
 enum CallPlace {
   static func descriptions(from frames: [UInt]) -> [String?] { frames.map { _ in nil } }
   static func returnAddresses(from frame: UInt) -> [UInt] { [] }
-  static func description(of stack: [UInt]) -> String? { nil }
+  static func description(of stack: [UInt], engine: UInt?) -> String? { nil }
 }
 
 /// The model runs no tasks.
@@ -11,4 +11,9 @@ struct CurrentTask {
   let name: String?
 
   init?() { return nil }
+}
+
+/// The model runs no tasks.
+enum SleepingTasks {
+  static func watch() {}
 }
