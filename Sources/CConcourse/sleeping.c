@@ -37,7 +37,7 @@ static bool read_file(uint32_t tid, const char *name, char *text, size_t capacit
 }
 
 bool concourse_read_switches(uint32_t tid, uint64_t counts[2]) {
-  char text[4096];
+  char text[16384];
   if (!read_file(tid, "status", text, sizeof text)) return false;
   const char *own = strstr(text, "\nvoluntary_ctxt_switches:");
   const char *forced = strstr(text, "\nnonvoluntary_ctxt_switches:");
@@ -86,7 +86,7 @@ enum concourse_wait concourse_wait_of(const struct concourse_sleep *sleep, uint3
   if (sleep->call != SYS_futex) return CONCOURSE_WAIT_CALL;
   // A lock of the engine has 2 in its word while threads sleep for it.
   if (is_own(sleep)) return (uint32_t)sleep->arguments[2] == 2 ? CONCOURSE_WAIT_UNKNOWN : CONCOURSE_WAIT_ENGINE;
-  uint32_t word = 0;
+  uint32_t word = 0, mutex[3] = {0};
   switch (sleep->arguments[1] & FUTEX_CMD_MASK) {
     case FUTEX_LOCK_PI:
 #ifdef FUTEX_LOCK_PI2
@@ -98,12 +98,12 @@ enum concourse_wait concourse_wait_of(const struct concourse_sleep *sleep, uint3
       break;
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
-      // A mutex of the C library: 2 in its first word, and its holder in the third. Other words with that value have no
-      // thread's id there.
+      // A mutex of the C library: 2 in its first word, its holder in the third, the number of its users in the fourth, and
+      // in the fifth its kind. The words behind another lock with that value, as malloc has, are not like that.
       if ((uint32_t)sleep->arguments[2] == 2 &&
-          concourse_read_memory(sleep->arguments[0] + 8, &word, sizeof word) && word != 0 &&
-          concourse_thread_state(word) != 0) {
-        *holder = word;
+          concourse_read_memory(sleep->arguments[0] + 8, mutex, sizeof mutex) && mutex[0] != 0 && mutex[1] != 0 &&
+          mutex[2] < 1024 && concourse_thread_state(mutex[0]) != 0) {
+        *holder = mutex[0];
         break;
       }
       // The C library's conditions, semaphores and joins.
@@ -175,6 +175,8 @@ static int note_concurrency(struct dl_phdr_info *library, size_t size, void *con
 }
 
 bool concourse_find_tasks(void) {
+  // Reading memory through the kernel, as all above does, may end the process under a filter.
+  if (!concourse_may_set_priority()) return false;
   if (swift_task_getCurrent == NULL || &_swift_concurrency_debug_asyncTaskMetadata == NULL) return false;
   dl_iterate_phdr(note_concurrency, NULL);
   return variables.module != 0 && variables.size != 0;

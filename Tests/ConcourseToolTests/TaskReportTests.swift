@@ -73,6 +73,7 @@ struct TaskReportTests {
     let program = Examined(try fixture.spawn(fixture.waits, ["sleepers", "100"]))
     let text = try fixture.report(on: program.program, options: ["--tasks"]) {
       $0.contains("TASKS     106 suspended")
+        && section($0).count { $0.contains("awaits a sleep that ends in ") } == 105
     }
     let rows = section(text)
     // They sleep for 1 h 56 min 40 s and so on; the machine may be slow.

@@ -31,7 +31,9 @@ struct TaskSleepsTests {
     var process = TargetProcess(id: 1, name: "made up", memory: memory, regions: [], threads: [])
     process.now = now
     var snapshot = EngineSnapshot(process: process)
-    snapshot.timerLists = [TimerList(isWall: false, array: Self.list, first: first, count: count)]
+    snapshot.timerLists = [.init(isWall: false, array: 0x8000, first: 0x8008)]
+    (memory.words[0x8000], memory.words[0x8008]) = (Self.list, first)
+    (memory.words[Self.list + 16], memory.words[Self.list + 24]) = (count, 2 * count)
     return TaskSleeps(snapshot, sleepers: sleepers, makers: makers).left
   }
 

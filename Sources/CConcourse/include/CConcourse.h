@@ -227,7 +227,8 @@ const char *_Nullable concourse_name_of_call(int64_t call);
 /// An address in this module's code.
 uint64_t concourse_code_address(void);
 
-/// Finds Swift's runtime. Returns false if the process has none of its own library.
+/// Finds Swift's runtime. Returns false if the process has none of its own library, and under a seccomp filter that may
+/// kill.
 bool concourse_find_tasks(void);
 
 /// The number of the task that a thread runs, by the address of its `concourse_thread`; 0 if it runs none.

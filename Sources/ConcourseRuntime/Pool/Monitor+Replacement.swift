@@ -128,7 +128,7 @@ extension Monitor {
       return
     }
     guard looks >= limit, giveUp(worker, of: band) else { return }
-    (watch.overrunLooks, watch.overrunLimit) = (0, min(limit * 2, 1 << 20))
+    (watch.overrunLooks, watch.overrunLimit) = (0, min(limit * 2, 32 * Self.overrun))
   }
 
   /// Subtracts a worker from the active ones. One that delivers events is no longer searching, either.

@@ -7,7 +7,7 @@ extension Monitor {
   /// The account ends after this many looks in a row at which fewer than two levels waited.
   private static let memory = 100
   /// The most that one look charges, in nanoseconds: the process may have been stopped.
-  private static let longestLook: UInt64 = 1_000_000_000
+  private static let longestLook: UInt64 = 300_000_000
   /// A worker that has been at an entry for so many nanoseconds is charged for its processor's time only: a lowered worker
   /// may wait long for its processor.
   private static let timeCharged: UInt64 = 20_000_000

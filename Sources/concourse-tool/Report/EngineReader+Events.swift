@@ -52,7 +52,7 @@ extension EngineReader {
   mutating func readTimers() {
     var info = TimersInfo(count: 0)
     for table in objects["TimerTable"] ?? [] { addLists(of: table) }
-    for list in snapshot.timerLists {
+    for list in snapshot.timerLists.compactMap({ $0.list(in: memory) }) {
       info.count = min(info.count + Int(list.count - list.first), 1 << 40)
       if let time = memory.word(list.array &+ TimerList.header &+ list.first &* TimerList.stride),
         let left = distance(to: time, isWall: list.isWall)
@@ -69,15 +69,10 @@ extension EngineReader {
       guard let offset = type.fields[name] else { continue }
       // `TimerTable.Side`: whether it is for the wall clock; the heap's array; the line's array and its first index.
       let side = table &+ offset
-      for (array, first) in [
-        (memory.word(side &+ 8), 0), (memory.word(side &+ 16), memory.word(side &+ 24) ?? 0),
-      ] {
-        // Of an array's buffer: the count at 16, the elements at 32, beginning with the time.
-        guard let array, let count = memory.word(array &+ 16), count > first, count < 1 << 40,
-          let capacity = memory.word(array &+ 24), count <= capacity / 2
-        else { continue }
-        snapshot.timerLists.append(TimerList(isWall: isWall, array: array, first: first, count: count))
-      }
+      snapshot.timerLists += [
+        .init(isWall: isWall, array: side &+ 8, first: nil),
+        .init(isWall: isWall, array: side &+ 16, first: side &+ 24),
+      ]
     }
   }
 }

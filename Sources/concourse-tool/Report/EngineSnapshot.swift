@@ -235,8 +235,7 @@ struct EngineSnapshot {
   var sources: [SourceInfo] = []
   var channels: [ChannelInfo] = []
   var timers: TimersInfo?
-  /// Where they are.
-  var timerLists: [TimerList] = []
+  var timerLists: [TimerList.Place] = []
   var width = 0
   var cap = 0
   var poolThreads = 0

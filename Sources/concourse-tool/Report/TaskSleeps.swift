@@ -31,7 +31,7 @@ struct TaskSleeps {
     (process, self.sleepers) = (snapshot.process, sleepers)
     guard !sleepers.isEmpty, !makers.isEmpty, let now = process.now else { return }
     var timersLeft = Limit.timers
-    for list in snapshot.timerLists {
+    for list in snapshot.timerLists.compactMap({ $0.list(in: process.memory) }) {
       let now = Int64(clamping: list.isWall ? WallClock.now : now)
       for (time, node) in list.submissions(in: process.memory, atMost: &timersLeft) {
         // A node: the next one, then a function and its context.
@@ -89,6 +89,23 @@ struct TaskSleeps {
 
 /// Where the engine keeps timers: the elements of an array.
 struct TimerList {
+  /// Where the engine has the array's address, and the index of the first element; nil if that is 0. A process that goes on
+  /// replaces the array.
+  struct Place {
+    let isWall: Bool
+    let array: UInt64
+    let first: UInt64?
+
+    func list(in memory: any TargetMemory) -> TimerList? {
+      let first = first.map { memory.word($0) ?? 0 } ?? 0
+      // Of an array's buffer: the count at 16, twice the capacity at 24.
+      guard let array = memory.word(array), let count = memory.word(array &+ 16), count > first,
+        count < 1 << 40, let capacity = memory.word(array &+ 24), count <= capacity / 2
+      else { return nil }
+      return TimerList(isWall: isWall, array: array, first: first, count: count)
+    }
+  }
+
   let isWall: Bool
   let array: UInt64
   let first: UInt64

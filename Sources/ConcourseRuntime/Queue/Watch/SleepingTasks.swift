@@ -140,7 +140,9 @@ private struct Sleeper {
       }
       if holder?.id != last { holder = Holder(last) }
       return holder!.hasHadItLong() ? "a lock that thread \(id) holds" : nil
-    default: return nil
+    default:
+      holder = nil
+      return nil
     }
   }
 
