@@ -162,6 +162,22 @@ private struct Place: DeliveryPlace {
     #expect(servers.told.all == [.init(attempt: "2", text: "+ACK")])
   }
 
+  /// Both places get the beats and the end, or another worker would be given the item, or its key would wait for it.
+  @Test func runAdoptsACopyOfItsItem() async {
+    let servers = Servers(patience: .seconds(3_600))
+    let first = servers.delivery(attempt: 1, place: 4, order: "k-a")
+    #expect(servers.held.take(first) == .new)
+    #expect(servers.held.take(servers.delivery(attempt: 2, place: 9, order: "k-a")) == .held)
+    #expect(first.places == [4, 9])
+    first.beat()
+    await first.finish()
+    let told = servers.told.all
+    for text in ["+WPI", "+ACK"] {
+      #expect(told.filter { $0.text == text }.map(\.attempt).sorted() == ["1", "2"])
+    }
+    #expect(told.filter { $0.attempt == "remove" }.map(\.text) == ["4", "9"])
+  }
+
   @Test func nothingIsSaidAfterTheDeadline() async {
     let servers = Servers(patience: .milliseconds(1))
     for end in 1...4 {

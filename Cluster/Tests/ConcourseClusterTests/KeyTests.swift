@@ -80,12 +80,35 @@ import Testing
     await cluster.shutdown()
   }
 
+  /// Its id may be another item's by the time at which it starts.
+  @Test(arguments: EngineKind.allCases) func itemWaitsLongerThanItsIdIsKept(on engine: EngineKind)
+    async throws
+  {
+    let cluster = try await engine.cluster()
+    var options = ClusterQueueOptions()
+    options.idsAreKept = .seconds(1)
+    let queue = ClusterQueue<Int>(
+      label: engine.label(), attributes: .concurrent, options: options, on: cluster)
+    let (log, gate) = (Log<Int>(), Gate())
+    _ = try await queue.handle(width: 2) { number in
+      if number == 0 { await gate.pass() }
+      log.append(number)
+    }
+    try await queue.async(0, key: "a")
+    #expect(try await queue.async(1, key: "a", id: "x") == .stored)
+    try await eventually { try await queue.async(2, key: "a", id: "x") == .stored }
+    gate.open()
+    // On a slow machine an earlier try may have been stored, too.
+    #expect(await log.until(3).prefix(3) == [0, 1, 2])
+    await cluster.shutdown()
+  }
+
   /// Also with a worker that runs one item at a time.
   @Test(arguments: EngineKind.allCases) func failingItemHoldsItsKeyOnly(on engine: EngineKind) async throws {
     let cluster = try await engine.cluster()
     var options = ClusterQueueOptions()
     options.attempts = 3
-    options.retryDelay = .milliseconds(50)
+    options.retryDelay = .seconds(1)
     let queue = ClusterQueue<Step>(
       label: engine.label(), attributes: .concurrent, options: options, on: cluster)
     let (log, mended) = (Log<Step>(), Gate())

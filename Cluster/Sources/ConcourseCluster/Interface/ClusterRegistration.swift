@@ -3,8 +3,9 @@ internal import Synchronization
 
 /// The offer of this process to run items of a queue.
 ///
-/// It holds at most `width` items at a time, and asks the engine for another when one is finished. While items are here
-/// it sends beats for them, so that an item may take as long as it needs.
+/// It runs at most `width` items at a time, and asks the engine for another when one is finished or has to wait for
+/// others. It may hold as many waiting items as `ClusterQueueOptions.width` says. While items are here it sends beats for
+/// them, so that an item may take as long as it needs.
 public final class ClusterRegistration: Sendable {
   private struct State {
     /// The items that run, and those that came although the width was reached.

@@ -47,6 +47,10 @@ final class NATSDelivery: Delivery {
   private struct State {
     /// Where the servers expect the answer. That of the last delivery, if the item was delivered again.
     var subject: String
+    /// The place of that delivery.
+    var place: UInt64
+    /// The same of other places. A repeated submission may be stored twice.
+    var copies: [UInt64: String] = [:]
     var attempt: Int
     /// Which start of the item it is, if the engine counts these.
     var start: Int?
@@ -69,9 +73,11 @@ final class NATSDelivery: Delivery {
   let message: NATSMessage
   /// Where the stream has the item. In one stream, an earlier item has an earlier place.
   let place: UInt64
+  /// The same and that of all copies that were delivered here, the first one first.
+  var places: [UInt64] { state.withLock { [$0.place] + $0.copies.keys }.sorted() }
   private var token: String? { message.token }
-  /// The time between the storing of the item and this delivery.
-  private let age: Duration
+  /// When the servers stored the item.
+  private let stored: WallTime
   private let queue: any NATSDeliveryQueue
   private let state: Mutex<State>
 
@@ -89,9 +95,9 @@ final class NATSDelivery: Delivery {
     self.place = place
     // An item of a foreign program has no id.
     item = NATSItem(id: message.id ?? "at-\(place)", time: time)
-    age = .now - WallTime(nanoseconds: Int64(clamping: time))
+    stored = WallTime(nanoseconds: Int64(clamping: time))
     self.queue = queue
-    state = Mutex(State(subject: subject, attempt: attempt, end: .now + queue.patience))
+    state = Mutex(State(subject: subject, place: place, attempt: attempt, end: .now + queue.patience))
   }
 
   /// That of the last delivery of the item, or the number of the start if those are counted.
@@ -107,10 +113,14 @@ final class NATSDelivery: Delivery {
   /// Takes over a later delivery of the same item, unless that one follows from the return of this one.
   /// - Returns: Whether this delivery stands for both.
   func absorbs(_ later: NATSDelivery) -> Bool {
-    let (subject, attempt, end) = later.state.withLock { ($0.subject, $0.attempt, $0.end) }
+    let (subject, place, attempt, end) = later.state.withLock {
+      ($0.subject, $0.place, $0.attempt, $0.end)
+    }
     return state.withLock { state in
       if state.isLeaving { return attempt <= state.attempt }
-      state.subject = subject
+      state.copies[state.place] = state.subject
+      state.copies[place] = nil
+      (state.subject, state.place) = (subject, place)
       state.attempt = max(state.attempt, attempt)
       state.end = max(state.end, end)
       return true
@@ -194,7 +204,8 @@ final class NATSDelivery: Delivery {
 
   /// Whether the item is the one of its id that counts.
   private func counts(_ token: String) async throws -> Bool {
-    guard age < queue.idsAreKept else { return true }
+    // An item that has waited for long counts: its id may be another item's by now.
+    guard .now - stored < queue.idsAreKept else { return true }
     return try await queue.isFirst(item.id, token: token)
   }
 
@@ -253,7 +264,8 @@ final class NATSDelivery: Delivery {
   private func untilRemoved() async {
     while hasOrder, !isLost {
       do {
-        return try await queue.remove(at: place)
+        for place in places { try await queue.remove(at: place) }
+        return
       } catch {
         try? await Task.sleep(for: .milliseconds(100))
       }
@@ -276,10 +288,12 @@ final class NATSDelivery: Delivery {
   /// taken for a new deadline here.
   private func send(_ text: String, _ done: @escaping @Sendable (Outcome) -> Void) {
     let start = ContinuousClock.now
-    let subject = state.withLock { state in
-      state.end > start && !(state.isLeaving && text == "+WPI") ? state.subject : nil
+    let (subject, copies) = state.withLock { state -> (String?, [String]) in
+      state.end > start && !(state.isLeaving && text == "+WPI")
+        ? (state.subject, Array(state.copies.values)) : (nil, [])
     }
     guard let subject else { return done(.unknown) }
+    for copy in copies { queue.tell(copy, text) { _ in } }
     queue.tell(subject, text) { [self] result in
       switch result {
       case .success:

@@ -90,10 +90,11 @@ final class NATSEngine: Engine {
 
   /// Asks JetStream, and repeats that while it cannot answer.
   func ask<Answer: Decodable>(
-    _ operation: String, _ request: some Encodable, as: Answer.Type = Answer.self
+    _ operation: String, _ request: some Encodable, as: Answer.Type = Answer.self,
+    repeatedFor time: Duration? = nil
   ) async throws -> Answer {
     let body = try encoded(request)
-    return try await repeated(for: timeout) {
+    return try await repeated(for: time ?? timeout) {
       try decoded(try await self.connection.request("$JS.API.\(operation)", body).bytes)
     }
   }

@@ -14,12 +14,12 @@ internal import Synchronization
 // lost an item does neither (`NATSDelivery`), so a successor waits for the worker that has it by then.
 //
 // A barrier may start when no earlier item at all is there, and another item of a queue with barriers when no earlier
-// barrier is. That none is there is not to be learned from a leader that does not know the item either. So the worker
-// asks for the state of the stream and its barriers in one question: the answer is that none is there up to a place.
+// barrier is. A leader that does not know the item cannot tell that there is none. So the worker asks for the state of the
+// stream and its barriers in one question. The answer says: up to this place, the stream has no barrier.
 //
 // An item that waits is kept here, with beats, and takes no place of its worker: otherwise the predecessor, which is
 // delivered again after a failure, might find no place anywhere. Of the items of one key that wait here, only the first
-// is looked at: after a hint that an item of the key has ended, and after pauses, since hints may be lost.
+// is looked at: after a hint that an item of the key has ended, and each half second, since hints may be lost.
 
 /// Whether an item may start.
 enum NATSTurn: Sendable {
@@ -104,7 +104,7 @@ final class NATSLine: Sendable {
       self.change(String(message.subject.dropFirst(prefix.count)))
     }
     defer { withExtendedLifetime(subscription) {} }
-    var (pause, all) = (Duration.zero, true)
+    var (pause, isWhole, lastWhole) = (Duration.zero, true, ContinuousClock.now)
     while true {
       for waiter in state.withLock({ Array($0.waiters.values) }) {
         if waiter.delivery.isLost {
@@ -113,29 +113,41 @@ final class NATSLine: Sendable {
           end(waiter, .cancelled)
         }
       }
+      if isWhole { lastWhole = .now }
       let waiters = state.withLock { state in
         defer { state.changed = [] }
         // The end of a barrier lets any item start, and that of any item a barrier.
-        let isAny = all || state.changed.contains(NATSNames.barrier)
+        let isAny = isWhole || state.changed.contains(NATSNames.barrier)
         return state.next(of: isAny ? nil : state.changed.union([NATSNames.barrier]))
       }
-      // A failed look is repeated after a pause.
-      if !waiters.isEmpty, let barrier = try? await queue.firstBarrier() {
-        for waiter in waiters {
-          if let turn = try? await queue.turn(at: waiter.delivery.place, waiter.order, before: barrier) {
-            end(waiter, turn)
-          }
-        }
-      }
+      let hasFailed = await !look(at: waiters, for: queue)
       let isDone = state.withLock { state in
         state.isLooking = !state.waiters.isEmpty
         return !state.isLooking
       }
       if isDone { return }
-      pause = all ? min(max(pause * 2, .milliseconds(10)), Self.longestPause) : .milliseconds(10)
+      pause = isWhole ? min(max(pause * 2, .milliseconds(10)), Self.longestPause) : .milliseconds(10)
       // The task is not cancelled, so the pause does not throw.
-      all = (try? await hint.pause(atMost: pause)) != true
+      let isHinted = (try? await hint.pause(atMost: pause)) == true
+      isWhole = hasFailed || !isHinted || ContinuousClock.now - lastWhole >= Self.longestPause
     }
+  }
+
+  /// - Returns: false if the servers did not answer. The other waiters are not looked at then: each would take as long.
+  private func look(at waiters: [Waiter], for queue: NATSQueue) async -> Bool {
+    guard !waiters.isEmpty else { return true }
+    guard let barrier = try? await queue.firstBarrier() else { return false }
+    for waiter in waiters {
+      do {
+        if let turn = try await queue.turn(of: waiter.delivery.places, waiter.order, before: barrier) {
+          end(waiter, turn)
+        }
+      } catch {
+        // It is repeated after a pause.
+        return false
+      }
+    }
+    return true
   }
 
   private func end(_ waiter: Waiter, _ turn: NATSTurn) {
@@ -154,7 +166,7 @@ extension NATSQueue {
   {
     let order = delivery.message.order ?? "-"
     if !line.isBehind(delivery, order),
-      let turn = try await turn(at: delivery.place, order, before: firstBarrier())
+      let turn = try await turn(of: delivery.places, order, before: firstBarrier())
     {
       return turn
     }
@@ -162,35 +174,38 @@ extension NATSQueue {
     return await line.wait(for: delivery, order, on: self, unless: isCancelled)
   }
 
+  // What follows is not repeated here: the caller looks again, and whether its item is lost or cancelled meanwhile.
+
   /// No item with a lower place is behind a barrier that has not ended.
   func firstBarrier() async throws -> UInt64 {
     guard hasBarriers else { return .max }
     let subject = "\(names.subject).\(NATSNames.barrier).*.*"
     // The server reads the last place first.
-    let state = try await
-      (ask("STREAM.INFO.\(names.stream)", NATSStreamQuestion(subjects_filter: subject)) as NATSStreamInfo)
-      .state
-    if state.subjects?.isEmpty ?? true { return state.last_seq + 1 }
+    let info: NATSStreamInfo = try await ask(
+      "STREAM.INFO.\(names.stream)", NATSStreamQuestion(subjects_filter: subject), repeatedFor: .zero)
+    if info.state.subjects?.isEmpty ?? true { return info.state.last_seq + 1 }
     // None if it has ended meanwhile, or if another leader answers: the next look will tell.
     return try await first(of: subject) ?? 0
   }
 
-  /// - Parameter barrier: `firstBarrier()`.
+  /// - Parameters:
+  ///   - places: where the stream has the item; the first counts.
+  ///   - barrier: `firstBarrier()`.
   /// - Returns: `nil` if the item has to wait.
-  func turn(at place: UInt64, _ order: String, before barrier: UInt64) async throws -> NATSTurn? {
-    if order != NATSNames.barrier, barrier < place { return nil }
+  func turn(of places: [UInt64], _ order: String, before barrier: UInt64) async throws -> NATSTurn? {
+    if order != NATSNames.barrier, barrier < places[0] { return nil }
     if order == "-" { return .first }
     let subject = names.subject + (order == NATSNames.barrier ? ".>" : ".\(order).*.*")
     // A leader that knows no item of the key does not know this one.
-    guard let first = try await first(of: subject), first >= place else { return nil }
-    return first == place ? .first : .gone
+    guard let first = try await first(of: subject), first >= places[0] else { return nil }
+    return places.contains(first) ? .first : .gone
   }
 
   private func first(of subject: String) async throws -> UInt64? {
-    try await stored(in: names.stream, NATSGet(seq: 1, next_by_subj: subject))?.message.seq
+    let request = NATSGet(seq: 1, next_by_subj: subject)
+    return try await stored(in: names.stream, request, repeatedFor: .zero)?.message.seq
   }
 
-  /// Not repeated here: the worker may have lost the item by then.
   func remove(at place: UInt64) async throws {
     let request = try encoded(NATSDelete(seq: place, no_erase: true))
     do {

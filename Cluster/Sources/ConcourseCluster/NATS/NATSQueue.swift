@@ -51,11 +51,12 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   var patienceOfMovers: Duration { min(patience, .seconds(30)) }
   var idsAreKept: Duration { settings.options.idsAreKept }
 
-  /// All settings, so that a stream with others differs from this one: the servers compare it.
+  /// All settings, and the form of the subjects, so that a stream with others differs from this one: the servers compare
+  /// it.
   private var summary: String {
     let options = settings.options
     return """
-      Concourse queue, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)")\
+      Concourse queue of form 2, \(settings.isSerial ? "serial" : "concurrent of width \(options.width)")\
       \(settings.hasBarriers ? " with barriers" : ""), \
       \(options.attempts) attempts, delays \(options.retryDelay.exact) to \(options.longestRetryDelay.exact), patience \
       \(options.patience.exact), ids for \(options.idsAreKept.exact), results for \(options.resultsAreKept.exact), \
@@ -113,8 +114,10 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     let _: NATSNothing = try await ask("STREAM.CREATE.\(stream.name)", stream)
   }
 
-  func ask<Answer: Decodable>(_ operation: String, _ request: some Encodable) async throws -> Answer {
-    try await engine.ask(operation, request)
+  func ask<Answer: Decodable>(
+    _ operation: String, _ request: some Encodable, repeatedFor time: Duration? = nil
+  ) async throws -> Answer {
+    try await engine.ask(operation, request, repeatedFor: time)
   }
 
   /// What programs may see of a failure. All that this class throws passes through here.
@@ -279,9 +282,11 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     try await stored(in: names.failedStream, request)
   }
 
-  func stored(in stream: String, _ request: NATSGet) async throws -> NATSStored? {
+  func stored(in stream: String, _ request: NATSGet, repeatedFor time: Duration? = nil) async throws
+    -> NATSStored?
+  {
     do {
-      return try await ask("STREAM.MSG.GET.\(stream)", request)
+      return try await ask("STREAM.MSG.GET.\(stream)", request, repeatedFor: time)
     } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.noMessage {
       return nil
     }
