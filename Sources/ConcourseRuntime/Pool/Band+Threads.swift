@@ -61,15 +61,13 @@ extension Band {
     Self.reportFailure(failure)
   }
 
-  private static let failureReported = Atomic<Bool>(false)
-
   private static func reportFailure(_ failure: Int32) {
     // ORDERING: relaxed, both; they only decide who prints.
-    guard !failureReported.exchange(true, ordering: .relaxed) else { return }
+    guard !Runtime.shared.refusalIsReported.exchange(true, ordering: .relaxed) else { return }
     // The caller may be the monitor, which must not wait for a reader of standard error.
     let isReported = Trap.tryToWarn(
       "the system refused a worker thread (errno \(failure)); work waits until a thread can be had")
-    if !isReported { failureReported.store(false, ordering: .relaxed) }
+    if !isReported { Runtime.shared.refusalIsReported.store(false, ordering: .relaxed) }
   }
 
   /// A record for a thread that is about to be made.

@@ -13,6 +13,8 @@ package final class Runtime {
   /// Whether there is no worker because the system has refused the last thread. A thread that waits for its turn looks
   /// at it again and again while it is true, and so needs no order.
   let lacksWorkers = Atomic<Bool>(false)
+  /// Whether a refusal of a worker's thread has been reported.
+  let refusalIsReported = Atomic<Bool>(false)
   /// Whether entries may have been promised threads of their own. A monitor that reads false too late looks again.
   let hasPromised = Atomic<Bool>(false)
 

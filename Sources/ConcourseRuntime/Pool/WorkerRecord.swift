@@ -32,8 +32,6 @@ struct WorkerRecord: ~Copyable {
   let batch = Batch()
   /// The number of entries that this worker has begun. The monitor compares it with earlier looks.
   let progress = Atomic<UInt32>(0)
-  /// The same when the worker last parked, or its thread was made.
-  private let progressAtPark = Atomic<UInt32>(0)
   let status = Atomic<UInt32>(Status.absent)
   /// The kernel id of the thread, for the monitor.
   let thread = Atomic<UInt32>(0)
@@ -57,6 +55,8 @@ struct WorkerRecord: ~Copyable {
   let attention = Atomic<UInt8>(Attention.none)
   /// The level of the entry that a worker of the default band runs while levels compete.
   let level = Atomic<QoSLevel>(.unspecified)
+  /// What `progress` was when the worker last parked, or its thread was made.
+  private let progressAtPark = Atomic<UInt32>(0)
 
   let eventService = EventService()
   /// The entries that the worker pushes without waking another; OWNED BY the worker.
