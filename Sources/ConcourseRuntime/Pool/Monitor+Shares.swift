@@ -26,13 +26,14 @@ extension Monitor {
     guard looksWithoutCompetition <= Self.memory else { return endSharing() }
     for band in Runtime.shared.bands {
       for worker in band.workers where worker.pointee.isActive {
-        // ORDERING: relaxed, both; the worker stores the level before an entry and may see the request late.
+        // ORDERING: relaxed; the worker stores the level before an entry.
         let level = band.isLowered ? band.level : worker.pointee.level.load(ordering: .relaxed)
         // A lowered worker that has woken up may wait long for its processor. If its band paid for that, the worker would
         // find the band held back again, and park without having run anything.
         if worker.pointee.begunSincePark > 0 {
           shares.charge(level, nanoseconds: time(of: worker, elapsed, at: now))
         }
+        // ORDERING: relaxed; the worker may see the request late.
         worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed)
       }
       band.estimateAwakeShare(look: looks)
