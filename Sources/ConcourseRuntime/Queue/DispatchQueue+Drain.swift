@@ -293,6 +293,10 @@ extension DispatchQueue {
 
   /// Gives back one reader's place of a concurrent queue. The caller keeps the queue.
   final func giveUpPlace() {
+    if PoolSize.hasSeveralShards {
+      if state.releaseCountedPlace(CurrentThread.id) { handOn() }
+      return
+    }
     let given = state.releaseReaderPlace(CurrentThread.id)
     if given.owns { handOn() }
     if given.endsReference { Unmanaged.passUnretained(self).release() }
@@ -302,17 +306,21 @@ extension DispatchQueue {
   /// - Parameter isCounted: whether the item has a reference of its own.
   @inline(__always)
   static func giveUpPlace(ofItemOn queue: Unmanaged<DispatchQueue>, isCounted: Bool) {
+    if isCounted {
+      queue._withUnsafeGuaranteedRef { $0.giveUpPlace() }
+      return queue.release()
+    }
     let id = CurrentThread.id
-    var isCounted = isCounted
+    var isKept = false
     let given = queue._withUnsafeGuaranteedRef {
       $0.state.releaseReaderPlace(id) {
-        if !isCounted { _ = queue.retain() }
-        isCounted = true
+        if !isKept { _ = queue.retain() }
+        isKept = true
       }
     }
     // Without a reference that this thread must release, the queue may be gone.
     if given.owns { queue._withUnsafeGuaranteedRef { $0.handOn() } }
-    if isCounted { queue.release() }
+    if isKept { queue.release() }
     if given.endsReference { queue.release() }
   }
 }

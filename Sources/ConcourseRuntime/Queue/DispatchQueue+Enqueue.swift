@@ -89,7 +89,7 @@ extension DispatchQueue {
     case .concurrent:
       // An ordinary item with nothing ahead of it bypasses this queue's list.
       if !node.traits.contains(.barrier) && list.isEmpty,
-        let place = state.takeItemPlace(limit: UInt64(width.value), shares: !PoolSize.hasSeveralShards)
+        let place = takeItemPlace()
       {
         admit(node, to: place)
       } else {
@@ -106,6 +106,23 @@ extension DispatchQueue {
       .otherSymbol:
       Trap.runtimeBug("an item was submitted to an object that is not a queue")
     }
+  }
+
+  /// Takes the place of an asynchronous item, if the queue is free.
+  @inline(__always)
+  private final func takeItemPlace() -> QueueState.ItemPlace? {
+    guard PoolSize.hasSeveralShards else {
+      return state.takeItemPlace(limit: UInt64(width.value), shares: true)
+    }
+    return state.addItemPlaceIfFree() ?? takeItemPlaceAgain()
+  }
+
+  /// The same, after an addition that found the queue busy, or narrow.
+  @inline(never)
+  private final func takeItemPlaceAgain() -> QueueState.ItemPlace? {
+    carryOut(state.returnItemPlace())
+    guard state.snapshot.isNarrow else { return nil }
+    return state.takeItemPlace(limit: UInt64(width.value), shares: false)
   }
 
   /// Appends a node to the list, and enqueues the queue unless another thread will drain it.

@@ -77,6 +77,21 @@ extension QueueState {
     return nil
   }
 
+  /// As `takeItemPlace`, for an item with a reference of its own, by one addition. A compare-exchange would fail while other
+  /// threads change the word.
+  /// - Returns: nil if the queue is not free, or narrow: the caller must call `returnItemPlace`.
+  @inline(__always)
+  func addItemPlaceIfFree() -> ItemPlace? {
+    // ORDERING: acquiring; as in `takeReaderPlace`.
+    let seen = Snapshot(bits: word.wrappingAdd(Snapshot.reader, ordering: .acquiring).oldValue)
+    let isFree = seen.clearing(Snapshot.apart).isFree && seen.mayAddReader && !seen.isNarrow
+    return isFree ? seen.placeOfNextItem(shares: false) : nil
+  }
+
+  /// Gives back a place that `addItemPlaceIfFree` has added without success. The caller does not hand the queue on: it may
+  /// hold locks.
+  func returnItemPlace() -> Wake { releaseAsSubmitter(Snapshot.reader) }
+
   /// Takes a place for an item that the owner admits, or that was held back. Allowed in every state.
   func addItemPlace(shares: Bool) -> ItemPlace {
     requireRoom()
@@ -102,15 +117,36 @@ extension QueueState {
     release(Snapshot.reader, thread, keep: keep)
   }
 
+  /// As `releaseReaderPlace`, for a caller that keeps the queue, on a queue whose items share no reference: by one
+  /// subtraction.
+  /// - Returns: whether the caller now owns the queue.
+  @inline(__always)
+  func releaseCountedPlace(_ thread: UInt32) -> Bool {
+    // ORDERING: releasing; pairs with the transitions of the next owner: a barrier sees what the reader wrote. Acquiring,
+    // since an item's thread may have the last reference, and then destroys what other threads have made for the queue.
+    let seen = Snapshot(
+      bits: word.wrappingSubtract(Snapshot.reader, ordering: .acquiringAndReleasing).oldValue)
+    return Snapshot(bits: seen.bits &- Snapshot.reader).isReleased && own(thread)
+  }
+
+  /// Takes the queue for the thread that has given back the place that the first entry of the list waited for.
+  /// - Returns: false if another thread looks at the list.
+  @inline(never)
+  private func own(_ thread: UInt32) -> Bool {
+    update { seen in seen.isReleased ? (seen.clearingWork().owned(by: thread), true) : (seen, false) }
+  }
+
   /// The indicators have been closed: gives back the places that stood for their readers, but for `readers`.
   func releaseStanding(_ thread: UInt32, readers: Int) -> ReaderRelease {
     release(Snapshot.places(standingFor: readers), thread, keep: {})
   }
 
   /// The same, for a submitter, which does not hand the queue on.
-  func releaseStanding(readers: Int) -> Wake {
+  func releaseStanding(readers: Int) -> Wake { releaseAsSubmitter(Snapshot.places(standingFor: readers)) }
+
+  private func releaseAsSubmitter(_ places: UInt64) -> Wake {
     update { seen in
-      let fewer = Snapshot(bits: seen.bits &- Snapshot.places(standingFor: readers))
+      let fewer = Snapshot(bits: seen.bits &- places)
       return fewer.isReleased
         ? (fewer.setting(Snapshot.enqueued), .enqueue(fewer.level)) : (fewer, .nothing)
     }

@@ -425,6 +425,36 @@ struct QueueStateTests {
     holds(full.takeItemPlace(limit: 2, shares: true)!.isNested && !state.addItemPlace(shares: true).isNested)
   }
 
+  @Test("an item adds its place, and a busy queue gets it back")
+  func itemsAddPlaces() {
+    let state = concurrent()
+    holds(state.addItemPlaceIfFree()?.reference == .own && state.beginApart() && state.setApart())
+    holds(state.addItemPlaceIfFree()?.isNested == false && state.clearApart())
+    holds(
+      !state.releaseStanding(me, readers: 0).owns && state.snapshot.readers == 2 && !state.snapshot.isKept)
+    // The last place that is given back makes its thread the owner if a barrier waits.
+    _ = state.noteWork(.utility, exclusive: true)
+    holds(!state.releaseCountedPlace(me) && state.addItemPlaceIfFree() == nil && state.snapshot.readers == 2)
+    holds(!state.releaseCountedPlace(other) && state.returnItemPlace().level == .utility)
+    holds(state.snapshot.isEnqueued && !state.snapshot.hasReaders)
+    holds(state.beginDrain(me).mayDrain && state.addItemPlaceIfFree() == nil)
+    holds(state.releaseToReaders(.utility).isReleased && state.releaseCountedPlace(other))
+    holds(
+      state.snapshot.owner == other && state.releaseEmpty().isReleased
+        && state.releaseCountedPlace(me) == false)
+
+    let narrow = concurrent()
+    _ = narrow.setNarrow(true)
+    holds(narrow.addItemPlaceIfFree() == nil && narrow.returnItemPlace().level == nil)
+    holds(narrow.takesItem(limit: 1) && narrow.addItemPlaceIfFree() == nil)
+    // On a narrow queue each place that is given back makes room.
+    _ = narrow.noteWork(.default, exclusive: true)
+    holds(narrow.releaseCountedPlace(me) && narrow.snapshot.owner == me)
+    holds(narrow.returnItemPlace().level == nil && !narrow.snapshot.hasReaders)
+
+    holds(concurrent(inactive: true).addItemPlaceIfFree() == nil)
+  }
+
   @Test("an item that becomes the owner while others read must retain the queue before that")
   func itemKeepsQueueAsOwner() {
     let state = concurrent()

@@ -90,6 +90,65 @@ extension ModelSuite {
         })
     }
 
+    // MARK: Items with references of their own
+
+    /// An item takes its place by an addition, and returns it if a barrier was first.
+    private static func additionAgainstBarrier() {
+      run(isApart: false, ["a1"], ["b1"]) { queue, track in
+        Model.thread("client") { queue.async(execute: track.together("a1")) }
+        Model.thread("writer") { queue.async(flags: .barrier, execute: track.alone("b1")) }
+      }
+    }
+
+    @Test func anItemAgainstABarrier() {
+      expectComplete(
+        Model.explore("an item's addition against a barrier", bound: 1, maxExecutions: 200_000) {
+          Self.additionAgainstBarrier()
+        })
+      expectFound(
+        PlantedFault(.noWrite, "QueueState+Readers", "addItemPlaceIfFree()"),
+        PlantedFault(.noWrite, "QueueState+Readers", "releaseCountedPlace(_:)"),
+        PlantedFault(.relaxed, "QueueState+Readers", "releaseCountedPlace(_:)"), bound: 1
+      ) { Self.additionAgainstBarrier() }
+    }
+
+    /// The barrier waits for no reader but the place that the item returns.
+    private static func additionAgainstBarrierSync() {
+      run(isApart: false, ["a1"], ["b1", "b2"]) { queue, track in
+        Model.thread("client") { queue.async(execute: track.together("a1")) }
+        Model.thread("writer") {
+          queue.sync(flags: .barrier, execute: track.alone("b1"))
+          queue.sync(flags: .barrier, execute: track.alone("b2"))
+        }
+      }
+    }
+
+    @Test func anItemAgainstASynchronousBarrier() {
+      expectComplete(
+        Model.explore("an item's addition against synchronous barriers", bound: 2, maxExecutions: 300_000) {
+          Self.additionAgainstBarrierSync()
+        })
+      expectFound(PlantedFault(.relaxed, "QueueState+Readers", "addItemPlaceIfFree()"), bound: 1) {
+        Self.additionAgainstBarrierSync()
+      }
+    }
+
+    @Test func anItemAgainstASuspension() {
+      expectComplete(
+        Model.explore(
+          "an item's addition against a suspension", bound: 1, stale: 0, maxExecutions: 300_000
+        ) {
+          Self.run(isApart: false, ["a1"], ["b1"]) { queue, track in
+            Model.thread("client") { queue.async(execute: track.together("a1")) }
+            Model.thread("holder") {
+              queue.suspend()
+              queue.async(flags: .barrier, execute: track.alone("b1"))
+              queue.resume()
+            }
+          }
+        })
+    }
+
     // MARK: Opening
 
     /// Readers meet in the word, and open the indicators, while a barrier comes and other readers read.

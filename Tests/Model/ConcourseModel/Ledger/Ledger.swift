@@ -86,7 +86,9 @@
     }
 
     /// Objects that are constants of the engine, whose users count no references; in the model they are variables.
-    private static let constants: Set<String> = ["EventLoop", "TimerTables"]
+    private static let constants: Set<String> = [
+      "EventLoop", "ProcessQueues", "Runtime", "TimerTables", "WatchTable",
+    ]
 
     static func end() { model_observe_references(nil) }
 
