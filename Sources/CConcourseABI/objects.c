@@ -16,6 +16,8 @@ extern void (*_dispatch_end_NSAutoReleasePool)(void *) EXPORTED;
 void *(*_dispatch_begin_NSAutoReleasePool)(void);
 void (*_dispatch_end_NSAutoReleasePool)(void *);
 
-// The queue layout for debuggers. Version 0 means that there is no layout to read.
-extern const char dispatch_queue_offsets[0x22] EXPORTED;
-const char dispatch_queue_offsets[0x22];
+// The layout of a queue: for each of eight fields its offset and size, behind a version. Version 0 means that debuggers
+// have nothing to read. Clang's thread sanitizer reads two fields, whatever the version.
+extern const uint16_t dispatch_queue_offsets[17] EXPORTED;
+const uint16_t dispatch_queue_offsets[17] = {
+    [7] = CONCOURSE_WIDTH_OFFSET, [8] = 2, [13] = CONCOURSE_TARGET_OFFSET, [14] = 8};

@@ -24,15 +24,21 @@ enum Object {
   /// The object that a data symbol stands for.
   @inline(never)
   private static func fromSymbol(_ kind: ObjectKind, _ function: StaticString) -> Unmanaged<DispatchObject> {
-    if kind == .mainQueueSymbol { return .passUnretained(DispatchQueue.main) }
+    if kind == .mainQueueSymbol { return .passUnretained(mainQueue) }
     if kind == .emptyDataSymbol { return .passUnretained(DataObject.empty) }
     Reject.kind(function, kind, "an object")
+  }
+
+  private static var mainQueue: DispatchQueue {
+    let queue = DispatchQueue.main
+    concourse_show_main_queue(Unmanaged.passUnretained(queue).toOpaque())
+    return queue
   }
 
   /// The main queue for its symbol; any other kind traps.
   @inline(never)
   private static func mainQueue(_ kind: ObjectKind, _ function: StaticString) -> Unmanaged<DispatchQueue> {
-    if kind == .mainQueueSymbol { return .passUnretained(DispatchQueue.main) }
+    if kind == .mainQueueSymbol { return .passUnretained(mainQueue) }
     Reject.kind(function, kind, "a queue")
   }
 

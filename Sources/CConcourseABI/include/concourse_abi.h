@@ -38,6 +38,22 @@
 CONCOURSE_OBJECTS(CONCOURSE_DECLARE)
 #undef CONCOURSE_DECLARE
 
+// The fields of a queue that clang's thread sanitizer reads, by way of `dispatch_queue_offsets`: 16 bits that are 1 if the
+// queue is serial, and the queue's target. Of a source it reads the target. The symbol of the main queue has the same
+// fields; its target is the main queue, so that items of queues that end there are ordered with its own.
+#define CONCOURSE_TARGET_OFFSET 32
+#define CONCOURSE_WIDTH_OFFSET 86
+
+/// Sets these fields of the symbol.
+static inline __attribute__((always_inline)) void concourse_show_main_queue(void *_Nonnull queue) {
+  void *_Nullable *target = (void **)(_dispatch_main_q + CONCOURSE_TARGET_OFFSET);
+  uint16_t *width = (uint16_t *)(_dispatch_main_q + CONCOURSE_WIDTH_OFFSET);
+  // ORDERING: relaxed, all; all threads write the same.
+  if (__atomic_load_n(target, __ATOMIC_RELAXED) == queue) return;
+  __atomic_store_n(width, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(target, queue, __ATOMIC_RELAXED);
+}
+
 /// What a bridging thread wants from its next C call (see QueueBridge.swift).
 struct concourse_crossing {
   /// The queue that the next creating call returns, with one reference.

@@ -9,10 +9,13 @@
 ///
 /// Matching C type: `dispatch_source_t`.
 public class DispatchSource: DispatchObject {
+  /// The target, which the core keeps. Clang's thread sanitizer reads it here, as of a queue (CConcourseABI/objects.c).
+  private let shownTarget: Atomic<UnsafeMutableRawPointer?>
   let core: SourceCore
 
   init(_ core: SourceCore) {
     self.core = core
+    shownTarget = Atomic(Unmanaged.passUnretained(core.currentTarget).toOpaque())
     super.init(kind: .source)
   }
 
@@ -29,7 +32,11 @@ public class DispatchSource: DispatchObject {
   /// Sets the queue on which the handlers run, from the next call on; nil means the default global queue.
   /// Matching C function: `dispatch_set_target_queue`.
   /// - Parameter queue: the queue, or nil.
-  public override func setTarget(queue: DispatchQueue?) { core.setTarget(queue) }
+  public override func setTarget(queue: DispatchQueue?) {
+    core.setTarget(queue)
+    // ORDERING: relaxed; the sanitizer's read has no partner.
+    shownTarget.store(Unmanaged.passUnretained(core.currentTarget).toOpaque(), ordering: .relaxed)
+  }
 
   /// Starts the source; no effect on an active one. The source registers with the kernel during the call.
   /// Matching C function: `dispatch_activate`.

@@ -130,6 +130,8 @@ extension DispatchQueue {
 extension DispatchQueue {
   /// The highest limit; a higher one means no limit.
   private static let widest = Int(UInt16.max)
+  /// The width of a queue that sets none.
+  static var noLimit: UInt16 { .max }
 
   /// Lets at most `limit` ordinary items of a concurrent queue run at once.
   ///

@@ -9,13 +9,14 @@
 ///
 /// Matching C type: `dispatch_queue_t`.
 public class DispatchQueue: DispatchObject {
-  // The largest fields come first: without gaps an object has 88 bytes, for which malloc takes 96.
+  // The largest fields come first: without gaps an object has 88 bytes, for which malloc takes 96. Clang's thread sanitizer
+  // reads the first one and `width` (CConcourseABI/objects.c).
 
-  @usableFromInline final let state: QueueState
-  @usableFromInline final let list = WorkList()
   /// The target, with a reference; nil only for global queues and the main queue. It changes while the
   /// queue is inactive, or is changed by the queue's owner: see `DispatchQueue+Target.swift`.
   private let targetReference: SeldomChanged<Unmanaged<DispatchQueue>?>
+  @usableFromInline final let state: QueueState
+  @usableFromInline final let list = WorkList()
 
   /// The label given at creation; empty if there was none. For debugging: it need not be unique.
   ///
@@ -31,8 +32,8 @@ public class DispatchQueue: DispatchObject {
   private let ownPriority: SeldomChanged<UInt8>
   /// Whether its target may change while it is active, as queues of `dispatch_queue_create` allow.
   final let mayChangeTarget: Bool
-  /// The number of ordinary items that may run at once, if the state is narrow.
-  final let width = SeldomChanged<UInt16>(1)
+  /// The number of ordinary items that may run at once, if the state is narrow; otherwise 1 if the queue is serial.
+  final let width: SeldomChanged<UInt16>
 
   @inline(__always)
   init(
@@ -41,6 +42,7 @@ public class DispatchQueue: DispatchObject {
   ) {
     name = label
     self.mayChangeTarget = mayChangeTarget
+    width = SeldomChanged(kind.isSerial ? 1 : Self.noLimit)
     var level = QoSLevel(qos.qosClass)
     ownLevel = SeldomChanged(level)
     ownPriority = SeldomChanged(UInt8(truncatingIfNeeded: 0 &- qos.relativePriority))

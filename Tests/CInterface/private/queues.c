@@ -69,6 +69,45 @@ static void attributes(void) {
   check_equal(dispatch_queue_offsets.dqo_version, on_concourse() ? 0 : 6);
 }
 
+// What the thread sanitizer reads of queues and sources.
+enum { WIDTH = 6, WIDTH_SIZE, TARGET = 12, TARGET_SIZE };
+static uint16_t width_of(dispatch_queue_t queue) {
+  return *(const uint16_t *)((const char *)queue + dispatch_queue_offsets.dqo_parts[WIDTH]);
+}
+static const void *target_of(const void *object) {
+  return *(const void *const *)((const char *)object + dispatch_queue_offsets.dqo_parts[TARGET]);
+}
+static void fields_for_the_thread_sanitizer(void) {
+  if (!on_concourse()) return;
+  check_equal(dispatch_queue_offsets.dqo_parts[WIDTH_SIZE], 2);
+  check_equal(dispatch_queue_offsets.dqo_parts[TARGET_SIZE], 8);
+  dispatch_queue_t global = dispatch_get_global_queue(0, 0), last = dispatch_get_main_queue();
+  dispatch_queue_t serial = dispatch_queue_create("serial", NULL);
+  dispatch_queue_t concurrent = dispatch_queue_create("concurrent", DISPATCH_QUEUE_CONCURRENT);
+  dispatch_queue_t inner = dispatch_queue_create_with_target("inner", NULL, serial);
+  dispatch_queue_t on_main = dispatch_queue_create_with_target("on main", NULL, last);
+  dispatch_workloop_t workloop = dispatch_workloop_create("workloop");
+  check_equal(width_of(serial), 1);
+  check_equal(width_of((dispatch_queue_t)workloop), 1);
+  check_equal(width_of(last), 1);
+  check(width_of(concurrent) > 1 && width_of(global) > 1);
+  check(target_of(serial) == global && target_of(inner) == serial && !target_of(global));
+  // The queue behind the symbol ends the hierarchy.
+  check(target_of(on_main) == target_of(last) && width_of((dispatch_queue_t)target_of(last)) == 1 && !target_of(target_of(last)));
+  dispatch_source_t source = dispatch_source_create(DISPATCH_SOURCE_TYPE_DATA_ADD, 0, 0, serial);
+  check(target_of(source) == serial);
+  dispatch_set_target_queue(source, inner);
+  check(target_of(source) == inner);
+  dispatch_activate(source);
+  dispatch_source_cancel(source);
+  dispatch_release(source);
+  dispatch_release(workloop);
+  dispatch_release(on_main);
+  dispatch_release(inner);
+  dispatch_release(concurrent);
+  dispatch_release(serial);
+}
+
 static dispatch_workloop_t loop;
 static void in_loop(void *context) {
   (void)context;
@@ -99,6 +138,7 @@ int main(void) {
   event_init(&go_on);
   width();
   attributes();
+  fields_for_the_thread_sanitizer();
   workloops();
   return finish();
 }
