@@ -96,6 +96,8 @@ static inline struct concourse_inspection *_Nonnull concourse_inspection_get(voi
 }
 
 uint32_t concourse_gettid(void);
+/// Whether the process has a thread of this id.
+bool concourse_thread_exists(uint32_t id);
 
 /// The frame pointer of the calling function.
 uintptr_t concourse_caller_frame(void);

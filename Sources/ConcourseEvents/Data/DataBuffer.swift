@@ -96,7 +96,8 @@ extension DispatchData.Deallocator {
         Trap.warn("munmap of a DispatchData's buffer of \(bytes.count) bytes failed: errno \(errno)")
       }
     case .custom(let queue, let block):
-      (queue ?? DispatchQueue.global()).asyncUnsafe(execute: block)
+      let queue = queue ?? DispatchQueue.global()
+      if queue.hasThread { queue.asyncUnsafe(execute: block) }
     }
   }
 }

@@ -41,6 +41,7 @@ final class DescriptorEntry {
     case .run(let barrier):
       barrier.queue.asyncUnrecorded { self.run(barrier) }
     case .cleanUp(let channel, let error):
+      guard channel.cleanupQueue.hasThread else { return }
       channel.cleanupQueue.asyncUnrecorded { channel.runCleanup(error) }
     case .set(let timer, let delay):
       set(timer, delay)

@@ -94,7 +94,10 @@ public class DispatchGroup: DispatchObject {
     if case .immediate = deadline { return .timedOut }
     if Spin.wait(rounds: Spin.waitRounds, until: { state.isEmpty }) { return .success }
     let group = Unmanaged.passUnretained(self).toOpaque()
-    if case .never = deadline, CurrentThread.state.pointee.group == group { waitInsideItem() }
+    if case .never = deadline {
+      if CurrentThread.state.pointee.group == group { waitInsideItem() }
+      if state.hasItems { Runtime.requireThreads("wait() on a group with items") }
+    }
     if !WorkerThread.isLowered { Runtime.boost { $0.stands { $0.group?.toOpaque() == group } } }
     lock.lock()
     // ORDERING: relaxed; `round` changes only under the lock.
@@ -118,7 +121,7 @@ public class DispatchGroup: DispatchObject {
   private final func sleep(until deadline: Deadline, _ seen: UInt32) -> Bool {
     // ORDERING: acquiring; pairs with the releasing addition in `submitRegistered`.
     while round.load(ordering: .acquiring) == seen {
-      if Futex.wait(round, expected: seen, deadline: deadline) == .timedOut {
+      if Futex.waitForOthers(round, expected: seen, deadline: deadline) == .timedOut {
         // ORDERING: acquiring; as above.
         return round.load(ordering: .acquiring) != seen
       }

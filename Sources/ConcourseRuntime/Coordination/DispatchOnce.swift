@@ -40,6 +40,10 @@ package struct OnceGate: ~Copyable {
       if seen & ~Self.sleepers == id {
         Trap.clientBug(305, "a once body called its own once again: it would wait for itself")
       }
+      // Also after a fork inside the body, whose thread has another id in the child.
+      if Process.isForkedChild && seen != Self.done && !SystemThread.exists(seen & ~Self.sleepers) {
+        Runtime.requireThreads("once, whose body a thread of the parent runs,")
+      }
       return waitUntilDone()
     }
     let thread = CurrentThread.state
@@ -73,7 +77,7 @@ package struct OnceGate: ~Copyable {
       if seen & Self.sleepers != 0
         || word.compareExchange(expected: seen, desired: seen | Self.sleepers, ordering: .relaxed).exchanged
       {
-        if Futex.wait(word, expected: seen | Self.sleepers, deadline: deadline) == .timedOut { return false }
+        if Futex.waitForOthers(word, expected: seen | Self.sleepers, deadline: deadline) == .timedOut { return false }
       }
     }
   }

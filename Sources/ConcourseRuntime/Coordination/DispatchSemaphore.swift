@@ -117,7 +117,7 @@ public class DispatchSemaphore: DispatchObject {
     defer { sleepers.wrappingSubtract(1, ordering: .relaxed) }
     while true {
       guard let seen = takeGrant() else { return .success }
-      if Futex.wait(grants, expected: seen, deadline: deadline) == .timedOut {
+      if Futex.waitForOthers(grants, expected: seen, deadline: deadline) == .timedOut {
         return withdraw() || !takeOwedGrant() ? .timedOut : .success
       }
     }

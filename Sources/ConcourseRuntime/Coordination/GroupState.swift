@@ -22,6 +22,12 @@ struct GroupState: ~Copyable {
 
   init() {}
 
+  /// Whether submitted items have not returned.
+  var hasItems: Bool {
+    // ORDERING: relaxed; a forked child asks, in which they never return.
+    word.load(ordering: .relaxed) & Self.itemMask != 0
+  }
+
   @usableFromInline
   enum Leave {
     /// Something is still outstanding, or `registered` is not set.

@@ -116,6 +116,8 @@ final class ParallelLoop {
         }
         loop.takePart()
         participants.leave()
+        // A body has forked, and threads of the parent run the others.
+        if !loop.done.isSet { Runtime.requireThreads("a parallel loop from before the fork") }
         loop.done.wait(for: .parallelLoop, Unmanaged.passUnretained(loop).toOpaque())
       }
     }

@@ -36,7 +36,27 @@ extension ThreadEvent {
   /// Tells the pool and sleeps.
   /// - Returns: false if `deadline` passed before the signal.
   func sleepAsWorker(until deadline: Deadline) -> Bool {
-    BlockedSection.run { park(until: deadline) }
+    BlockedSection.run {
+      while Process.lacksMonitor.value {
+        if park(until: .uptime(Clock.uptime() &+ Runtime.nap)) { return true }
+        if deadline.hasPassed { return false }
+        Runtime.askForThreads()
+      }
+      return park(until: deadline)
+    }
+  }
+}
+
+extension Futex {
+  /// As `wait`, for a thread that waits for what others do, and holds no lock.
+  package static func waitForOthers(
+    _ word: borrowing Atomic<UInt32>, expected: UInt32, deadline: Deadline = .never
+  ) -> Outcome {
+    guard Process.lacksMonitor.value else { return wait(word, expected: expected, deadline: deadline) }
+    let outcome = wait(word, expected: expected, deadline: .uptime(Clock.uptime() &+ Runtime.nap))
+    if deadline.hasPassed { return outcome }
+    if outcome == .timedOut { Runtime.askForThreads() }
+    return .lookAgain
   }
 }
 
@@ -64,7 +84,11 @@ extension Lock {
 
 extension Runtime {
   /// How long a thread without a turn sleeps while the system refuses threads, in nanoseconds.
-  private static let nap: UInt64 = 1_000_000
+  fileprivate static let nap: UInt64 = 1_000_000
+
+  /// The system has refused a worker or the event loop, and the monitor, which would ask again. If no thread calls the
+  /// runtime any more, those that wait must ask.
+  fileprivate static func askForThreads() { shared.monitor.watch() }
 
   /// While the system refuses every worker, the calling thread, which waits for its turn on a queue, does a worker's work:
   /// otherwise it would wait for ever.

@@ -140,6 +140,7 @@ package final class Monitor {
     if failure != 0 {
       refusal.store(Clock.uptime(), ordering: .relaxed)
       state.store(State.absent, ordering: .releasing)
+      Process.lacksMonitor.value = true
       goOnWithout()
       // A worker that has found the state `wanted`, or this thread about to be made, has left its queue or an item to the
       // monitor.
@@ -175,6 +176,7 @@ package final class Monitor {
   private func run() {
     // ORDERING: relaxed; as in `hasThread`.
     runs.store(true, ordering: .relaxed)
+    Process.lacksMonitor.value = false
     while true {
       // ORDERING: acquiring; pairs with `wake`.
       while state.load(ordering: .acquiring) == State.dormant {

@@ -35,6 +35,8 @@ package enum Process {
 
   static let threadsWereMade = Atomic<Bool>(false)
   static let threadsAreForbidden = Atomic<Bool>(false)
+  /// Whether the system has refused the monitor's thread, which asks for other threads again.
+  static let lacksMonitor = SeldomChanged(false)
 
   /// Records that a thread is about to be made.
   static func noteThread() {

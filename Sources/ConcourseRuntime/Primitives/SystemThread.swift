@@ -43,6 +43,9 @@ package enum CurrentThread {
 
 /// The engine's own threads.
 package enum SystemThread {
+  /// Whether the process has a thread of this id.
+  static func exists(_ thread: UInt32) -> Bool { concourse_thread_exists(thread) }
+
   /// Starts a detached thread that runs `entry(argument)` with signals blocked.
   /// - Returns: 0, or the errno if the system has no thread left.
   static func spawn(

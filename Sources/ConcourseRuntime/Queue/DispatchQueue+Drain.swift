@@ -283,12 +283,17 @@ extension DispatchQueue {
       guard node.isWaiter else {
         let level = entryLevel(node)
         list.leave(at: node)
-        leave(state.releaseToTarget(level))
-        return
+        return leaveToWorker(level)
       }
       guard case .next(let next) = serve(node) else { return }
       first = next
     }
+  }
+
+  /// Leaves the queue's next entry, an item, to a worker. In a forked child, where no thread will run the item, the queue
+  /// stays owned: the thread that was in `sync` at the fork has not asked for a worker.
+  final func leaveToWorker(_ level: QoSLevel) {
+    if !Process.isForkedChild { leave(state.releaseToTarget(level)) }
   }
 
   /// Gives back one reader's place of a concurrent queue. The caller keeps the queue.

@@ -271,7 +271,7 @@ extension DispatchQueue {
     }
   }
 
-  private final var endOfHierarchy: DispatchQueue {
+  final var endOfHierarchy: DispatchQueue {
     var last = self
     while let next = last.targetQueue { last = next }
     return last

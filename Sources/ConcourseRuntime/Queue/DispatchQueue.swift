@@ -202,7 +202,14 @@ public class DispatchQueue: DispatchObject {
   static func finalize(
     _ context: UnsafeMutableRawPointer?, _ finalizer: ContextFunction, on queue: DispatchQueue?
   ) {
-    (queue ?? global(at: .default)).asyncFunction(context, finalizer, barrier: false)
+    let queue = queue ?? global(at: .default)
+    if queue.hasThread { queue.asyncFunction(context, finalizer, barrier: false) }
+  }
+
+  /// Whether an item can run. What the runtime itself would submit when an object is released is dropped otherwise: the
+  /// release must not trap in a forked child.
+  package final var hasThread: Bool {
+    @inline(__always) get { !Process.isForkedChild || endOfHierarchy.kind.isServedByCaller }
   }
 
   /// A line for debugging: class, label and state.

@@ -46,7 +46,7 @@ extension DispatchQueue {
       }
       return extras.specifics.removeValue(forKey: ObjectIdentifier(key))
     }
-    guard let former else { return }
+    guard let former, !Process.isForkedChild else { return }
     DispatchQueue.global(at: .default).submit { withExtendedLifetime(former) {} }
   }
 }
@@ -113,7 +113,9 @@ struct ContextValues: ~Copyable {
     var link = first.load(ordering: .relaxed)
     while let entry = link {
       link = entry.pointee.next
-      if let value = entry.pointee.value.load(ordering: .relaxed), let destructor = entry.pointee.destructor {
+      if let value = entry.pointee.value.load(ordering: .relaxed), let destructor = entry.pointee.destructor,
+        !Process.isForkedChild
+      {
         DispatchQueue.global(at: .default).asyncFunction(value, destructor, barrier: false)
       }
       entry.deinitialize(count: 1)

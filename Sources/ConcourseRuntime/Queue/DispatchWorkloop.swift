@@ -89,7 +89,7 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
   /// Gives up the workloop that the calling thread owns but does not drain.
   func handOnByLevel() {
     while let node = nextEntry() {
-      guard node.isWaiter else { return leave(state.releaseToTarget(entryLevel(node))) }
+      guard node.isWaiter else { return leaveToWorker(entryLevel(node)) }
       if passTurn(node) { return }
     }
   }

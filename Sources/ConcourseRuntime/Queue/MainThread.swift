@@ -117,7 +117,7 @@ final class MainThread {
       signal.compareExchange(expected: Signal.none, desired: Signal.sleeping, ordering: .acquiring).exchanged
     else { return }
     while signal.load(ordering: .acquiring) == Signal.sleeping {
-      _ = Futex.wait(signal, expected: Signal.sleeping)
+      _ = Futex.waitForOthers(signal, expected: Signal.sleeping)
     }
   }
 

@@ -55,7 +55,7 @@ final class QueueExtras: ObjectExtras {
     if ownsLabel { free(UnsafeMutablePointer(mutating: cLabel)) }
     // Values are released in an item of their own, since that may take long, not on the thread that
     // dropped the queue.
-    guard !specifics.isEmpty else { return }
+    guard !specifics.isEmpty && !Process.isForkedChild else { return }
     let specifics = specifics
     DispatchQueue.global(at: .default).submit { withExtendedLifetime(specifics) {} }
   }

@@ -15,6 +15,15 @@ package enum Deadline: Sendable, Equatable {
   /// No deadline.
   case never
 
+  package var hasPassed: Bool {
+    switch self {
+    case .immediate: true
+    case .uptime(let time): Clock.uptime() >= time
+    case .wall(let time): Clock.wall() >= time
+    case .never: false
+    }
+  }
+
   /// Decodes an uptime instant: 0 is immediate, and a value beyond 63 bits (292 years) is never.
   package init(_ time: DispatchTime) {
     if time.rawValue == 0 {

@@ -7,7 +7,12 @@ enum Process {
   // SAFETY: as above.
   private(set) nonisolated(unsafe) static var isForkedChild = false
 
-  static func beginAfresh() { (id, isForkedChild) = (1, false) }
+  static let lacksMonitor = SeldomChanged(false)
+
+  static func beginAfresh() {
+    (id, isForkedChild) = (1, false)
+    lacksMonitor.value = false
+  }
 
   static var isForked: Bool { isForkedChild }
 

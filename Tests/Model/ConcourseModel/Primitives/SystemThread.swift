@@ -30,6 +30,7 @@ enum CurrentThread {
   static var isMain: Bool { id == Process.id }
 
   /// Always succeeds without the hook: `NodeStock.collect` takes the nodes back after the execution.
+  static func exists(_ thread: UInt32) -> Bool { true }
   static func watchExit() -> Bool { true }
 }
 
