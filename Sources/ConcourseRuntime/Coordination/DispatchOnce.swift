@@ -77,7 +77,9 @@ package struct OnceGate: ~Copyable {
       if seen & Self.sleepers != 0
         || word.compareExchange(expected: seen, desired: seen | Self.sleepers, ordering: .relaxed).exchanged
       {
-        if Futex.waitForOthers(word, expected: seen | Self.sleepers, deadline: deadline) == .timedOut { return false }
+        if Futex.waitForOthers(word, expected: seen | Self.sleepers, deadline: deadline) == .timedOut {
+          return false
+        }
       }
     }
   }

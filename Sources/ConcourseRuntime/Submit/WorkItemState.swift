@@ -71,7 +71,9 @@ struct WorkItemState: ~Copyable {
       while true {
         let seen = registerInterest()
         if seen.isComplete { return }
-        if Futex.waitForOthers(word, expected: seen.bits | Snapshot.interested, deadline: deadline) == .timedOut {
+        if Futex.waitForOthers(word, expected: seen.bits | Snapshot.interested, deadline: deadline)
+          == .timedOut
+        {
           // ORDERING: acquiring; as above.
           inTime = Snapshot(bits: word.load(ordering: .acquiring)).isComplete
           return
