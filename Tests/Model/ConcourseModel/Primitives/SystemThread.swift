@@ -30,12 +30,12 @@ enum CurrentThread {
   static var isMain: Bool { id == Process.id }
 
   /// Always succeeds without the hook: `NodeStock.collect` takes the nodes back after the execution.
-  static func exists(_ thread: UInt32) -> Bool { true }
   static func watchExit() -> Bool { true }
 }
 
 /// The engine's own threads, in the model: coroutines that may sleep forever without a deadlock.
 enum SystemThread {
+  static func exists(_ thread: UInt32) -> Bool { true }
   /// Starts a coroutine that runs `entry(argument)`.
   /// - Returns: 0, or EAGAIN under `ModelFaults.refusesThreads`.
   static func spawn(
