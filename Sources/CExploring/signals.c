@@ -111,7 +111,8 @@ INTERPOSED(int, pthread_kill, pthread_t handle, int signal) {
   struct explored *self = explore_current();
   if (self) explore_point(self, OP_KILL, NULL, HERE);
   int result = REAL(pthread_kill)(handle, signal);
-  if (!self || result != 0) return result;
+  // No signal only asks whether the thread is there.
+  if (!self || result != 0 || signal == 0) return result;
   for (uint32_t i = 0; i < explored_live_count; i++) {
     struct explored *thread = explored_live[i];
     if (pthread_equal(thread->handle, handle)) explore_interrupt(thread);
