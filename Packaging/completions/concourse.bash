@@ -29,7 +29,7 @@ _concourse() {
     top) options="--interval --sort --filter --once --json --text --library --help" ;;
     trace) options="-o --seconds --last --limit --library --recording --help" ;;
     explore)
-      options="--schedules --seconds --strategy --depth --seed --steps --time --jobs --no-shrink -o --replay --library"
+      options="--schedules --seconds --strategy --depth --seed --steps --time --races --jobs --no-shrink -o --replay --library"
       options+=" --help"
       ;;
     help)

@@ -106,6 +106,7 @@ complete -c concourse -n '__concourse_options_of explore' -l seed -x -d 'Begin w
 complete -c concourse -n '__concourse_options_of explore' -l steps -x -d 'The most decisions of a run'
 complete -c concourse -n '__concourse_options_of explore' -l time -xa 'virtual real' -d 'The clock of the program'
 complete -c concourse -n '__concourse_options_of explore' -l jobs -x -d 'How many runs at the same time'
+complete -c concourse -n '__concourse_options_of explore' -l races -d 'Also find unordered accesses to memory'
 complete -c concourse -n '__concourse_options_of explore' -l no-shrink -d 'Keep all switches'
 complete -c concourse -n '__concourse_options_of explore' -s o -rF -d 'The page to write: .html'
 complete -c concourse -n '__concourse_options_of explore' -l replay -rF -d 'Repeat a schedule'

@@ -40,6 +40,7 @@ static long lock(struct explored *self, uint32_t *word, bool tries, uint64_t dea
     uint32_t seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
     if ((seen & FUTEX_TID_MASK) == 0) {
       __atomic_store_n(word, self->id | (seen & FUTEX_WAITERS), __ATOMIC_SEQ_CST);
+      if (explored_races) explore_order_lock(word);
       return 0;
     }
     if ((seen & FUTEX_TID_MASK) == self->id) return refused(EDEADLK);
@@ -55,6 +56,7 @@ static long lock(struct explored *self, uint32_t *word, bool tries, uint64_t dea
 static long unlock(struct explored *self, uint32_t *word, const void *place) {
   // ORDERING: sequentially consistent, both; as the kernel's.
   if ((__atomic_load_n(word, __ATOMIC_SEQ_CST) & FUTEX_TID_MASK) != self->id) return refused(EPERM);
+  if (explored_races) explore_order_unlock(word);
   // Those who still wait set the bit again.
   __atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
   explore_wake(word, INT32_MAX);

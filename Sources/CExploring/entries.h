@@ -49,9 +49,9 @@
   callq explore_enter
   restore
   pushq %rdi
-  pushq %rdi
+  pushq %rsi
   callq \real
-  movq (%rsp), %rsi
+  movq 8(%rsp), %rsi
   pushq %rax
   pushq %rdx
   movl $\number, %edi
@@ -67,10 +67,10 @@
 .endm
 
 /* For functions of Swift's runtime, which may be asynchronous: a point before it, then the real one in its place. */
-.macro before name, number
+.macro before name, number, finder=explore_find
   begin \name, \number
   leaq .Lname_\number(%rip), %rcx
-  callq explore_find
+  callq \finder
   movq %rax, %r11
   restore
   popq %rbp

@@ -86,6 +86,9 @@ struct explored {
   uint64_t priority;
   uintptr_t stack_end;
   const void *place;
+  /// races.c: the queue on which the thread runs an item itself, or is about to, and whether alone.
+  const void *run_on;
+  bool runs_alone;
   pthread_t handle;
   void *(*entry)(void *);
   void *argument;
@@ -187,6 +190,8 @@ int explore_join(struct explored *self, pthread_t handle, void **result, const v
 extern bool explored_signals_sent;
 /// Lets the threads go on that take the signals which are pending; false if there are none.
 bool explore_deliver_signals(void);
+/// As `sigaction`, for a handler of this library: past the thread sanitizer, which calls handlers later.
+int explore_set_action(int signal, const struct sigaction *action, struct sigaction *former);
 /// Whether the process ignores the signal, so that it must not be sent.
 bool explore_discards(int signal);
 /// Blocks signals of the calling thread until its decision has been made.
@@ -319,6 +324,31 @@ bool explore_counts(const struct explored *self, const void *context);
 /// Makes points of the instructions by which Swift's `Mutex` is taken and released.
 void explore_find_exchanges(void);
 
+// races.c
+
+/// The program has been built with the thread sanitizer.
+extern bool explored_races;
+void explore_prepare_races(void);
+/// report.c: the sanitizer's report will end the run. Returns false if it cannot be taken.
+bool explore_prepare_report(void);
+/// An item begins or ends, on the calling thread.
+void explore_order_item_begin(void);
+void explore_order_item_end(void);
+/// An operation of Dispatch begins or ends. `object`, `argument`: its first two arguments.
+void explore_order_before(struct explored *self, uint16_t operation, const void *object, const void *argument,
+                          const void *place);
+void explore_order_after(struct explored *self, uint16_t operation, const void *object, const void *argument);
+/// The thread may have got the queue on which it runs an item itself.
+void explore_order_run(const struct explored *self);
+/// A continuation is about to be resumed; an asynchronous function has returned to the program.
+void explore_order_resumption(void);
+void explore_order_return(void);
+/// A wait for a condition has taken its mutex, or is about to release it.
+void explore_order_mutex(void *mutex, bool is_taken);
+/// A lock has been taken, or is about to be released, by code that the sanitizer does not see.
+void explore_order_lock(const void *lock);
+void explore_order_unlock(const void *lock);
+
 // machine.c
 
 /// Whether the machine looks as it does in a run.
@@ -393,6 +423,13 @@ enum {
   OP_FIRST_FUNCTION = 256,
   /// And those from here on are functions of Swift Concurrency.
   OP_FIRST_RUNTIME = 512,
+  OP_ASYNC = 261, OP_ASYNC_AND_WAIT, OP_ASYNC_AND_WAIT_F, OP_ASYNC_ENFORCE_F, OP_ASYNC_F, OP_BARRIER_ASYNC,
+  OP_BARRIER_ASYNC_AND_WAIT, OP_BARRIER_ASYNC_AND_WAIT_F, OP_BARRIER_ASYNC_F, OP_BARRIER_SYNC, OP_BARRIER_SYNC_F,
+  OP_APPLY = 259, OP_APPLY_F, OP_BLOCK_NOTIFY = 273, OP_BLOCK_WAIT = 276, OP_GROUP_ASYNC, OP_GROUP_ASYNC_F, OP_GROUP_ENTER, OP_GROUP_LEAVE, OP_GROUP_NOTIFY,
+  OP_GROUP_NOTIFY_F, OP_GROUP_WAIT, OP_SEMAPHORE_SIGNAL = 297, OP_SEMAPHORE_WAIT, OP_SOURCE_CANCEL_AND_WAIT = 301,
+  OP_IO_BARRIER = 284, OP_IO_BARRIER_F, OP_IO_READ = 287, OP_IO_READ_F, OP_IO_WRITE, OP_IO_WRITE_F,
+  OP_DISPATCH_ONCE = 292, OP_DISPATCH_ONCE_F, OP_SOURCE_HANDLER = 304, OP_SOURCE_HANDLER_F, OP_SYNC = 309, OP_SYNC_F,
+  OP_CONTINUATION_RESUME = 519, OP_CONTINUATION_THROWING, OP_CONTINUATION_ERROR,
   OP_TASK_SWITCH = 513, OP_TASK_IS_CANCELLED = 515, OP_TASK_ADD_HANDLER = 532, OP_TASK_REMOVE_HANDLER = 533,
 };
 

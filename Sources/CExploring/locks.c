@@ -83,10 +83,11 @@ INTERPOSED(int, pthread_mutex_timedlock, pthread_mutex_t *mutex, const struct ti
 int explore_await(struct explored *self, pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t deadline,
                   const void *place) {
   explore_point(self, OP_COND_WAIT, condition, place);
+  if (explored_races) explore_order_mutex(mutex, false);
   int failure = unlock(mutex);
-  if (failure != 0) return failure;
-  int result = explore_wait(self, OP_COND_WAIT, condition, deadline, place);
-  failure = lock(self, mutex, NEVER, place);
+  int result = failure == 0 ? explore_wait(self, OP_COND_WAIT, condition, deadline, place) : 0;
+  if (failure == 0) failure = lock(self, mutex, NEVER, place);
+  if (explored_races) explore_order_mutex(mutex, true);
   explore_test_cancel(self);
   return failure != 0 ? failure : result == ETIMEDOUT ? ETIMEDOUT : 0;
 }
@@ -188,16 +189,23 @@ static void abandon(pthread_once_t **once) {
   explore_wake(*once, INT32_MAX);
 }
 
+// In place of the thread sanitizer's (races.c).
+static int is_done(const pthread_once_t *once) {
+  if (explored_races) explore_order_lock(once);
+  return 0;
+}
+
 int explore_once(struct explored *self, pthread_once_t *once, void (*body)(void), const void *place) {
-  if (*once == ONCE_DONE) return 0;
+  if (*once == ONCE_DONE) return is_done(once);
   explore_point(self, OP_ONCE, once, place);
   while (*once & ONCE_IN_PROGRESS) explore_wait(self, OP_ONCE, once, NEVER, place);
-  if (*once == ONCE_DONE) return 0;
+  if (*once == ONCE_DONE) return is_done(once);
   *once = ONCE_IN_PROGRESS;
   // The body may throw.
   __attribute__((cleanup(abandon))) pthread_once_t *running = once;
   body();
   running = NULL;
+  if (explored_races) explore_order_unlock(once);
   *once = ONCE_DONE;
   explore_wake(once, INT32_MAX);
   explore_point(self, OP_ONCE, once, place);

@@ -13,6 +13,12 @@ static bool is_ignored(int signal) {
          (signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT);
 }
 
+int explore_set_action(int signal, const struct sigaction *action, struct sigaction *former) {
+  static int (*real)(int, const struct sigaction *, struct sigaction *);
+  if (!real) *(void **)&real = explore_real("sigaction");
+  return real(signal, action, former);
+}
+
 // The kernel discards an ignored signal unless the first thread blocks it. Without the token that thread blocks all, so the
 // signal would stay pending.
 bool explore_discards(int signal) {
@@ -31,7 +37,7 @@ static uint64_t pending_signals(void) {
   uint64_t asked = __atomic_load_n(&explored_asked, __ATOMIC_RELAXED);
   // The program may have taken the signal for itself since.
   struct sigaction present;
-  if (asked && sigaction(SIGPROF, NULL, &present) == 0 && explore_is_own_code((const void *)present.sa_sigaction))
+  if (asked && explore_set_action(SIGPROF, NULL, &present) == 0 && explore_is_own_code((const void *)present.sa_sigaction))
     pending &= ~asked;
   return pending;
 }
@@ -105,7 +111,8 @@ INTERPOSED(int, pthread_kill, pthread_t handle, int signal) {
   struct explored *self = explore_current();
   if (self) explore_point(self, OP_KILL, NULL, HERE);
   int result = REAL(pthread_kill)(handle, signal);
-  if (!self || result != 0) return result;
+  // No signal only asks whether the thread is there.
+  if (!self || result != 0 || signal == 0) return result;
   for (uint32_t i = 0; i < explored_live_count; i++) {
     struct explored *thread = explored_live[i];
     if (pthread_equal(thread->handle, handle)) explore_interrupt(thread);

@@ -112,10 +112,10 @@ uint64_t explore_spin_patience(void) {
 
 void explore_ask(const struct explored *thread) {
   struct sigaction current;
-  if (sigaction(ASKING, NULL, &current) != 0) return;
+  if (explore_set_action(ASKING, NULL, &current) != 0) return;
   if (current.sa_handler == SIG_DFL) {
     struct sigaction action = {.sa_sigaction = ask, .sa_flags = SA_SIGINFO | SA_RESTART};
-    if (sigaction(ASKING, &action, NULL) != 0) return;
+    if (explore_set_action(ASKING, &action, NULL) != 0) return;
   } else if (current.sa_sigaction != ask) {
     // The program uses the signal itself.
     return;

@@ -12,18 +12,30 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { MOST_DESCRIPTORS = 1024 };
-/// The streams that were made here, by their descriptor, and the process at the other end if `popen` made it.
+enum { MOST_STREAMS = 1024 };
+/// The streams that were made here, and the process at the other end if `popen` made it. Two may have one descriptor.
 static struct stream {
   FILE *stream;
+  int descriptor;
   pid_t child;
-} streams[MOST_DESCRIPTORS];
+} streams[MOST_STREAMS];
 
-static ssize_t read_stream(void *cookie, char *bytes, size_t size) { return read((int)(intptr_t)cookie, bytes, size); }
+/// NULL, if it was not made here; of NULL, an unused one.
+static struct stream *find(const FILE *stream) {
+  for (int i = 0; i < MOST_STREAMS; i++)
+    if (streams[i].stream == stream) return &streams[i];
+  return NULL;
+}
+
+static struct stream *made_here(const FILE *stream) { return explored_is_on && stream ? find(stream) : NULL; }
+
+static ssize_t read_stream(void *cookie, char *bytes, size_t size) {
+  return read(((struct stream *)cookie)->descriptor, bytes, size);
+}
 
 // The result of a stream's writer is 0 for a failure.
 static ssize_t write_stream(void *cookie, const char *bytes, size_t size) {
-  ssize_t result = write((int)(intptr_t)cookie, bytes, size);
+  ssize_t result = write(((struct stream *)cookie)->descriptor, bytes, size);
   return result < 0 ? 0 : result;
 }
 
@@ -37,26 +49,29 @@ static int await_end(pid_t child) {
 }
 
 static int close_stream(void *cookie) {
-  int descriptor = (int)(intptr_t)cookie;
-  pid_t child = streams[descriptor].child;
-  streams[descriptor] = (struct stream){NULL, 0};
-  int result = close(descriptor);
-  return child ? await_end(child) : result;
+  struct stream former = *(struct stream *)cookie;
+  *(struct stream *)cookie = (struct stream){NULL, 0, 0};
+  int result = close(former.descriptor);
+  return former.child ? await_end(former.child) : result;
 }
 
 /// `mode`: r, w or a.
 static FILE *make_stream(int descriptor, char mode, pid_t child) {
   const char simple[2] = {mode, 0};
-  FILE *stream = fopencookie((void *)(intptr_t)descriptor, simple,
+  struct stream *place = find(NULL);
+  if (!place) {
+    errno = EMFILE;
+    return NULL;
+  }
+  FILE *stream = fopencookie(place, simple,
                              (cookie_io_functions_t){.read = read_stream, .write = write_stream, .close = close_stream});
-  if (stream) streams[descriptor] = (struct stream){stream, child};
+  if (stream) *place = (struct stream){stream, descriptor, child};
   return stream;
 }
 
 static bool waits(int descriptor) {
   struct stat status;
-  return descriptor >= 0 && descriptor < MOST_DESCRIPTORS && fstat(descriptor, &status) == 0 &&
-         (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+  return fstat(descriptor, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
 }
 
 // A buffer that the program sets later, or its lock, is that of the stream in the variable.
@@ -76,20 +91,14 @@ INTERPOSED(FILE *, fdopen, int descriptor, const char *mode) {
 }
 
 // A stream of this kind has no descriptor of its own.
-static int descriptor_of(const FILE *stream) {
-  for (int i = 0; i < MOST_DESCRIPTORS; i++)
-    if (streams[i].stream == stream) return i;
-  return -1;
-}
-
 INTERPOSED(int, fileno, FILE *stream) {
-  int found = explored_is_on && stream ? descriptor_of(stream) : -1;
-  return found >= 0 ? found : REAL(fileno)(stream);
+  const struct stream *found = made_here(stream);
+  return found ? found->descriptor : REAL(fileno)(stream);
 }
 
 INTERPOSED(int, fileno_unlocked, FILE *stream) {
-  int found = explored_is_on && stream ? descriptor_of(stream) : -1;
-  return found >= 0 ? found : REAL(fileno_unlocked)(stream);
+  const struct stream *found = made_here(stream);
+  return found ? found->descriptor : REAL(fileno_unlocked)(stream);
 }
 
 // The C library's own would take the stream for one of a file. Here the file takes the place of the descriptor.
@@ -116,9 +125,9 @@ static FILE *open_again(const char *path, const char *mode, FILE *stream, int de
 
 #define REOPENS(name)                                                                  \
   INTERPOSED(FILE *, name, const char *path, const char *mode, FILE *stream) {         \
-    int found = explored_is_on && stream ? descriptor_of(stream) : -1;                 \
-    if (found < 0) return REAL(name)(path, mode, stream);                              \
-    return open_again(path, mode, stream, found);                                      \
+    const struct stream *found = made_here(stream);                                    \
+    if (!found) return REAL(name)(path, mode, stream);                                 \
+    return open_again(path, mode, stream, found->descriptor);                          \
   }
 REOPENS(freopen)
 REOPENS(freopen64)
@@ -133,8 +142,9 @@ static int start_shell(const char *command, int end, int place, const posix_spaw
   if (failure != 0) return failure;
   if (place >= 0) failure = posix_spawn_file_actions_adddup2(&actions, end, place);
   // The ends of other such streams are not for this child.
-  for (int i = 0; i < MOST_DESCRIPTORS && failure == 0; i++)
-    if (streams[i].child && i != place) failure = posix_spawn_file_actions_addclose(&actions, i);
+  for (int i = 0; i < MOST_STREAMS && failure == 0; i++)
+    if (streams[i].child && streams[i].descriptor != place)
+      failure = posix_spawn_file_actions_addclose(&actions, streams[i].descriptor);
   if (failure == 0) failure = posix_spawn(child, "/bin/sh", &actions, attributes, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   return failure;
@@ -145,12 +155,6 @@ static FILE *open_shell(const char *command, bool reads, bool closes) {
   pid_t child;
   if (pipe2(ends, O_CLOEXEC) != 0) return NULL;
   int own = ends[reads ? 0 : 1], other = ends[reads ? 1 : 0];
-  if (own >= MOST_DESCRIPTORS) {
-    close(own);
-    close(other);
-    errno = EMFILE;
-    return NULL;
-  }
   int failure = start_shell(command, other, reads ? STDOUT_FILENO : STDIN_FILENO, NULL, &child);
   close(other);
   FILE *stream = failure == 0 ? make_stream(own, reads ? 'r' : 'w', child) : NULL;
@@ -171,27 +175,34 @@ INTERPOSED(FILE *, popen, const char *command, const char *mode) {
 }
 
 INTERPOSED(int, pclose, FILE *stream) {
-  int descriptor = explored_is_on && stream ? descriptor_of(stream) : -1;
-  if (descriptor < 0 || !streams[descriptor].child) return REAL(pclose)(stream);
-  pid_t child = streams[descriptor].child;
-  streams[descriptor].child = 0;
+  struct stream *found = made_here(stream);
+  if (!found || !found->child) return REAL(pclose)(stream);
+  pid_t child = found->child;
+  found->child = 0;
   fclose(stream);
   return await_end(child);
 }
+
+/// What two signals did before the first of the callers of `system` came; the last one restores it.
+static struct {
+  int callers;
+  struct sigaction interrupt, quit;
+} ignoring;
 
 // As the standard says: the caller ignores two signals meanwhile, and blocks a third one; the shell does neither.
 INTERPOSED(int, system, const char *command) {
   if (!explore_current() || !command) return REAL(system)(command);
   const struct sigaction ignored = {.sa_handler = SIG_IGN};
-  struct sigaction interrupt, quit;
   sigset_t chosen, former, defaults;
   sigemptyset(&chosen);
   sigaddset(&chosen, SIGCHLD);
   sigemptyset(&defaults);
-  sigaction(SIGINT, &ignored, &interrupt);
-  sigaction(SIGQUIT, &ignored, &quit);
-  if (interrupt.sa_handler != SIG_IGN) sigaddset(&defaults, SIGINT);
-  if (quit.sa_handler != SIG_IGN) sigaddset(&defaults, SIGQUIT);
+  if (ignoring.callers++ == 0) {
+    sigaction(SIGINT, &ignored, &ignoring.interrupt);
+    sigaction(SIGQUIT, &ignored, &ignoring.quit);
+  }
+  if (ignoring.interrupt.sa_handler != SIG_IGN) sigaddset(&defaults, SIGINT);
+  if (ignoring.quit.sa_handler != SIG_IGN) sigaddset(&defaults, SIGQUIT);
   pthread_sigmask(SIG_BLOCK, &chosen, &former);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -202,8 +213,10 @@ INTERPOSED(int, system, const char *command) {
   // A shell that cannot be started counts as one that has ended with status 127.
   int status = start_shell(command, -1, -1, &attributes, &child) == 0 ? await_end(child) : 127 << 8;
   posix_spawnattr_destroy(&attributes);
-  sigaction(SIGINT, &interrupt, NULL);
-  sigaction(SIGQUIT, &quit, NULL);
+  if (--ignoring.callers == 0) {
+    sigaction(SIGINT, &ignoring.interrupt, NULL);
+    sigaction(SIGQUIT, &ignoring.quit, NULL);
+  }
   pthread_sigmask(SIG_SETMASK, &former, NULL);
   return status;
 }

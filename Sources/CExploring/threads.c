@@ -137,7 +137,7 @@ void explore_leave_child(void) {
 extern char concourse_recording_word[] __attribute__((weak, visibility("hidden")));
 
 static void start(void) {
-  dl_iterate_phdr(find_code, NULL);
+  if (program.end == 0) dl_iterate_phdr(find_code, NULL);
   explore_seed(explored_file->seed);
   explore_begin_time();
   explore_prepare_strategy();
@@ -160,8 +160,12 @@ __attribute__((constructor(101))) void explore_start(void) {
   static bool has_begun;
   if (has_begun) return;
   has_begun = true;
-  explore_find_exchanges();
-  if (!explore_open_file()) return;
+  bool is_explored = explore_open_file();
+  dl_iterate_phdr(find_code, NULL);
+  if (is_explored) explore_prepare_races();
+  // Where the sanitizer looks at them, those of the program are calls.
+  if (!explored_races) explore_find_exchanges();
+  if (!is_explored) return;
   explore_let_switch();
   start();
   if (explored_is_on) explore_take_input();
@@ -196,8 +200,16 @@ static void *begin(void *argument) {
 
 static int (*real_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-int explore_create(struct explored *self, pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *),
-                   void *argument, bool is_engine, const void *place) {
+/// What the thread sanitizer's first function of a thread begins with. Its creator waits until the thread has come to the
+/// entry, so that one waits for the token.
+struct sanitized {
+  void *(*entry)(void *);
+  void *argument;
+};
+
+// `sanitized`: the same as `argument`, if the sanitizer has called.
+static int create(struct explored *self, pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *),
+                  void *argument, struct sanitized *sanitized, bool is_engine, const void *place) {
   if (!real_create) *(void **)&real_create = explore_real("pthread_create");
   explore_point(self, OP_CREATE, NULL, place);
   struct explored *thread = explore_new_thread(self);
@@ -205,15 +217,16 @@ int explore_create(struct explored *self, pthread_t *handle, const pthread_attr_
   int detached = PTHREAD_CREATE_JOINABLE;
   if (attributes) pthread_attr_getdetachstate(attributes, &detached);
   thread->is_detached = detached == PTHREAD_CREATE_DETACHED;
-  thread->entry = entry;
-  thread->argument = argument;
+  thread->entry = sanitized ? sanitized->entry : entry;
+  thread->argument = sanitized ? sanitized->argument : argument;
+  if (sanitized) *sanitized = (struct sanitized){begin, thread};
   self->inside = true;
   // The thread takes signals when it has the token. It inherits the mask only then.
   explore_block_signals(self);
   thread->mask = self->mask;
   thread->has_mask = true;
   thread->signals = ~self->mask;
-  int failure = real_create(&thread->handle, attributes, begin, thread);
+  int failure = real_create(&thread->handle, attributes, sanitized ? entry : begin, sanitized ? argument : thread);
   self->inside = false;
   self->has_mask = false;
   SYSTEM4(SYS_rt_sigprocmask, SIG_SETMASK, &self->mask, NULL, MASK_SIZE);
@@ -224,14 +237,35 @@ int explore_create(struct explored *self, pthread_t *handle, const pthread_attr_
     return failure;
   }
   *handle = thread->handle;
-  explore_point(self, OP_CREATE, thread, place);
+  // The creator has to wait for the thread first.
+  if (!sanitized) explore_point(self, OP_CREATE, thread, place);
   return 0;
+}
+
+/// GUARDED BY the token. Whether this library makes a thread for the program.
+static bool creates_for_program;
+
+int explore_create(struct explored *self, pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *),
+                   void *argument, bool is_engine, const void *place) {
+  if (!explored_races) return create(self, handle, attributes, entry, argument, NULL, is_engine, place);
+  // The sanitizer must know it.
+  creates_for_program = !is_engine;
+  int failure = pthread_create(handle, attributes, entry, argument);
+  creates_for_program = false;
+  return failure;
 }
 
 EXPORTED int pthread_create(pthread_t *handle, const pthread_attr_t *attributes, void *(*entry)(void *), void *argument) {
   struct explored *self = explore_current();
-  if (self)
-    return explore_create(self, handle, attributes, entry, argument, explore_is_own_code(__builtin_return_address(0)), HERE);
+  const void *caller = __builtin_return_address(0);
+  // The sanitizer has called it. A thread without an argument is its own.
+  struct sanitized *sanitized = explored_races ? argument : NULL;
+  if (sanitized) caller = (const void *)sanitized->entry;
+  if (self && (sanitized || !explored_races)) {
+    bool is_engine = explore_is_own_code(caller) && !creates_for_program;
+    creates_for_program = false;
+    return create(self, handle, attributes, entry, argument, sanitized, is_engine, HERE);
+  }
   if (!real_create) *(void **)&real_create = explore_real("pthread_create");
   return real_create(handle, attributes, entry, argument);
 }

@@ -189,6 +189,8 @@ static void decide(struct explored *self, bool yields) {
     break;
   }
   self->inside = false;
+  // Others may have given it the queue.
+  if (self->run_on) explore_order_run(self);
   if (self->has_mask) take_signals(self);
   errno = failure;
 }

@@ -63,7 +63,7 @@ static void end(struct explored *thread, uint32_t outcome, uint64_t detail) {
   watched = thread;
   explore_show(thread);
   // One of the signals that the engine's threads do not block.
-  sigaction(SIGPROF, &action, NULL);
+  explore_set_action(SIGPROF, &action, NULL);
   SYSTEM3(SYS_tgkill, SYSTEM1(SYS_getpid, 0), thread->id, SIGPROF);
   // ORDERING: acquiring; pairs with the store in `show_place`.
   for (int i = 0; i < 200 && !__atomic_load_n(&is_placed, __ATOMIC_ACQUIRE); i++) {
@@ -117,7 +117,10 @@ void explore_watch(void) {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, 64 * 1024);
   pthread_sigmask(SIG_SETMASK, &all, &previous);
-  pthread_create(&thread, &attributes, watch, NULL);
+  // Not that of the thread sanitizer.
+  int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+  *(void **)&create = explore_real("pthread_create");
+  create(&thread, &attributes, watch, NULL);
   pthread_sigmask(SIG_SETMASK, &previous, NULL);
   pthread_attr_destroy(&attributes);
 }

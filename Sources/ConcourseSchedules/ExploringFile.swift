@@ -135,6 +135,10 @@ extension concourse_exploring_event {
   }
 }
 
+extension concourse_exploring_access {
+  package var addresses: [UInt64] { concourse_exploring_event.list(frames, Int(frame_count)) }
+}
+
 extension concourse_exploring_thread {
   package var addresses: [UInt64] { concourse_exploring_event.list(frames, Int(frame_count)) }
 }

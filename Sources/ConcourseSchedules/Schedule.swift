@@ -50,6 +50,8 @@ package enum ScheduleFailure: Hashable {
   case deadlock
   case hang
   case stepLimit
+  /// As the thread sanitizer has reported it.
+  case race
 
   package var text: String {
     switch self {
@@ -58,6 +60,8 @@ package enum ScheduleFailure: Hashable {
     case .deadlock: "deadlock: no thread can go on, and there is no deadline left"
     case .hang: "hang: time passes, but the program only waits, polls or spins"
     case .stepLimit: "the program does not come to rest: it makes decision after decision"
+    case .race:
+      "data race: two threads access the same memory, one of them writes it, and nothing orders the two"
     }
   }
 }

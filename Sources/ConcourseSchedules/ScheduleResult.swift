@@ -14,6 +14,9 @@ package struct ScheduleResult {
   /// Whether it has run for too long.
   package var isLate = false
 
+  /// Of a race: the later access, and the one before it.
+  package var accesses: [concourse_exploring_access] { [header.accesses.0, header.accesses.1] }
+
   /// As `concourse_exploring_operations.h` numbers it.
   private static let spin: UInt16 = 54
 
@@ -35,6 +38,7 @@ package struct ScheduleResult {
       return status >> 8 & 0xFF == 0 ? .passed : .failed(.status(status >> 8 & 0xFF))
     case CONCOURSE_EXPLORING_DEADLOCK.rawValue: return .failed(.deadlock)
     case CONCOURSE_EXPLORING_HANG.rawValue: return .failed(.hang)
+    case CONCOURSE_EXPLORING_RACE.rawValue: return .failed(.race)
     case CONCOURSE_EXPLORING_STEP_LIMIT.rawValue:
       return hasStepLimit
         ? .failed(.stepLimit)

@@ -41,6 +41,7 @@ struct ExploreTextTests {
     #expect(
       Self.result(CONCOURSE_EXPLORING_DEADLOCK, status: nil).verdict(hasStepLimit: false)
         == .failed(.deadlock))
+    #expect(Self.result(CONCOURSE_EXPLORING_RACE, status: nil).verdict(hasStepLimit: false) == .failed(.race))
     #expect(Self.result(CONCOURSE_EXPLORING_HANG, status: nil).verdict(hasStepLimit: false) == .failed(.hang))
     var late = Self.result(running, status: nil)
     late.isLate = true
@@ -97,6 +98,29 @@ struct ExploreTextTests {
       ])
     #expect(
       story.ends == [.init(thread: "thread 2", operation: "exit", places: ["line 400, step 6"], number: 2)])
+  }
+
+  @Test("a race has its two accesses")
+  func race() {
+    var result = Self.result(CONCOURSE_EXPLORING_RACE, status: nil)
+    var (later, former) = (concourse_exploring_access(), concourse_exploring_access())
+    (later.size, later.writes, later.thread, later.frame_count, later.frames.0) = (4, 1, 2, 1, 100)
+    // The number is the program's: only eight are there.
+    (former.size, former.is_atomic, former.frame_count, former.frames.0) = (1, 1, 900, 200)
+    result.header.accesses = (later, former)
+    let accesses = FailureStory.accesses(of: result) { $0.map { ["line \($0[0]), \($0.count)"] } }
+    #expect(
+      accesses == [
+        "write of 4 bytes, thread 2: line 100, 1", "atomic read of 1 byte, the main thread: line 200, 8",
+      ])
+    var story = FailureStory(result, .race) { $0.map { _ in [] } }
+    story.accesses = accesses
+    let lines = ExploreText.failure(FoundFailure(Schedule(seed: 1), .race, result), story)
+    #expect(
+      Array(lines.suffix(2)) == [
+        "  one access: write of 4 bytes, thread 2: line 100, 1",
+        "  the other:  atomic read of 1 byte, the main thread: line 200, 8",
+      ])
   }
 
   @Test("the text has the failure, the output and two lines for each switch")

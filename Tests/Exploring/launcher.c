@@ -91,7 +91,7 @@ static char *run(const char *library, char **arguments) {
   close(descriptor);
 
   static const char *const outcomes[] = {"not started", "ended", "deadlock", "hang", "step limit", "spinning",
-                                         "blocked unseen", "too many threads", "waits for outside"};
+                                         "blocked unseen", "too many threads", "waits for outside", "race"};
   char *line = NULL;
   size_t length;
   FILE *out = open_memstream(&line, &length);

@@ -60,6 +60,21 @@ static void *send_one(void *to_thread) {
   return NULL;
 }
 
+static void *sleep_once(void *unused) {
+  const struct timespec time = {.tv_nsec = 1000000};
+  return nanosleep(&time, NULL) == 0 ? &first : unused;
+}
+
+/// To ask whether a thread is there does not wake it.
+static int check_question(void) {
+  pthread_t sleeper;
+  void *slept = NULL;
+  pthread_create(&sleeper, NULL, sleep_once, NULL);
+  for (int i = 0; i < 5; i++) pthread_kill(sleeper, 0);
+  pthread_join(sleeper, &slept);
+  return slept ? 0 : 9;
+}
+
 static int check(enum call call) {
   pthread_t sender;
   char byte = 0;
@@ -119,5 +134,5 @@ int main(int arguments, char **names) {
     int failure = check(call);
     if (failure) return 10 * (int)call + failure;
   }
-  return 0;
+  return check_question();
 }

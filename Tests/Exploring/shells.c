@@ -1,10 +1,12 @@
 // Processes with a stream, and a standard input that is a pipe. `input`: reads two lines of it and its end.
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +28,18 @@ static void *open_gate(void *unused) {
   return unused;
 }
 
+static void handle(int signal) { (void)signal; }
+
 static int ended_with(int status, int expected) { return WIFEXITED(status) && WEXITSTATUS(status) == expected; }
+
+/// Ends when the gate is open.
+static int call_shell(void) {
+  char command[80];
+  snprintf(command, sizeof command, "exec %d>&-; cat <&%d; exit 7", ends[1], ends[0]);
+  return ended_with(system(command), 7);
+}
+
+static void *call_shell_in_thread(void *unused) { return call_shell() ? unused : NULL; }
 
 static int check(void) {
   char line[64], expected[64], command[80];
@@ -54,10 +67,32 @@ static int check(void) {
   close(ends[0]);
   close(ends[1]);
   if (pipe(ends) != 0) return 9;
-  snprintf(command, sizeof command, "exec %d>&-; cat <&%d; exit 7", ends[1], ends[0]);
   pthread_create(&worker, NULL, open_gate, NULL);
-  if (!ended_with(system(command), 7)) return 10;
+  if (!call_shell()) return 10;
   pthread_join(worker, NULL);
+
+  // Two threads wait for a shell. Which of them begins or ends first must not matter to the handler.
+  struct sigaction action = {.sa_handler = handle};
+  pthread_t others[2];
+  void *results[2];
+  sigaction(SIGINT, &action, NULL);
+  close(ends[0]);
+  if (pipe(ends) != 0) return 17;
+  for (int i = 0; i < 2; i++) pthread_create(&others[i], NULL, call_shell_in_thread, others);
+  pthread_create(&worker, NULL, open_gate, NULL);
+  if (!call_shell()) return 18;
+  for (int i = 0; i < 2; i++) pthread_join(others[i], &results[i]);
+  pthread_join(worker, NULL);
+  sigaction(SIGINT, NULL, &action);
+  if (!results[0] || !results[1] || action.sa_handler != handle) return 19;
+
+  // Two streams on one socket.
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 20;
+  FILE *reader = fdopen(sockets[0], "r"), *writer = fdopen(sockets[0], "w"), *other = fdopen(sockets[1], "w");
+  if (!reader || !writer || fileno(reader) != sockets[0] || fileno(writer) != sockets[0]) return 21;
+  if (fputs("three\n", other) < 0 || fclose(other) != 0 || fclose(writer) != 0) return 22;
+  if (fileno(reader) != sockets[0]) return 23;
   errno = 0;
   if (popen("true", "rw") || errno != EINVAL || !system(NULL)) return 11;
   return 0;

@@ -22,7 +22,7 @@ let package = Package(
         "Coordination/README.md", "Park/README.md", "Pool/README.md", "Pool/ROOTS.md", "Pool/MONITOR.md",
         "Pool/SHARDS.md",
         "Queue/README.md", "Queue/Watch/DEADLOCKS.md", "Queue/ProcessQueues+Fork.swift",
-        "Queue/Watch/SleepingTasks.swift", "Node/README.md",
+        "Queue/Watch/HeldQueues.swift", "Queue/Watch/SleepingTasks.swift", "Node/README.md",
         "Park/Spin.swift", "Pool/CPUQuota.swift", "Pool/CgroupTree.swift", "Pool/Runtime+Process.swift",
         "Pool/Topology+System.swift", "EventLoop/README.md", "EventLoop/EventLoop+Process.swift",
         // Sources: the state machine, user data, timers and descriptors.

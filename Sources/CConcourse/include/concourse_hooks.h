@@ -43,6 +43,17 @@ void concourse_settle_queues(void) __attribute__((weak));
 /// Defined by Inspection/ExportedLayout.swift: exports the types that `concourse report` must recognise.
 void concourse_export_layout(void) __attribute__((weak));
 
+// MARK: The exploring library
+
+/// Defined by Queue/Watch/HeldQueues.swift: the queue of a C reference.
+const void *_Nonnull concourse_find_queue(const void *_Nonnull reference) __attribute__((weak));
+/// Defined by Queue/Watch/HeldQueues.swift: a queue and those above it. The lowest bit: the item runs alone there.
+int32_t concourse_list_hierarchy(
+    const void *_Nonnull queue, bool is_alone, uintptr_t *_Nonnull queues, int32_t most) __attribute__((weak));
+/// Defined by Queue/Watch/HeldQueues.swift: the queue of the running item, whether it runs alone there, its group.
+const void *_Nullable concourse_find_running(bool *_Nonnull is_alone, const void *_Nullable *_Nonnull group)
+    __attribute__((weak));
+
 // MARK: Other modules
 
 /// Defined by ConcourseEvents: makes what that module makes on first use, and stores its `EventDriver`. NULL in a

@@ -19,7 +19,7 @@
 #define CONCOURSE_EXPLORING_VARIABLE "CONCOURSE_EXPLORING"
 
 enum {
-  CONCOURSE_EXPLORING_VERSION = 2,
+  CONCOURSE_EXPLORING_VERSION = 3,
   CONCOURSE_EXPLORING_FRAMES = 8,
   CONCOURSE_EXPLORING_THREADS = 1024,
   /// In place of a thread: virtual time jumps to the next deadline, though a thread could run.
@@ -56,6 +56,19 @@ enum concourse_exploring_outcome {
   CONCOURSE_EXPLORING_TOO_MANY_THREADS = 7,
   /// Nothing can run on but what the outside may send: a descriptor that leads out of the process, or a child.
   CONCOURSE_EXPLORING_WAITS_FOR_OUTSIDE = 8,
+  /// The thread sanitizer has seen two accesses that nothing orders: `accesses`, of which `culprit` has made the first.
+  CONCOURSE_EXPLORING_RACE = 9,
+};
+
+/// One of the two accesses of a race.
+struct concourse_exploring_access {
+  /// Return addresses, innermost first: that of the access, and those of the calls.
+  uint64_t frames[CONCOURSE_EXPLORING_FRAMES];
+  uint32_t size;
+  uint16_t thread;
+  uint16_t frame_count;
+  uint8_t writes;
+  uint8_t is_atomic;
 };
 
 /// A decision against the default: at its `point`-th decision `thread` let `next` go on.
@@ -178,6 +191,8 @@ struct concourse_exploring_header {
   uint64_t skipped_count;
   /// Bits of CONCOURSE_EXPLORING_LEAK_…: what the program used that other runs may see differently.
   uint64_t leaks;
+  /// Of a race: the later access, and the one before it.
+  struct concourse_exploring_access accesses[2];
 };
 
 enum {

@@ -61,13 +61,13 @@ enum ExploreCommand: Command {
     case .notRunnable(let found, let error):
       throw ScheduleRun.Failure(reason: "\(found) cannot be run: \(describe(error: error))")
     }
-    if let image = try? ElfImage(path: path), hasSanitizer(image) {
-      throw ScheduleRun.Failure(reason: "\(path) is built with a sanitizer; build it without to explore it")
-    }
+    try checkSanitizers(of: path, findsRaces: options.findsRaces)
     let library = try RuntimeLibrary.find(
       chosen: options.library, command: FilePath.resolved("/proc/self/exe") ?? "concourse", file: libraryName)
     let search = LibrarySearch(environment: environment)
-    let verdict = ProgramCheck(target: library.image.target, search: search).verdict(on: path)
+    var check = ProgramCheck(target: library.image.target, search: search)
+    check.isSanitized = options.findsRaces
+    let verdict = check.verdict(on: path)
     // Threads and locks of a program without queues are explored too.
     guard verdict.isSwitchable || verdict == .withoutDispatch else {
       throw ScheduleRun.Failure(
@@ -81,15 +81,49 @@ enum ExploreCommand: Command {
     changed.set("SWIFT_DETERMINISTIC_HASHING", to: "1")
     // A trap would start the program that prints backtraces.
     changed.set("SWIFT_BACKTRACE", to: "enable=no")
+    if options.findsRaces {
+      let before = environment.text(of: "TSAN_OPTIONS").map { $0 + ":" } ?? ""
+      changed.set("TSAN_OPTIONS", to: before + sanitizerOptions)
+    }
     try fixMachine()
     return ExploredProgram(path: path, arguments: words, environment: changed)
   }
 
-  /// The sanitizers take the place of the same functions as the library.
-  private static func hasSanitizer(_ image: ElfImage) -> Bool {
-    let names = ["__asan_init", "__tsan_init", "__msan_init"].map { Array($0.utf8) }
-    return image.needed.contains { $0.hasPrefix("libasan.so") || $0.hasPrefix("libtsan.so") }
-      || image.definesFunction(in: .dynamic) { name in names.contains { name.elementsEqual($0) } }
+  /// The first report ends the run, and only that of a race; places are named here, and signals are the program's. What
+  /// functions of the C library access is left out: the engine and Swift's runtime call them, too.
+  private static let sanitizerOptions = [
+    "halt_on_error=1", "report_bugs=1", "symbolize=0", "color=never", "stack_trace_format='#%n %p'",
+    "atexit_sleep_ms=0", "ignore_interceptors_accesses=1", "detect_deadlocks=0", "report_thread_leaks=0",
+    "report_signal_unsafe=0", "report_destroy_locked=0", "report_mutex_bugs=0", "suppress_equal_stacks=0",
+    "suppress_equal_addresses=0", "handle_segv=0", "handle_sigbus=0", "handle_sigfpe=0", "handle_sigill=0",
+    "handle_abort=0", "handle_sigtrap=0", "use_sigaltstack=0", "verbosity=0",
+  ].joined(separator: ":")
+
+  /// The sanitizers take the place of the same functions as the library. Only the thread sanitizer of clang and Swift,
+  /// which is in the program itself, calls the library in turn.
+  private static func checkSanitizers(of path: String, findsRaces: Bool) throws {
+    guard let image = try? ElfImage(path: path) else { return }
+    func defines(_ names: String...) -> Bool {
+      image.definesFunction(in: .dynamic) { name in names.contains { name.elementsEqual($0.utf8) } }
+    }
+    if image.needed.contains(where: { $0.hasPrefix("libasan.so") }) || defines("__asan_init", "__msan_init") {
+      throw ScheduleRun.Failure(reason: "\(path) is built with a sanitizer; build it without to explore it")
+    }
+    if image.needed.contains(where: { $0.hasPrefix("libtsan.so") || $0.hasPrefix("libclang_rt.tsan") }) {
+      throw ScheduleRun.Failure(
+        reason:
+          "\(path) has the thread sanitizer in a library of its own; build it with swiftc or clang to explore it"
+      )
+    }
+    let isSanitized = defines("__tsan_init")
+    if isSanitized && !findsRaces {
+      throw ScheduleRun.Failure(
+        reason: "\(path) is built with the thread sanitizer; explore it with --races, or build it without")
+    }
+    if findsRaces && !isSanitized {
+      throw ScheduleRun.Failure(
+        reason: "\(path) is not built with the thread sanitizer, which --races needs (-sanitize=thread)")
+    }
   }
 
   /// The words of the command line from the program on, as bytes.
@@ -237,7 +271,7 @@ enum ExploreCommand: Command {
     var story: FailureStory?
     var places: FailurePlaces?
     if found.repeats && !found.isInterrupted {
-      let stays = found.failure == .deadlock || found.failure == .hang || found.failure == .stepLimit
+      let stays = [.deadlock, .hang, .stepLimit, .race].contains(found.failure)
       let run =
         stays
         ? try runner.run(found.schedule)
@@ -246,7 +280,11 @@ enum ExploreCommand: Command {
       story = FailureStory(found.result, found.failure) { points in
         places?.places(points, found.schedule, runner) ?? points.map { _ in [] }
       }
-      if stays, let run { story?.add(FailurePlaces.waits(of: run, run.result)) }
+      if found.failure == .race, let run, let places {
+        story?.accesses = FailureStory.accesses(of: run.result) { places.places($0) }
+      } else if stays, let run {
+        story?.add(FailurePlaces.waits(of: run, run.result))
+      }
     }
     var lines = ExploreText.failure(found, story)
     if found.repeats, let token { lines.append(repetition(token, words)) }

@@ -14,6 +14,8 @@ struct ExploreOptions: CommandOptions {
   /// Decisions after which a run has failed.
   var steps: UInt64?
   var isRealTime = false
+  /// Whether the program is built with the thread sanitizer, and its report counts as found.
+  var findsRaces = false
   /// How many programs run at once; nil for one on each processor.
   var jobs: Int?
   var shrinks = true
@@ -87,6 +89,12 @@ struct ExploreOptions: CommandOptions {
           real: clocks are the system's
           """, "a kind of time: virtual or real", { ["virtual": false, "real": true][$0] }
         ) { $0.isRealTime = $1 },
+        .flag(
+          "--races", \.findsRaces, true,
+          """
+          also find two accesses to the same memory that nothing orders; the program must be built with the thread
+          sanitizer (swiftc -sanitize=thread, clang -fsanitize=thread)
+          """),
         .value(
           "--jobs", as: "N", "how many runs at the same time (default: one on each processor)",
           "a number of runs from 1 to 1024", number(in: 1...1024)
@@ -101,7 +109,7 @@ struct ExploreOptions: CommandOptions {
       ],
       notes: """
         One thread runs at a time. It can change at each operation of Dispatch, each job of Swift Concurrency, and each
-        lock, wait, sleep and transfer of the system's. Memory that threads share without any of these is not seen.
+        lock, wait, sleep and transfer of the system's. Memory that threads share without any of these is seen by --races.
         The program's input is /dev/null, or the same file each time. Its output is shown if it fails.
 
         Exit status: 1 if a failure was found, 0 if not, 125 if the program cannot be explored.

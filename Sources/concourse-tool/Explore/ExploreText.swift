@@ -75,6 +75,9 @@ enum ExploreText {
       lines.append("  … and \(story.switches.count - mostSwitches) more")
     }
     lines += story.ends.prefix(mostSwitches).map { "  at the end: \($0.text)" }
+    for (title, access) in zip(["one access:", "the other: "], story.accesses) {
+      lines.append("  \(title) \(access)")
+    }
     lines += story.waits.prefix(mostSwitches).map { "  " + $0 }
     return lines.map(ForeignText.line)
   }
@@ -83,7 +86,8 @@ enum ExploreText {
   static func pageLines(_ story: FailureStory) -> [(String, String)] {
     story.switches.prefix(mostSwitches).enumerated().map { index, change in
       ("Switch \(index + 1)", "stopped: \(change.stopped.text); \(change.next)")
-    } + story.ends.prefix(mostSwitches).map { ("At the end", $0.text) } + story.waits.map { ("Waits", $0) }
+    } + story.accesses.map { ("Access", $0) }
+      + story.ends.prefix(mostSwitches).map { ("At the end", $0.text) } + story.waits.map { ("Waits", $0) }
   }
 
   /// Without the thread, which the line has named.

@@ -70,12 +70,18 @@ struct FailurePlaces {
   /// The innermost place in the program, and that of its caller: preferably one in another file, since the innermost is
   /// often a helper.
   private static func shown(_ stack: [StackEntry]) -> [String] {
-    let clients = stack.filter { $0.origin == .client && !$0.isThunk }
+    let clients = stack.filter { $0.origin == .client && !$0.isThunk && !isSanitizers($0) }
     let known = clients.contains { $0.line != nil } ? clients.filter { $0.line != nil } : clients
     guard let first = known.first else { return [] }
     let others = known.filter { Wording.place($0) != Wording.place(first) }
     let second = others.first { $0.file != first.file } ?? others.first
     return [Wording.place(first)] + (second.map { [Wording.place($0)] } ?? [])
+  }
+
+  /// Whether the thread sanitizer, which is in the program, has put it around a call.
+  private static func isSanitizers(_ entry: StackEntry) -> Bool {
+    let starts = ["__tsan", "__interceptor_", "___interceptor_", "__sanitizer"]
+    return starts.contains { entry.symbol?.hasPrefix($0) ?? false }
   }
 
   /// Where the thread is that the end of a run is about.

@@ -28,6 +28,8 @@ struct FailureStory: Equatable {
   var switches: [Switch] = []
   /// What the threads were in at the end.
   var ends: [Step] = []
+  /// Of a race: the later access, and the one before it.
+  var accesses: [String] = []
   /// Of a deadlock: who holds what.
   var waits: [String] = []
 
@@ -71,6 +73,8 @@ struct FailureStory: Equatable {
       for (number, thread) in result.threads.enumerated() where ScheduleResult.isStuck(thread) {
         ends.append(add(UInt16(number), thread.operation, nil, thread.addresses))
       }
+    // Its accesses say where.
+    case .race: break
     case .signal, .status, .stepLimit:
       if !events.isEmpty { ends.append(add(events.count - 1)) }
     }
@@ -82,6 +86,17 @@ struct FailureStory: Equatable {
     self.ends = ends.map { steps[$0] }
     // Workers that wait for work are in no place of the program.
     if failure == .deadlock || failure == .hang { self.ends.removeAll { $0.places.isEmpty } }
+  }
+
+  /// The two accesses of a race.
+  static func accesses(of result: ScheduleResult, _ places: ([[UInt64]]) -> [[String]]) -> [String] {
+    let found = result.accesses
+    return zip(found, places(found.map(\.addresses))).map { access, places in
+      let kind = (access.is_atomic != 0 ? "atomic " : "") + (access.writes != 0 ? "write" : "read")
+      let size = access.size == 0 ? "" : " of \(ExploreText.count(Int(access.size), "byte"))"
+      return "\(kind)\(size), \(name(access.thread, result))"
+        + (places.isEmpty ? "" : ": " + places.joined(separator: ", in "))
+    }
   }
 
   /// As the report says it.

@@ -8,6 +8,8 @@ struct ProgramCheck {
   /// The library's platform.
   var target: ElfTarget
   var search: LibrarySearch
+  /// Whether what the program defines of Dispatch is the thread sanitizer's, which calls the library.
+  var isSanitized = false
 
   enum Verdict: Equatable {
     /// The libraries on the dependency path to libdispatch.so, which comes last.
@@ -51,13 +53,13 @@ struct ProgramCheck {
     guard loaderName.utf8.starts(with: "ld-linux".utf8) || loaderName.utf8.starts(with: "ld64".utf8) else {
       return .otherCLibrary(loader: loader)
     }
-    if Self.definesDispatch(program, in: .dynamic) {
+    if !isSanitized && Self.definesDispatch(program, in: .dynamic) {
       return .ownDispatch(isConcourse: Self.isConcourse(program))
     }
     if let path = search.closure(of: program, omitting: Self.dispatchName).path(to: Self.dispatchName) {
       return .switchable(path: path)
     }
-    if Self.definesDispatch(program, in: .full) {
+    if !isSanitized && Self.definesDispatch(program, in: .full) {
       return .ownDispatch(isConcourse: Self.isConcourse(program))
     }
     return .withoutDispatch
