@@ -65,9 +65,7 @@ enum ExploreCommand: Command {
     let library = try RuntimeLibrary.find(
       chosen: options.library, command: FilePath.resolved("/proc/self/exe") ?? "concourse", file: libraryName)
     let search = LibrarySearch(environment: environment)
-    var check = ProgramCheck(target: library.image.target, search: search)
-    check.isSanitized = options.findsRaces
-    let verdict = check.verdict(on: path)
+    let verdict = ProgramCheck(target: library.image.target, search: search).verdict(on: path)
     // Threads and locks of a program without queues are explored too.
     guard verdict.isSwitchable || verdict == .withoutDispatch else {
       throw ScheduleRun.Failure(

@@ -8,8 +8,6 @@ struct ProgramCheck {
   /// The library's platform.
   var target: ElfTarget
   var search: LibrarySearch
-  /// Whether what the program defines of Dispatch is the thread sanitizer's, which calls the library.
-  var isSanitized = false
 
   enum Verdict: Equatable {
     /// The libraries on the dependency path to libdispatch.so, which comes last.
@@ -53,14 +51,14 @@ struct ProgramCheck {
     guard loaderName.utf8.starts(with: "ld-linux".utf8) || loaderName.utf8.starts(with: "ld64".utf8) else {
       return .otherCLibrary(loader: loader)
     }
-    if !isSanitized && Self.definesDispatch(program, in: .dynamic) {
-      return .ownDispatch(isConcourse: Self.isConcourse(program))
+    if let isConcourse = Self.ownDispatch(of: program, in: .dynamic) {
+      return .ownDispatch(isConcourse: isConcourse)
     }
     if let path = search.closure(of: program, omitting: Self.dispatchName).path(to: Self.dispatchName) {
       return .switchable(path: path)
     }
-    if !isSanitized && Self.definesDispatch(program, in: .full) {
-      return .ownDispatch(isConcourse: Self.isConcourse(program))
+    if let isConcourse = Self.ownDispatch(of: program, in: .full) {
+      return .ownDispatch(isConcourse: isConcourse)
     }
     return .withoutDispatch
   }
@@ -86,9 +84,16 @@ struct ProgramCheck {
     return words.first.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  private static func definesDispatch(_ image: ElfImage, in table: ElfImage.SymbolTable) -> Bool {
-    let name = Array("dispatch_async_f".utf8)
-    return image.definesFunction(in: table) { $0.elementsEqual(name) }
+  /// Whether the program contains Concourse or another libdispatch; nil if neither. The thread sanitizer's functions of
+  /// these names call the library.
+  private static func ownDispatch(of program: ElfImage, in table: ElfImage.SymbolTable) -> Bool? {
+    guard defines("dispatch_async_f", program, in: table) else { return nil }
+    let isConcourse = isConcourse(program)
+    return isConcourse || !defines("__tsan_init", program, in: table) ? isConcourse : nil
+  }
+
+  static func defines(_ name: String, _ image: ElfImage, in table: ElfImage.SymbolTable = .dynamic) -> Bool {
+    image.definesFunction(in: table) { $0.elementsEqual(name.utf8) }
   }
 
   private static func isConcourse(_ image: ElfImage) -> Bool {
