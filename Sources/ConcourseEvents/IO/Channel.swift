@@ -94,7 +94,8 @@ struct ChannelState {
     case open
     /// The channel could not be made; the cleanup handler gets the errno.
     case failed(Int32)
-    case closed
+    /// - Parameter isStopped: whether its operations had to end early.
+    case closed(isStopped: Bool)
   }
 
   enum Admission: Equatable {
@@ -118,6 +119,13 @@ struct ChannelState {
     }
   }
 
+  var isStopped: Bool {
+    switch phase {
+    case .closed(let isStopped): isStopped
+    case .open, .failed: false
+    }
+  }
+
   /// Whether an operation may be submitted now.
   func admission() -> Admission {
     switch phase {
@@ -130,13 +138,21 @@ struct ChannelState {
   mutating func close() -> Retirement {
     switch phase {
     case .open:
-      phase = .closed
+      phase = .closed(isStopped: false)
       return .leave
     case .failed:
-      phase = .closed
+      phase = .closed(isStopped: false)
       return .nothing
     case .closed:
       return .nothing
+    }
+  }
+
+  /// The operations of the closed channel must end early.
+  mutating func stop() {
+    switch phase {
+    case .closed: phase = .closed(isStopped: true)
+    case .open, .failed: break
     }
   }
 

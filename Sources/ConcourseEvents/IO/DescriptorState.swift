@@ -15,7 +15,8 @@ struct DescriptorState {
   }
 
   /// A closure that runs while no operation does.
-  // SAFETY: `body` and `object` are OWNED BY the submitter, then by the item that runs the barrier.
+  // SAFETY: `body` and `object` are OWNED BY the submitter, then by the item that runs the barrier. `precedesClose` is
+  // guarded as noted; the rest is constant.
   final class Barrier: @unchecked Sendable {
     let queue: DispatchQueue
     /// The address of the client's code; the body may be a closure of the C interface that calls it.
@@ -23,9 +24,13 @@ struct DescriptorState {
     private var body: (() -> Void)?
     /// Retained for the body: a C program may have released the channel that its barrier uses.
     private var object: DispatchIO?
+    let channel: Channel
+    /// Whether the channel was open when the barrier was submitted. GUARDED BY the entry's lock.
+    @exclusivity(unchecked) fileprivate(set) var precedesClose = false
 
     init(queue: DispatchQueue, body: @escaping () -> Void, code: UInt, object: DispatchIO) {
       (self.queue, self.body, self.code, self.object) = (queue, body, code, object)
+      channel = object.channel
     }
 
     /// Takes out what the item releases. The thread that has submitted the item may still refer to the barrier, and
@@ -73,8 +78,8 @@ struct DescriptorState {
   /// All channels that share the descriptor, open or closed, except those of one-shot operations that have ended. Their
   /// cleanup handlers run together.
   private var channels: [Channel] = []
-  /// The thread that runs a barrier, or 0.
-  private var barrierThread: UInt32 = 0
+  /// The barrier that runs, and its thread.
+  private var runningBarrier: (barrier: Barrier, thread: UInt32)?
 
   init(_ stage: Stage) {
     self.stage = stage
@@ -123,6 +128,7 @@ struct DescriptorState {
   mutating func close(_ channel: Channel, stopping: Bool) {
     retire(channel)
     guard stopping else { return }
+    channel.state.stop()
     for operation in running where operation.channel === channel {
       carryOut(operation.state.stop(), for: operation)
     }
@@ -180,14 +186,20 @@ struct DescriptorState {
 
   /// The descriptor as clients see it: -1 if there is none. A call from a barrier opens the file.
   mutating func descriptor(for channel: Channel, on thread: UInt32) -> Access {
-    if channel.state.isClosed { return .known(-1) }
+    if channel.state.isClosed && !isBeforeClose(of: channel, on: thread) { return .known(-1) }
     switch stage {
     case .open(let file): return .known(file.descriptor)
-    case .unopened(let file) where thread == barrierThread:
+    case .unopened(let file) where thread == runningBarrier?.thread:
       stage = .opening(waiting: [])
       return .open(file)
     case .unopened, .opening, .failed, .givenBack: return .known(-1)
     }
+  }
+
+  /// Whether the thread runs a barrier that the closed channel still lets finish: the barrier was submitted before.
+  private func isBeforeClose(of channel: Channel, on thread: UInt32) -> Bool {
+    guard let (barrier, barrierThread) = runningBarrier, barrierThread == thread else { return false }
+    return barrier.channel === channel && barrier.precedesClose && !channel.state.isStopped
   }
 
   /// - Parameter file: nil if the file could not be opened. The channel stays open and its operations fail.
@@ -200,12 +212,15 @@ struct DescriptorState {
 
   // MARK: Barriers
 
-  mutating func submit(_ barrier: Barrier) { schedule.addBarrier(barrier) }
+  mutating func submit(_ barrier: Barrier) {
+    barrier.precedesClose = !barrier.channel.state.isClosed
+    schedule.addBarrier(barrier)
+  }
 
-  mutating func barrierDidBegin(on thread: UInt32) { barrierThread = thread }
+  mutating func didBegin(_ barrier: Barrier, on thread: UInt32) { runningBarrier = (barrier, thread) }
 
   mutating func barrierDidEnd() {
-    barrierThread = 0
+    runningBarrier = nil
     schedule.finishBarrier()
   }
 
