@@ -14,6 +14,8 @@ final class Channel {
   /// The file's position when the channel was made. Offsets of random operations count from it.
   let base: Int
   let cleanupQueue: DispatchQueue
+  /// Whether it serves a one-shot operation: clients do not see it, and it has no cleanup handler.
+  let isForOneOperation: Bool
 
   /// GUARDED BY the entry's lock; only `DescriptorState` uses it.
   var state = ChannelState()
@@ -29,9 +31,17 @@ final class Channel {
   init(_ type: DispatchIO.StreamType, base: Int = 0, _ queue: DispatchQueue, _ cleanup: CleanupHandler?) {
     self.type = type
     self.base = base
+    isForOneOperation = false
     cleanupQueue = queue
     currentQueue = queue
     self.cleanup = cleanup
+  }
+
+  /// Makes the channel of a one-shot operation.
+  init(forOneOperationOn queue: DispatchQueue) {
+    (type, base, isForOneOperation) = (.stream, 0, true)
+    cleanupQueue = queue
+    currentQueue = queue
   }
 
   /// Makes a channel for a descriptor.

@@ -75,9 +75,11 @@ struct DescriptorState {
   /// Operations whose handler has not returned for the last time.
   private var unfinished = 0
   private var openChannels = 0
-  /// All channels that share the descriptor, open or closed, except those of one-shot operations that have ended. Their
-  /// cleanup handlers run together.
-  private var channels: [Channel] = []
+  /// From the first channel until the descriptor is given back.
+  private var isTaken = false
+  /// All channels that share the descriptor, open or closed. Their cleanup handlers run together. Those of one-shot
+  /// operations are only counted.
+  private(set) var channels: [Channel] = []
   /// The barrier that runs, and its thread.
   private var runningBarrier: (barrier: Barrier, thread: UInt32)?
 
@@ -87,7 +89,7 @@ struct DescriptorState {
   }
 
   /// Whether the descriptor can be given back.
-  var isUnused: Bool { !channels.isEmpty && openChannels == 0 && unfinished == 0 && schedule.isIdle }
+  var isUnused: Bool { isTaken && openChannels == 0 && unfinished == 0 && schedule.isIdle }
 
   /// Starts what may start now.
   /// - Returns: the effects of all transitions since the last call.
@@ -118,8 +120,10 @@ struct DescriptorState {
       case .nothing: break
       }
     case .unopened, .opening, .open:
+      isTaken = true
       openChannels += 1
-      channels.append(channel)
+      // There may be a million one-shot operations, which end in any order.
+      if !channel.isForOneOperation { channels.append(channel) }
     }
     return true
   }
@@ -172,7 +176,7 @@ struct DescriptorState {
   mutating func giveBack() -> [Channel] {
     if case .opening = stage { Trap.runtimeBug("a file was given back while it was being opened") }
     stage = .givenBack
-    defer { channels = [] }
+    defer { (channels, isTaken) = ([], false) }
     return channels
   }
 
@@ -339,11 +343,6 @@ struct DescriptorState {
     if operation.manner == .once {
       unfinished -= 1
       retire(operation.channel)
-      // It has no cleanup handler, so need not wait for the others. The last one stays: an entry without channels is
-      // one that has had none (`isUnused`).
-      if channels.count > 1, let index = channels.firstIndex(where: { $0 === operation.channel }) {
-        channels.remove(at: index)
-      }
     }
   }
 }

@@ -359,7 +359,7 @@ extension DispatchIO {
     _ handler: OperationHandler
   ) {
     Runtime.requireThreads("an operation on a descriptor")
-    let channel = Channel(.stream, queue, nil)
+    let channel = Channel(forOneOperationOn: queue)
     let entry = DescriptorTable.attach(channel, to: descriptor)
     entry.submit(IOOperation(channel, entry, progress, offset: 0, queue, handler))
   }
