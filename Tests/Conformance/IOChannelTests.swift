@@ -338,6 +338,47 @@ extension Conformance {
       }
     }
 
+    @Test("S128, S131 a barrier submitted before close gets the descriptor, and no other does")
+    func descriptorAtClose() throws {
+      try withFile(counting(5)) { file, path in
+        var rounds: [(ofAPath: Bool, isLate: Bool, flags: DispatchIO.CloseFlags)] = [
+          (false, false, []), (true, false, []),
+        ]
+        #if CONCOURSE
+          // Incumbent: closes some time after the call.
+          rounds += [(false, true, []), (true, true, []), (false, false, .stop), (true, false, .stop)]
+        #endif
+        for (ofAPath, isLate, flags) in rounds {
+          let cleanup = Cleanup()
+          let channel =
+            ofAPath
+            ? try #require(
+              DispatchIO(type: .stream, path: path, oflag: O_RDWR, mode: 0, queue: queue) {
+                cleanup.record($0)
+              })
+            : DispatchIO(type: .stream, fileDescriptor: file, queue: queue) { cleanup.record($0) }
+          let synced = Shared(Int32(-2))
+          let done = DispatchSemaphore(value: 0)
+          let submit = {
+            channel.barrier {
+              synced.set(fsync(channel.fileDescriptor))
+              done.signal()
+            }
+          }
+          // The barrier runs when the channel has been closed.
+          queue.suspend()
+          if !isLate { submit() }
+          channel.close(flags: flags)
+          if isLate { submit() }
+          queue.resume()
+          #expect(done.comes())
+          #expect(cleanup.comes())
+          #expect(cleanup.errors == [0])
+          #expect(synced.value == (isLate || flags == .stop ? -1 : 0))
+        }
+      }
+    }
+
     @Test("S132 a barrier runs after every earlier operation's I/O, and before any later one's")
     func barrier() throws {
       try withFile { file, path in

@@ -28,9 +28,9 @@ let package = Package(
         // Sources: the state machine, user data, timers and descriptors.
         "Source/README.md", "Source/DispatchSource+C.swift", "Source/DispatchSource+FileSystemObject.swift",
         "Source/DispatchSource+MemoryPressure.swift", "Source/DispatchSource+Process.swift",
-        "Source/DispatchSource+Signal.swift", "Source/FileObservation.swift", "Source/InotifyHub.swift",
-        "Source/MemoryGauge.swift", "Source/PressureLevel.swift", "Source/ProcessConnector.swift",
-        "Source/ProcessExit.swift",
+        "Source/DispatchSource+Signal.swift", "Source/FileGrowth.swift", "Source/FileObservation.swift",
+        "Source/InotifyHub.swift", "Source/MemoryGauge.swift", "Source/PressureLevel.swift",
+        "Source/ProcessConnector.swift", "Source/ProcessExit.swift",
       ],
       // With the checks of debug builds, such as the order of locks.
       swiftSettings: [.define(isLedger ? "LEDGER" : "DEBUG")]),

@@ -14,6 +14,8 @@ final class Channel {
   /// The file's position when the channel was made. Offsets of random operations count from it.
   let base: Int
   let cleanupQueue: DispatchQueue
+  /// Whether it serves a one-shot operation: clients do not see it, and it has no cleanup handler.
+  let isForOneOperation: Bool
 
   /// GUARDED BY the entry's lock; only `DescriptorState` uses it.
   var state = ChannelState()
@@ -29,9 +31,17 @@ final class Channel {
   init(_ type: DispatchIO.StreamType, base: Int = 0, _ queue: DispatchQueue, _ cleanup: CleanupHandler?) {
     self.type = type
     self.base = base
+    isForOneOperation = false
     cleanupQueue = queue
     currentQueue = queue
     self.cleanup = cleanup
+  }
+
+  /// Makes the channel of a one-shot operation.
+  init(forOneOperationOn queue: DispatchQueue) {
+    (type, base, isForOneOperation) = (.stream, 0, true)
+    cleanupQueue = queue
+    currentQueue = queue
   }
 
   /// Makes a channel for a descriptor.
@@ -94,7 +104,8 @@ struct ChannelState {
     case open
     /// The channel could not be made; the cleanup handler gets the errno.
     case failed(Int32)
-    case closed
+    /// - Parameter isStopped: whether its operations had to end early.
+    case closed(isStopped: Bool)
   }
 
   enum Admission: Equatable {
@@ -118,6 +129,13 @@ struct ChannelState {
     }
   }
 
+  var isStopped: Bool {
+    switch phase {
+    case .closed(let isStopped): isStopped
+    case .open, .failed: false
+    }
+  }
+
   /// Whether an operation may be submitted now.
   func admission() -> Admission {
     switch phase {
@@ -130,13 +148,21 @@ struct ChannelState {
   mutating func close() -> Retirement {
     switch phase {
     case .open:
-      phase = .closed
+      phase = .closed(isStopped: false)
       return .leave
     case .failed:
-      phase = .closed
+      phase = .closed(isStopped: false)
       return .nothing
     case .closed:
       return .nothing
+    }
+  }
+
+  /// The operations of the closed channel must end early.
+  mutating func stop() {
+    switch phase {
+    case .closed: phase = .closed(isStopped: true)
+    case .open, .failed: break
     }
   }
 

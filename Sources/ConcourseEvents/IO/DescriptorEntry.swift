@@ -85,7 +85,7 @@ final class DescriptorEntry {
   func submit(_ barrier: DescriptorState.Barrier) { change { $0.submit(barrier) } }
 
   private func run(_ barrier: DescriptorState.Barrier) {
-    lock.withLock { state.barrierDidBegin(on: CurrentThread.id) }
+    lock.withLock { state.didBegin(barrier, on: CurrentThread.id) }
     let (body, object) = barrier.take()
     if Recording.isOn { ItemRecording.run(barrier.code, from: nil, body) } else { body() }
     change { $0.barrierDidEnd() }

@@ -15,7 +15,8 @@ struct DescriptorState {
   }
 
   /// A closure that runs while no operation does.
-  // SAFETY: `body` and `object` are OWNED BY the submitter, then by the item that runs the barrier.
+  // SAFETY: `body` and `object` are OWNED BY the submitter, then by the item that runs the barrier. `precedesClose` is
+  // guarded as noted; the rest is constant.
   final class Barrier: @unchecked Sendable {
     let queue: DispatchQueue
     /// The address of the client's code; the body may be a closure of the C interface that calls it.
@@ -23,9 +24,13 @@ struct DescriptorState {
     private var body: (() -> Void)?
     /// Retained for the body: a C program may have released the channel that its barrier uses.
     private var object: DispatchIO?
+    let channel: Channel
+    /// Whether the channel was open when the barrier was submitted. GUARDED BY the entry's lock.
+    @exclusivity(unchecked) fileprivate(set) var precedesClose = false
 
     init(queue: DispatchQueue, body: @escaping () -> Void, code: UInt, object: DispatchIO) {
       (self.queue, self.body, self.code, self.object) = (queue, body, code, object)
+      channel = object.channel
     }
 
     /// Takes out what the item releases. The thread that has submitted the item may still refer to the barrier, and
@@ -70,11 +75,13 @@ struct DescriptorState {
   /// Operations whose handler has not returned for the last time.
   private var unfinished = 0
   private var openChannels = 0
-  /// All channels that share the descriptor, open or closed, except those of one-shot operations that have ended. Their
-  /// cleanup handlers run together.
-  private var channels: [Channel] = []
-  /// The thread that runs a barrier, or 0.
-  private var barrierThread: UInt32 = 0
+  /// From the first channel until the descriptor is given back.
+  private var isTaken = false
+  /// All channels that share the descriptor, open or closed. Their cleanup handlers run together. Those of one-shot
+  /// operations are only counted.
+  private(set) var channels: [Channel] = []
+  /// The barrier that runs, and its thread.
+  private var runningBarrier: (barrier: Barrier, thread: UInt32)?
 
   init(_ stage: Stage) {
     self.stage = stage
@@ -82,7 +89,7 @@ struct DescriptorState {
   }
 
   /// Whether the descriptor can be given back.
-  var isUnused: Bool { !channels.isEmpty && openChannels == 0 && unfinished == 0 && schedule.isIdle }
+  var isUnused: Bool { isTaken && openChannels == 0 && unfinished == 0 && schedule.isIdle }
 
   /// Starts what may start now.
   /// - Returns: the effects of all transitions since the last call.
@@ -113,8 +120,10 @@ struct DescriptorState {
       case .nothing: break
       }
     case .unopened, .opening, .open:
+      isTaken = true
       openChannels += 1
-      channels.append(channel)
+      // There may be a million one-shot operations, which end in any order.
+      if !channel.isForOneOperation { channels.append(channel) }
     }
     return true
   }
@@ -123,6 +132,7 @@ struct DescriptorState {
   mutating func close(_ channel: Channel, stopping: Bool) {
     retire(channel)
     guard stopping else { return }
+    channel.state.stop()
     for operation in running where operation.channel === channel {
       carryOut(operation.state.stop(), for: operation)
     }
@@ -166,7 +176,7 @@ struct DescriptorState {
   mutating func giveBack() -> [Channel] {
     if case .opening = stage { Trap.runtimeBug("a file was given back while it was being opened") }
     stage = .givenBack
-    defer { channels = [] }
+    defer { (channels, isTaken) = ([], false) }
     return channels
   }
 
@@ -180,14 +190,20 @@ struct DescriptorState {
 
   /// The descriptor as clients see it: -1 if there is none. A call from a barrier opens the file.
   mutating func descriptor(for channel: Channel, on thread: UInt32) -> Access {
-    if channel.state.isClosed { return .known(-1) }
+    if channel.state.isClosed && !isBeforeClose(of: channel, on: thread) { return .known(-1) }
     switch stage {
     case .open(let file): return .known(file.descriptor)
-    case .unopened(let file) where thread == barrierThread:
+    case .unopened(let file) where thread == runningBarrier?.thread:
       stage = .opening(waiting: [])
       return .open(file)
     case .unopened, .opening, .failed, .givenBack: return .known(-1)
     }
+  }
+
+  /// Whether the thread runs a barrier that the closed channel still lets finish: the barrier was submitted before.
+  private func isBeforeClose(of channel: Channel, on thread: UInt32) -> Bool {
+    guard let (barrier, barrierThread) = runningBarrier, barrierThread == thread else { return false }
+    return barrier.channel === channel && barrier.precedesClose && !channel.state.isStopped
   }
 
   /// - Parameter file: nil if the file could not be opened. The channel stays open and its operations fail.
@@ -200,12 +216,15 @@ struct DescriptorState {
 
   // MARK: Barriers
 
-  mutating func submit(_ barrier: Barrier) { schedule.addBarrier(barrier) }
+  mutating func submit(_ barrier: Barrier) {
+    barrier.precedesClose = !barrier.channel.state.isClosed
+    schedule.addBarrier(barrier)
+  }
 
-  mutating func barrierDidBegin(on thread: UInt32) { barrierThread = thread }
+  mutating func didBegin(_ barrier: Barrier, on thread: UInt32) { runningBarrier = (barrier, thread) }
 
   mutating func barrierDidEnd() {
-    barrierThread = 0
+    runningBarrier = nil
     schedule.finishBarrier()
   }
 
@@ -324,11 +343,6 @@ struct DescriptorState {
     if operation.manner == .once {
       unfinished -= 1
       retire(operation.channel)
-      // It has no cleanup handler, so need not wait for the others. The last one stays: an entry without channels is
-      // one that has had none (`isUnused`).
-      if channels.count > 1, let index = channels.firstIndex(where: { $0 === operation.channel }) {
-        channels.remove(at: index)
-      }
     }
   }
 }

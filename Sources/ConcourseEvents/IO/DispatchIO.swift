@@ -267,7 +267,8 @@ extension DispatchIO {
   }
 
   /// The channel's descriptor; -1 if the channel is closed, has no file, or has not opened its path yet. In a barrier
-  /// the path is opened. Matching C function: `dispatch_io_get_descriptor`.
+  /// the path is opened. A barrier that was submitted before the channel was closed still gets the descriptor, unless
+  /// the channel was closed with `.stop`. Matching C function: `dispatch_io_get_descriptor`.
   public var fileDescriptor: Int32 { entry.descriptor(for: channel) }
 
   /// Sets the most bytes that one call of a handler gets; unlimited at first. Lowers the low-water mark if necessary.
@@ -358,7 +359,7 @@ extension DispatchIO {
     _ handler: OperationHandler
   ) {
     Runtime.requireThreads("an operation on a descriptor")
-    let channel = Channel(.stream, queue, nil)
+    let channel = Channel(forOneOperationOn: queue)
     let entry = DescriptorTable.attach(channel, to: descriptor)
     entry.submit(IOOperation(channel, entry, progress, offset: 0, queue, handler))
   }

@@ -5,7 +5,8 @@ extension DispatchSource {
   /// Creates a source that calls its handler while there is something to read.
   ///
   /// Level-triggered: the handler is called again as long as unread bytes remain. `data` estimates their number. A
-  /// `data` of 0 means end of file. Files and hung-up pipes report it once. A socket whose peer has shut down writing
+  /// `data` of 0 means end of file. Files and hung-up pipes report it once each time that it is reached: the handler is
+  /// called again when the file has grown, or when the pipe has a new writer. A socket whose peer has shut down writing
   /// or closed reports it repeatedly, until the source is cancelled. Listening sockets, and other descriptors that
   /// cannot count bytes, report 1, as does an empty datagram. Files and devices that the kernel cannot poll are always
   /// ready.
@@ -94,7 +95,7 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
   /// As `rearm`, but reports only changes.
   final func rearmForChange() { lock.withLock { watch }?.rearmForChange() }
 
-  final func remove() {
+  func remove() {
     // Release the source outside the lock.
     let (watch, last) = lock.withLock { () -> (FileWatch?, SourceCore?) in
       defer { (self.watch, source) = (nil, nil) }
@@ -102,6 +103,11 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
     }
     watch?.remove()
     withExtendedLifetime(last) {}
+  }
+
+  /// Runs `body` under the lock, unless the source has ended.
+  final func whileInstalled<Result>(_ body: () -> Result) -> Result? {
+    lock.withLock { source == nil ? nil : body() }
   }
 
   final var isAlwaysReady: Bool { lock.withLock { watch }?.isAlwaysReady ?? false }
@@ -114,7 +120,8 @@ final class WriteBackend: FileBackend, @unchecked Sendable {
 }
 
 /// The backend of a read source. It counts the readable bytes, and reports end of file without spinning.
-// SAFETY: `next` and `isFile` are OWNED BY the running visit; visits never overlap.
+// SAFETY: `next` and `isFile` are OWNED BY the running visit; visits never overlap. `growth` is GUARDED BY the lock of
+// `whileInstalled`, until `remove` has ended the source; the rest is constant.
 final class ReadBackend: FileBackend, @unchecked Sendable {
   /// What `rearm` requests after the handler has returned.
   private enum Next {
@@ -122,15 +129,25 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     case more
     /// The end of file has been reported and persists: an event only on a change, such as a new writer.
     case change
-    /// Nothing: `change` has been requested already.
+    /// Nothing from the kernel's queue: `change` has been requested already. For a file, an event when it has grown.
     case nothing
   }
 
   private var next = Next.more
   /// Whether the descriptor is a regular file; nil before the first visit.
   private var isFile: Bool?
+  /// Made when a file's end is first reported.
+  private var growth: FileGrowth?
+  private let hub: InotifyHub
+  private let pause: UInt64
 
-  init(_ descriptor: Int32) { super.init(descriptor, .read) }
+  /// - Parameters:
+  ///   - hub: the process's hub; tests pass their own.
+  ///   - pause: the time between two looks at a file that inotify does not watch, in nanoseconds.
+  init(_ descriptor: Int32, hub: InotifyHub = .shared, pause: UInt64 = 250_000_000) {
+    (self.hub, self.pause) = (hub, pause)
+    super.init(descriptor, .read)
+  }
 
   override func collect(_ pending: UInt) -> UInt? {
     let waiting = countBytes()
@@ -170,7 +187,11 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     // The end of a connection is reported until the client cancels its source.
     if socketType >= 0 && readiness.contains(.readable) { return more(0) }
     // A hung-up pipe stays so for every reader, as does the end of a file that the kernel can poll: report it once.
-    guard readiness.contains(.hangUp) || isFile == true else { return more(0) }
+    return readiness.contains(.hangUp) || isFile == true ? end() : more(0)
+  }
+
+  /// Reports an end that lasts, once.
+  private func end() -> UInt? {
     if next == .nothing { return nil }
     next = .change
     return 0
@@ -186,9 +207,7 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
       return failure == -Int(EBADF) ? nil : 1
     }
     // The position in a regular file is at or past the end here.
-    let isAtEnd = status.st_mode & S_IFMT == S_IFREG || isNull(status)
-    next = isAtEnd ? .nothing : .more
-    return isAtEnd ? 0 : 1
+    return status.st_mode & S_IFMT == S_IFREG || isNull(status) ? end() : more(1)
   }
 
   override func rearm() {
@@ -197,8 +216,27 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     case .change:
       next = .nothing
       rearmForChange()
-    case .nothing: break
+      if isFile == true { awaitGrowth() }
+    case .nothing:
+      if isFile == true { awaitGrowth() }
     }
+  }
+
+  private func awaitGrowth() {
+    let growth = whileInstalled { () -> FileGrowth in
+      if let known = self.growth { return known }
+      let made = FileGrowth(of: descriptor, for: self, hub: hub, pause: pause)
+      self.growth = made
+      return made
+    }
+    growth?.wait()
+  }
+
+  override func remove() {
+    super.remove()
+    // No visit makes one any more.
+    growth?.end()
+    growth = nil
   }
 
   /// A change that came while there was no handler may not be reported again: the visit checks the descriptor, and

@@ -11,7 +11,7 @@ package enum LockRank: UInt8, CaseIterable, Sendable {
   // ConcourseEvents: sources.
   case source, timerBackend, fileBackend, signalBackend, signalHub, processBackend, processExit,
     processConnector
-  case fileSystemBackend, inotifyHub, memoryPressureBackend
+  case fileSystemBackend, fileGrowth, inotifyHub, memoryPressureBackend
 
   // ConcourseEvents: I/O.
   case channel, descriptorEntry, descriptorTable, largeBuffers, sharedRing, completionRing

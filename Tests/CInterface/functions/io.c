@@ -239,6 +239,47 @@ static void files(dispatch_queue_t queue) {
   unlink(path);
 }
 
+static int synced;
+static void sync_file(void *channel) {
+  synced = fsync(dispatch_io_get_descriptor((dispatch_io_t)channel));
+  event_happens(&done);
+}
+
+// Write, sync in a barrier, close. The barrier runs after the close, and still has the descriptor if it was submitted
+// before and the channel is not stopped.
+static void syncing(dispatch_queue_t queue) {
+  char path[] = "/tmp/c-interface-XXXXXX";
+  int made = mkstemp(path);
+  check(made >= 0);
+  dispatch_data_t data = text("0123456789");
+  // The toolchain's library closes a channel some time after the call.
+  for (int round = 0; round < (on_concourse() ? 6 : 2); round++) {
+    bool of_a_path = round % 2;
+    bool late = round / 2 == 1, stopped = round / 2 == 2;
+    dispatch_io_t file =
+        of_a_path ? dispatch_io_create_with_path_f(DISPATCH_IO_STREAM, path, O_RDWR, 0, queue, &cleaned, cleanup)
+                  : dispatch_io_create_f(DISPATCH_IO_STREAM, made, queue, &cleaned, cleanup);
+    forget();
+    synced = -2;
+    dispatch_suspend(queue);
+    if (!stopped) dispatch_io_write_f(file, 0, data, queue, &done, channel_written);
+    if (!late) dispatch_io_barrier_f(file, file, sync_file);
+    dispatch_io_close(file, stopped ? DISPATCH_IO_STOP : 0);
+    if (late) dispatch_io_barrier_f(file, file, sync_file);
+    if (on_concourse()) check_equal(dispatch_io_get_descriptor(file), -1);
+    dispatch_resume(queue);
+    if (!stopped) event_wait(&done);
+    event_wait(&done);
+    event_wait(&cleaned);
+    check_equal(cleanup_error, 0);
+    check_equal(synced, late || stopped ? -1 : 0);
+    dispatch_release(file);
+  }
+  dispatch_release(data);
+  close(made);
+  unlink(path);
+}
+
 static int done_before_cleanup;
 static void cleanup_counting(void *context, int error) {
   done_before_cleanup = done_calls;
@@ -331,6 +372,7 @@ int main(void) {
   channels_on_pipes(queue);
   stopping(queue);
   files(queue);
+  syncing(queue);
   unopenable(queue);
   refusals(queue);
   dispatch_release(queue);

@@ -86,6 +86,28 @@ extension Engine {
       watched.expects(FileSystemEvent.extend) { write(file, "ghost", 5) }
     }
 
+    @Test("S109 a file that grows while notices are lost, and that goes on growing without a name")
+    func lostGrowth() throws {
+      let deaf = DeafHub()
+      defer { deaf.end() }
+      let directory = TemporaryDirectory()
+      let (file, writer) = (directory.open("file"), directory.open("file"))
+      defer { for descriptor in [file, writer] { close(descriptor) } }
+      let reader = ReadingSource(file, hub: deaf.hub)
+      defer { reader.cancel() }
+      reader.reports([0])
+      #expect(awaitValue { deaf.hub.watchCount == 1 })
+      deaf.losing { write(writer, "lost", 4) }
+      reader.reports([0, 4, 0])
+      write(writer, "seen", 4)
+      reader.reports([0, 4, 0, 4, 0])
+      unlink(directory.file("file"))
+      deaf.losing { write(writer, "ghost", 5) }
+      reader.reports([0, 4, 0, 4, 0, 5, 0])
+      write(writer, "ghosts", 6)
+      reader.reports([0, 4, 0, 4, 0, 5, 0, 6, 0])
+    }
+
     @Test("S114 a crowd of removals beside observed directories")
     func crowd() throws {
       defer { SystemScript.clear() }

@@ -76,5 +76,122 @@ extension Engine {
       source.cancel()
       #expect(comes(cancelled))
     }
+
+    // MARK: Files that grow
+
+    @Test(
+      "S108, S109 a file reports its end once and then what is appended, without spinning",
+      arguments: FileSystemSourceTests.Road.allCases)
+    func growing(road: FileSystemSourceTests.Road) {
+      defer { SystemScript.clear() }
+      road.prepare()
+      let directory = TemporaryDirectory()
+      let (file, writer) = (directory.open("file"), directory.open("file"))
+      defer { for descriptor in [file, writer] { close(descriptor) } }
+      let hub = InotifyHub()
+      defer { hub.close() }
+      let reader = ReadingSource(file, hub: hub)
+      var expected: [UInt] = [0]
+      reader.reports(expected)
+      for count in 1...5 {
+        write(writer, "lines", count)
+        expected += [UInt(count), 0]
+        reader.reports(expected)
+      }
+      if road == .notices { #expect(hub.watchCount == 1) }
+      reader.cancel()
+      #expect(hub.watchCount == 0)
+      write(writer, "after", 5)
+      reader.source.core.currentTarget.sync {}
+      reader.reports(expected)
+    }
+
+    @Test("S109 a file that is cut and grows again", arguments: FileSystemSourceTests.Road.allCases)
+    func truncated(road: FileSystemSourceTests.Road) {
+      defer { SystemScript.clear() }
+      road.prepare()
+      let file = TemporaryFile(pattern(10))
+      let hub = InotifyHub()
+      defer { hub.close() }
+      let reader = ReadingSource(file.descriptor, hub: hub)
+      defer { reader.cancel() }
+      reader.reports([10, 0])
+      #expect(truncate(file.path, 3) == 0)
+      #expect(truncate(file.path, 9) == 0)
+      // Beyond the position, which is 10.
+      #expect(truncate(file.path, 14) == 0)
+      reader.reports([10, 0, 4, 0])
+      // The client goes back to the start, which the source sees at the next write.
+      #expect(truncate(file.path, 5) == 0)
+      #expect(lseek(file.descriptor, 0, SEEK_SET) == 0)
+      #expect(pwrite(file.descriptor, "x", 1, 0) == 1)
+      reader.reports([10, 0, 4, 0, 5, 0])
+    }
+
+    @Test("S109 a file without a name grows", arguments: FileSystemSourceTests.Road.allCases, [false, true])
+    func nameless(road: FileSystemSourceTests.Road, fromTheStart: Bool) {
+      defer { SystemScript.clear() }
+      road.prepare()
+      let directory = TemporaryDirectory()
+      let (file, writer) = (directory.open("file"), directory.open("file"))
+      defer { for descriptor in [file, writer] { close(descriptor) } }
+      if fromTheStart { unlink(directory.file("file")) }
+      let hub = InotifyHub()
+      defer { hub.close() }
+      let reader = ReadingSource(file, hub: hub)
+      defer { reader.cancel() }
+      reader.reports([0])
+      unlink(directory.file("file"))
+      write(writer, "one", 3)
+      reader.reports([0, 3, 0])
+      write(writer, "four", 4)
+      reader.reports([0, 3, 0, 4, 0])
+    }
+
+    @Test(
+      "S109 the kernel's own files report their end once",
+      arguments: ["/proc/self/status", "/proc/self/mounts"])
+    func kernelFile(path: String) {
+      let file = open(path, O_RDONLY | O_CLOEXEC)
+      defer { close(file) }
+      #expect(Self.firstReport(file) == 0)
+    }
+
+    @Test("S101, S109 a source of a file that waits for growth is released")
+    func released() {
+      let file = TemporaryFile()
+      let hub = InotifyHub()
+      defer { hub.close() }
+      for road in FileSystemSourceTests.Road.allCases {
+        defer { SystemScript.clear() }
+        road.prepare()
+        weak var backend: ReadBackend?
+        do {
+          let reader = ReadingSource(file.descriptor, hub: hub)
+          reader.reports([0])
+          backend = reader.backend
+          #expect(backend != nil)
+        }
+        #expect(awaitValue { backend == nil })
+        #expect(hub.watchCount == 0)
+      }
+    }
+
+    @Test("S104 a file that the client closes too early is not watched for long")
+    func closed() {
+      let file = TemporaryFile()
+      let hub = InotifyHub()
+      defer { hub.close() }
+      // A number that no other descriptor gets meanwhile.
+      let early = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 700)
+      let reader = ReadingSource(early, hub: hub)
+      reader.reports([0])
+      #expect(awaitValue { hub.watchCount == 1 })
+      close(early)
+      write(file.descriptor, "late", 4)
+      #expect(awaitValue { hub.watchCount == 0 })
+      reader.cancel()
+      reader.reports([0])
+    }
   }
 }

@@ -112,6 +112,49 @@ final class WatchedSource {
   }
 }
 
+/// A read source that reads what it reports, and records the reports.
+final class ReadingSource {
+  let descriptor: Int32
+  let source: DispatchSource
+  private(set) weak var backend: ReadBackend?
+  let reports = Reports()
+  private let bytesRead = Tally()
+
+  /// - Parameter descriptor: where inotify does not watch it, the source looks each 40 ms.
+  init(_ descriptor: Int32, hub: InotifyHub) {
+    self.descriptor = descriptor
+    let backend = ReadBackend(descriptor, hub: hub, pause: 40_000_000)
+    self.backend = backend
+    source = DispatchSource(
+      SourceCore(
+        kind: .read, handle: UInt(descriptor), mask: 0, merging: .replace,
+        target: DispatchQueue(label: "reading"), backend: backend))
+    // SAFETY: unowned, since the handler would keep the source; it is cancelled before its release.
+    source.setEventHandler { [unowned source, reports, bytesRead] in
+      let data = source.core.data
+      var buffer = [UInt8](repeating: 0, count: Int(data))
+      bytesRead.add(read(descriptor, &buffer, buffer.count))
+      reports.note(data)
+    }
+    source.activate()
+  }
+
+  /// Waits for as many reports in all as `expected` has, and for nothing else.
+  func reports(_ expected: [UInt], sourceLocation: SourceLocation = #_sourceLocation) {
+    let came = awaitValue { reports.all.count >= expected.count }
+    #expect(came && reports.all == expected, sourceLocation: sourceLocation)
+    #expect(bytesRead.value == Int(expected.reduce(0, +)), sourceLocation: sourceLocation)
+  }
+
+  /// Cancels and waits for the cancel handler.
+  func cancel() {
+    let cancelled = DispatchSemaphore(value: 0)
+    source.setCancelHandler { cancelled.signal() }
+    source.cancel()
+    #expect(comes(cancelled))
+  }
+}
+
 /// Unblocks a signal on the calling thread: a thread that a test makes inherits the mask of its maker.
 func unblock(_ signal: Int32) {
   var set = sigset_t()

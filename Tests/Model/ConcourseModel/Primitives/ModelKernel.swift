@@ -275,6 +275,18 @@ enum System {
   }
 }
 
+/// No file of the model grows.
+final class FileGrowth {
+  init(of descriptor: Int32, for backend: ReadBackend, hub: InotifyHub, pause: UInt64) {}
+  func wait() {}
+  func end() {}
+}
+
+/// The hub of a model without files.
+struct InotifyHub {
+  static var shared: InotifyHub { InotifyHub() }
+}
+
 /// The model refuses no system calls.
 enum SystemScript {
   static var isActive: Bool { false }

@@ -1,0 +1,157 @@
+internal import CConcourse
+internal import Glibc
+
+/// Notices when a file that has been read to its end has more to read.
+///
+/// The kernel cannot poll a regular file, but inotify reports each write to it. Without a free inotify watch, without a
+/// /proc through which to name the file, and for a file whose last name has been removed, `FileGrowth` compares the
+/// size with the position four times a second. Not noticed: what other machines write to a file of a network file
+/// system, where inotify works and does not see it.
+final class FileGrowth {
+  /// How the file is observed.
+  private enum Mechanism {
+    case none
+    case inotify(InotifyWatch)
+    case polling(LoopTimer)
+  }
+
+  private let descriptor: Int32
+  private let hub: InotifyHub
+  private let lock = Lock(.fileGrowth)
+  // GUARDED BY `lock`.
+  /// Raised when there is more to read; nil after `end`.
+  private var backend: ReadBackend?
+  private var mechanism = Mechanism.none
+  /// Whether the backend waits. A notice that comes while it reads tells it nothing.
+  private var isWaiting = false
+
+  /// The time between two polls, in nanoseconds. A poll may be a tenth of it late, so that several share a wake-up.
+  private let pause: UInt64
+
+  init(of descriptor: Int32, for backend: ReadBackend, hub: InotifyHub, pause: UInt64) {
+    (self.descriptor, self.backend, self.hub, self.pause) = (descriptor, backend, hub, pause)
+  }
+
+  /// Raises the backend once, as soon as the file has more bytes than its position. Call again after that.
+  func wait() {
+    let present = lock.withLock { () -> Mechanism in
+      isWaiting = backend != nil
+      return mechanism
+    }
+    switch present {
+    case .none: observe()
+    case .inotify: break
+    case .polling(let timer): setTimer(timer)
+    }
+    // Catch what was written before the backend waited, or before the watch was there.
+    look()
+  }
+
+  /// Stops observing. A concurrent notice is ignored.
+  func end() {
+    let (last, backend) = lock.withLock { () -> (Mechanism, ReadBackend?) in
+      defer { (mechanism, self.backend, isWaiting) = (.none, nil, false) }
+      return (mechanism, self.backend)
+    }
+    leave(last)
+    // Release the backend outside the lock.
+    withExtendedLifetime(backend) {}
+  }
+
+  private func leave(_ mechanism: Mechanism) {
+    switch mechanism {
+    case .none: break
+    case .inotify(let watch): hub.remove(watch)
+    case .polling(let timer): timer.cancel()
+    }
+  }
+
+  /// Compares size and position.
+  private func look() {
+    guard lock.withLock({ isWaiting }) else { return }
+    // The file's server may let the thread wait.
+    let left = BlockedSection.run { System.bytesLeft(in: descriptor) }
+    if left == -Int(EBADF) { return end() }
+    guard left > 0 else { return }
+    let waiting = lock.withLock { () -> ReadBackend? in
+      defer { isWaiting = false }
+      return isWaiting ? backend : nil
+    }
+    waiting?.raise()
+  }
+
+  /// Replaces the mechanism, unless the source has ended.
+  /// - Returns: false if it has.
+  private func change(to fresh: Mechanism) -> Bool {
+    let (isCurrent, former) = lock.withLock { () -> (Bool, Mechanism) in
+      guard backend != nil else { return (false, .none) }
+      defer { mechanism = fresh }
+      return (true, mechanism)
+    }
+    leave(former)
+    return isCurrent
+  }
+
+  // MARK: Through inotify
+
+  private func observe() {
+    let watch = InotifyWatch(listener: self)
+    guard change(to: .inotify(watch)) else { return }
+    // Not /proc/self: that names the main thread, which may have exited while others run.
+    let failure = hub.add(watch, path: "/proc/thread-self/fd/\(descriptor)", interest: Int32(IN_MODIFY))
+    // `end` may have run in between and found nothing to undo.
+    guard isCurrent(watch) else { return hub.remove(watch) }
+    // The kernel may lose a watch that is added while the last name is being removed.
+    guard failure == 0, let status = FileStatus(of: descriptor), status.links > 0 else {
+      return startPolling()
+    }
+  }
+
+  private func isCurrent(_ watch: InotifyWatch) -> Bool {
+    lock.withLock { if case .inotify(let current) = mechanism { current === watch } else { false } }
+  }
+
+  // MARK: By polling
+
+  private func startPolling() {
+    let timer = LoopTimer(owner: self)
+    if change(to: .polling(timer)) && lock.withLock({ isWaiting }) { setTimer(timer) }
+  }
+
+  private func setTimer(_ timer: LoopTimer) {
+    let next = Clock.uptime() &+ pause
+    timer.set(TimerWindow(clock: .uptime, earliest: next, latest: next &+ pause / 10))
+    // The mechanism may have changed in between, and the timer not yet have been set.
+    if !isCurrent(timer) { timer.cancel() }
+  }
+
+  private func isCurrent(_ timer: LoopTimer) -> Bool {
+    lock.withLock { if case .polling(let current) = mechanism { current === timer } else { false } }
+  }
+}
+
+extension FileGrowth: InotifyListener, TimerOwner {
+  func fileNoticed(_ notice: InotifyWatch.Notice, by watch: InotifyWatch) {
+    guard isCurrent(watch) else { return }
+    // The kernel drops its watch when the last name is removed, though the file can still be written through
+    // descriptors.
+    if notice.contains(Int32(IN_IGNORED)) { startPolling() }
+    look()
+  }
+
+  func noticesLost() {
+    // Among them may have been the last notice of the kernel's own watch.
+    let isObserved = lock.withLock { if case .inotify = mechanism { true } else { false } }
+    if isObserved { observe() }
+    look()
+  }
+
+  func timerIsDue(_ timer: LoopTimer) {
+    guard isCurrent(timer) else { return }
+    look()
+    if lock.withLock({ isWaiting }) { setTimer(timer) }
+  }
+}
+
+// SAFETY: mutable fields are GUARDED BY `lock`; the rest is constant.
+extension FileGrowth: @unchecked Sendable {}
