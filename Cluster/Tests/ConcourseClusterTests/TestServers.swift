@@ -58,7 +58,7 @@ final class TestServers: Sendable {
         listen: "127.0.0.1:\(client)"
         http: "127.0.0.1:\(monitors[2 * count + index])"
         \(authorization)
-        \(jetStream ? "jetstream { store_dir: \"\(folder)/\(index)\" }" : "")
+        \(jetStream ? "jetstream { store_dir: \"\(folder)/\(index)\", max_file: 1GB }" : "")
         \(count > 1 ? "cluster { name: tests, listen: \"127.0.0.1:\(route)\", routes: [\(others)] }" : "")
 
         """
@@ -76,6 +76,19 @@ final class TestServers: Sendable {
   /// No other server has that name, on whatever port.
   private static func name(of index: Int, in folder: String) -> String {
     "\(folder.split(separator: "/").last!)-\(index)"
+  }
+
+  /// Gives a server that does not run a disk of its own, of that size; or changes the size of that disk.
+  /// - Returns: False if this process may not do that.
+  func limitDisk(of index: Int, to size: String, again: Bool = false) throws -> Bool {
+    let options = again ? "remount,size=\(size)" : "size=\(size)"
+    let mounter = try spawn([
+      "sh", "-c", "mkdir -p \"$1\" && mount -t tmpfs -o \"$2\" tmpfs \"$1\" 2>/dev/null", "disk",
+      file("\(index)"), options,
+    ])
+    var status: Int32 = 0
+    waitpid(mounter, &status, 0)
+    return status == 0
   }
 
   /// The path of a file that goes with the servers.
@@ -128,7 +141,9 @@ final class TestServers: Sendable {
 
   func stop() {
     for index in addresses.indices { kill(index) }
-    if let remover = try? spawn(["rm", "-rf", folder]) { waitpid(remover, nil, 0) }
+    if let remover = try? spawn(["sh", "-c", Guardian.removal, "remover", folder]) {
+      waitpid(remover, nil, 0)
+    }
   }
 
   private func allAnswer() async throws -> Bool {
@@ -228,6 +243,9 @@ struct Guardian: Sendable {
   private let process: pid_t
   private let connection: Int32
 
+  /// Removes the folder that is the script's argument. What is mounted in it goes first.
+  static let removal = "umount -q -l \"$1\"/* 2>/dev/null; rm -rf \"$1\""
+
   init(of guarded: pid_t, folder: String = "") throws {
     // Other children must not keep the connection open, so it is never inherited but as standard input.
     var ends: [Int32] = [0, 0]
@@ -237,7 +255,7 @@ struct Guardian: Sendable {
     defer { close(ends[0]) }
     connection = ends[1]
     process = try spawn(
-      ["sh", "-c", "read -r line; kill -9 \"$1\"; rm -rf \"$2\"", "guard", "\(guarded)", folder],
+      ["sh", "-c", "read -r line; kill -9 \"$1\"; shift; \(Self.removal)", "guard", "\(guarded)", folder],
       input: ends[0])
   }
 
