@@ -16,6 +16,7 @@ public final class Cluster: Sendable {
     var phase = Phase.open
     var queues: [String: (settings: QueueSettings, opening: Task<any EngineQueue, any Error>)] = [:]
     var registrations: [ObjectIdentifier: ClusterRegistration] = [:]
+    var figures: [String: QueueFigures] = [:]
   }
 
   private let engine: any Engine
@@ -88,6 +89,21 @@ public final class Cluster: Sendable {
     }
   }
 
+  var openQueues: [String: Task<any EngineQueue, any Error>] {
+    state.withLock { $0.queues.mapValues(\.opening) }
+  }
+  var figures: [String: QueueFigures] { state.withLock { $0.figures } }
+
+  /// Those of that queue.
+  func figures(of label: String) -> QueueFigures {
+    state.withLock { state in
+      if let figures = state.figures[label] { return figures }
+      let figures = QueueFigures()
+      state.figures[label] = figures
+      return figures
+    }
+  }
+
   /// Keeps the registration until `remove`.
   func add(_ registration: ClusterRegistration) throws {
     try state.withLock { state throws in
@@ -112,6 +128,7 @@ public struct ClusterTLS: Hashable, Sendable {
   /// The name that the servers' certificates must have. If it is `nil`, any certificate of the authorities is accepted.
   public var serverName: String?
 
+  /// Encryption with the files of those paths.
   public init(
     authorities: String? = nil, certificate: String? = nil, key: String? = nil, serverName: String? = nil
   ) {
