@@ -11,6 +11,9 @@ let package = Package(
     .target(
       name: "ConcourseCluster", dependencies: ["CNATS", .product(name: "Concourse", package: "concourse")],
       exclude: ["NATS/README.md"]),
+    .executableTarget(
+      name: "cluster-benchmark",
+      dependencies: ["CNATS", "ConcourseCluster", .product(name: "Concourse", package: "concourse")]),
     .testTarget(name: "ConcourseClusterTests", dependencies: ["ConcourseCluster"]),
   ],
   swiftLanguageModes: [.v6]

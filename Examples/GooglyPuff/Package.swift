@@ -4,7 +4,11 @@ import PackageDescription
 // What the examples share, `ExampleSupport` and `TestSupport`, is compiled here too, through symbolic links.
 let package = Package(
   name: "GooglyPuff",
-  products: [.executable(name: "googlypuff", targets: ["googlypuff"])],
+  products: [
+    .executable(name: "googlypuff", targets: ["googlypuff"]),
+    // For `Cluster/Demo`, whose workers search the photos.
+    .library(name: "GooglyPuffKit", targets: ["GooglyPuffKit"]),
+  ],
   dependencies: [.package(name: "concourse", path: "../..")],
   targets: [
     .target(name: "ExampleSupport", dependencies: [.product(name: "Concourse", package: "concourse")]),

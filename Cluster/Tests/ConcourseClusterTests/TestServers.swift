@@ -16,11 +16,14 @@ final class TestServers: Sendable {
 
   /// For ``ClusterQueue``.
   let addresses: [String]
+  /// Where the servers tell whether they are well.
+  private let monitors: [UInt16]
   private let folder: String
   private let servers: Mutex<[Server?]>
 
-  private init(addresses: [String], folder: String, count: Int) {
+  private init(addresses: [String], monitors: [UInt16], folder: String, count: Int) {
     self.addresses = addresses
+    self.monitors = monitors
     self.folder = folder
     servers = Mutex(Array(repeating: nil, count: count))
   }
@@ -46,15 +49,16 @@ final class TestServers: Sendable {
       "\(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")/cluster-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw Failed("no temporary folder: \(errno)") }
     let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let ports = try freePorts(2 * count)
-    let (clients, routes) = (ports.prefix(count), ports.suffix(count))
+    let ports = try freePorts(3 * count)
+    let (clients, routes, monitors) = (ports[..<count], ports[count..<2 * count], ports[(2 * count)...])
     for (index, (client, route)) in zip(clients, routes).enumerated() {
       let others = routes.map { "\"nats://127.0.0.1:\($0)\"" }.joined(separator: ", ")
       let configuration = """
         server_name: "\(name(of: index, in: folder))"
         listen: "127.0.0.1:\(client)"
+        http: "127.0.0.1:\(monitors[2 * count + index])"
         \(authorization)
-        \(jetStream ? "jetstream { store_dir: \"\(folder)/\(index)\" }" : "")
+        \(jetStream ? "jetstream { store_dir: \"\(folder)/\(index)\", max_file: 1GB }" : "")
         \(count > 1 ? "cluster { name: tests, listen: \"127.0.0.1:\(route)\", routes: [\(others)] }" : "")
 
         """
@@ -64,13 +68,31 @@ final class TestServers: Sendable {
       fputs(configuration, file)
       fclose(file)
     }
-    return TestServers(addresses: clients.map { "nats://127.0.0.1:\($0)" }, folder: folder, count: count)
+    return TestServers(
+      addresses: clients.map { "nats://127.0.0.1:\($0)" }, monitors: Array(monitors), folder: folder,
+      count: count)
   }
 
   /// No other server has that name, on whatever port.
   private static func name(of index: Int, in folder: String) -> String {
     "\(folder.split(separator: "/").last!)-\(index)"
   }
+
+  /// Gives a server that does not run a disk of its own, of that size; or changes the size of that disk.
+  /// - Returns: False if this process may not do that.
+  func limitDisk(of index: Int, to size: String, again: Bool = false) throws -> Bool {
+    let options = again ? "remount,size=\(size)" : "size=\(size)"
+    let mounter = try spawn([
+      "sh", "-c", "mkdir -p \"$1\" && mount -t tmpfs -o \"$2\" tmpfs \"$1\" 2>/dev/null", "disk",
+      file("\(index)"), options,
+    ])
+    var status: Int32 = 0
+    waitpid(mounter, &status, 0)
+    return status == 0
+  }
+
+  /// The path of a file that goes with the servers.
+  func file(_ name: String) -> String { "\(folder)/\(name)" }
 
   private func start(_ index: Int) throws {
     let process = try spawn(["nats-server", "-c", "\(folder)/\(index).conf", "-l", "\(folder)/\(index).log"])
@@ -88,6 +110,14 @@ final class TestServers: Sendable {
       try await Task.sleep(for: .milliseconds(100))
     }
     throw Failed("server \(index) cannot be started again")
+  }
+
+  /// Waits until the server has all that the others have.
+  func untilCurrent(_ index: Int) async throws {
+    let request = "GET /healthz HTTP/1.0\r\n\r\n"
+    while !Self.greeting(at: monitors[index], to: request).contains("\"ok\"") {
+      try await Task.sleep(for: .milliseconds(50))
+    }
   }
 
   /// Sends a signal that does not end the server.
@@ -111,7 +141,9 @@ final class TestServers: Sendable {
 
   func stop() {
     for index in addresses.indices { kill(index) }
-    if let remover = try? spawn(["rm", "-rf", folder]) { waitpid(remover, nil, 0) }
+    if let remover = try? spawn(["sh", "-c", Guardian.removal, "remover", folder]) {
+      waitpid(remover, nil, 0)
+    }
   }
 
   private func allAnswer() async throws -> Bool {
@@ -134,16 +166,46 @@ final class TestServers: Sendable {
     return true
   }
 
-  /// What the program on the port says of itself.
-  private static func greeting(at port: UInt16) -> String {
-    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+  /// What the program on the port says of itself, or answers to a request.
+  private static func greeting(at port: UInt16, to request: String = "") -> String {
+    let socket = connection(to: port)
     defer { close(socket) }
     var patience = timeval(tv_sec: 1, tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-    guard withAddress(port, { connect(socket, $0, $1) }) == 0 else { return "" }
+    if !request.isEmpty { send(socket, request, request.utf8.count, Int32(MSG_NOSIGNAL)) }
     var bytes = [UInt8](repeating: 0, count: 4_096)
     let count = recv(socket, &bytes, bytes.count, 0)
     return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+  }
+
+  /// A socket that is connected to that port of loopback, or that has failed to connect.
+  static func connection(to port: UInt16) -> Int32 {
+    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    _ = withAddress(port, { connect(socket, $0, $1) })
+    return socket
+  }
+
+  /// A socket that listens on a free port of loopback, and the port.
+  static func listener() throws -> (Int32, UInt16) {
+    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let port = try bind(socket)
+    guard listen(socket, 16) == 0 else { throw Failed("cannot listen: \(errno)") }
+    return (socket, port)
+  }
+
+  /// Binds the socket to a free port of loopback.
+  private static func bind(_ socket: Int32) throws -> UInt16 {
+    var address = sockaddr_in()
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    guard withAddress(0, { Glibc.bind(socket, $0, $1) }) == 0,
+      withUnsafeMutablePointer(
+        to: &address,
+        { pointer in
+          // SAFETY: the family says that it is an Internet address.
+          pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
+        }) == 0
+    else { throw Failed("no free port: \(errno)") }
+    return UInt16(bigEndian: address.sin_port)
   }
 
   /// Ports that no program listens on now, all different.
@@ -153,17 +215,7 @@ final class TestServers: Sendable {
     return try (0..<count).map { _ in
       let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       sockets.append(socket)
-      var address = sockaddr_in()
-      var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-      guard withAddress(0, { bind(socket, $0, $1) }) == 0,
-        withUnsafeMutablePointer(
-          to: &address,
-          { pointer in
-            // SAFETY: the family says that it is an Internet address.
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
-          }) == 0
-      else { throw Failed("no free port: \(errno)") }
-      return UInt16(bigEndian: address.sin_port)
+      return try bind(socket)
     }
   }
 
@@ -191,6 +243,9 @@ struct Guardian: Sendable {
   private let process: pid_t
   private let connection: Int32
 
+  /// Removes the folder that is the script's argument. What is mounted in it goes first.
+  static let removal = "umount -q -l \"$1\"/* 2>/dev/null; rm -rf \"$1\""
+
   init(of guarded: pid_t, folder: String = "") throws {
     // Other children must not keep the connection open, so it is never inherited but as standard input.
     var ends: [Int32] = [0, 0]
@@ -200,7 +255,7 @@ struct Guardian: Sendable {
     defer { close(ends[0]) }
     connection = ends[1]
     process = try spawn(
-      ["sh", "-c", "read -r line; kill -9 \"$1\"; rm -rf \"$2\"", "guard", "\(guarded)", folder],
+      ["sh", "-c", "read -r line; kill -9 \"$1\"; shift; \(Self.removal)", "guard", "\(guarded)", folder],
       input: ends[0])
   }
 
@@ -213,7 +268,7 @@ struct Guardian: Sendable {
 }
 
 /// Starts a program, which inherits standard output and error only.
-private func spawn(_ arguments: [String], input: Int32? = nil) throws -> pid_t {
+func spawn(_ arguments: [String], input: Int32? = nil) throws -> pid_t {
   var actions = posix_spawn_file_actions_t()
   posix_spawn_file_actions_init(&actions)
   defer { posix_spawn_file_actions_destroy(&actions) }

@@ -16,6 +16,7 @@ public final class Cluster: Sendable {
     var phase = Phase.open
     var queues: [String: (settings: QueueSettings, opening: Task<any EngineQueue, any Error>)] = [:]
     var registrations: [ObjectIdentifier: ClusterRegistration] = [:]
+    var figures: [String: QueueFigures] = [:]
   }
 
   private let engine: any Engine
@@ -34,18 +35,19 @@ public final class Cluster: Sendable {
   /// - Parameters:
   ///   - servers: Where they are: `"nats://host:port"`.
   ///   - credentials: What the servers ask this process for.
+  ///   - tls: How connections are encrypted; `nil` if they are not. A server that demands encryption refuses those then.
   ///   - replicas: On how many servers each item is stored before its submission returns: 1, 3 or 5. Of three servers
   ///     one may be lost at a time, of five two.
   ///   - timeout: How long an operation is repeated while the servers cannot take it.
   /// - Throws: ``ClusterError/unreachable(servers:reason:)`` or ``ClusterError/refused(servers:reason:)``.
   public static func connect(
-    servers: [String], credentials: ClusterCredentials = .none, replicas: Int = 3,
+    servers: [String], credentials: ClusterCredentials = .none, tls: ClusterTLS? = nil, replicas: Int = 3,
     timeout: Duration = .seconds(60)
   ) async throws -> Cluster {
     if servers.isEmpty { misuse("a cluster needs at least one server") }
     return Cluster(
       engine: try await NATSEngine.connect(
-        servers: servers, credentials: credentials, replicas: replicas, timeout: timeout))
+        servers: servers, credentials: credentials, tls: tls, replicas: replicas, timeout: timeout))
   }
 
   /// Cancels all registrations, waits until the items that run here have finished, and ends the connection.
@@ -87,6 +89,21 @@ public final class Cluster: Sendable {
     }
   }
 
+  var openQueues: [String: Task<any EngineQueue, any Error>] {
+    state.withLock { $0.queues.mapValues(\.opening) }
+  }
+  var figures: [String: QueueFigures] { state.withLock { $0.figures } }
+
+  /// Those of that queue.
+  func figures(of label: String) -> QueueFigures {
+    state.withLock { state in
+      if let figures = state.figures[label] { return figures }
+      let figures = QueueFigures()
+      state.figures[label] = figures
+      return figures
+    }
+  }
+
   /// Keeps the registration until `remove`.
   func add(_ registration: ClusterRegistration) throws {
     try state.withLock { state throws in
@@ -97,6 +114,28 @@ public final class Cluster: Sendable {
 
   func remove(_ registration: ClusterRegistration) {
     state.withLock { state in _ = state.registrations.removeValue(forKey: ObjectIdentifier(registration)) }
+  }
+}
+
+/// How connections to the servers are encrypted. All files are PEM, and are read when the cluster connects.
+public struct ClusterTLS: Hashable, Sendable {
+  /// The file of the certificates that sign those of the servers. `nil` for those that OpenSSL finds by itself.
+  public var authorities: String?
+  /// The file of this process's certificate, if the servers ask for one, with those that sign it behind it.
+  public var certificate: String?
+  /// The file of that certificate's private key.
+  public var key: String?
+  /// The name that the servers' certificates must have. If it is `nil`, any certificate of the authorities is accepted.
+  public var serverName: String?
+
+  /// Encryption with the files of those paths.
+  public init(
+    authorities: String? = nil, certificate: String? = nil, key: String? = nil, serverName: String? = nil
+  ) {
+    self.authorities = authorities
+    self.certificate = certificate
+    self.key = key
+    self.serverName = serverName
   }
 }
 

@@ -152,7 +152,9 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   ) async throws -> Result {
     let (queue, new) = try await prepared(
       item, key: key, flags: flags, id: id, group: group, wantsResult: true)
-    switch try await queue.run(new) {
+    let outcome = try await queue.run(new)
+    cluster.figures(of: label).change { $0.submitted += 1 }
+    switch outcome {
     case .result(let bytes):
       guard let bytes else {
         throw ClusterError.noResult(queue: label, reason: "its handler returns nothing")
@@ -175,7 +177,9 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
     due: WallTime? = nil
   ) async throws -> ClusterSubmission {
     let (queue, new) = try await prepared(item, key: key, flags: flags, id: id, group: group, due: due)
-    return try await queue.store(new)
+    let submission = try await queue.store(new)
+    cluster.figures(of: label).change { $0.submitted += 1 }
+    return submission
   }
 
   private func prepared(

@@ -42,6 +42,7 @@ public final class ClusterRegistration: Sendable {
   private let queue: DispatchConcurrentQueue
   /// It keeps this object until the end of the last item.
   private let cluster: Cluster
+  private let figures: QueueFigures
   private let state = Mutex(State())
 
   init(
@@ -51,6 +52,7 @@ public final class ClusterRegistration: Sendable {
     self.settings = settings
     self.width = width
     self.cluster = cluster
+    figures = cluster.figures(of: settings.label)
     self.handler = handler
     queue = DispatchConcurrentQueue(label: settings.label, qos: qos)
   }
@@ -136,22 +138,33 @@ public final class ClusterRegistration: Sendable {
     let attempts = settings.options.attempts
     let attempt = delivery.attempt
     guard attempt <= attempts else {
+      figures.change { $0.putAside += 1 }
       await delivery.bury(
         reason:
           "it was started \(attempt - 1) times; the last worker ended, or lost its connection, while it had it"
       )
       return
     }
+    figures.change { counts in
+      counts.started += 1
+      counts.running += 1
+    }
+    defer { figures.change { $0.running -= 1 } }
     do {
-      await delivery.finish(returning: try await handler(delivery.bytes, delivery.wantsResult))
+      let result = try await handler(delivery.bytes, delivery.wantsResult)
+      figures.change { $0.finished += 1 }
+      await delivery.finish(returning: result)
     } catch let error as NoAttemptHelps {
+      figures.change { $0.putAside += 1 }
       await delivery.bury(reason: error.reason)
     } catch {
       // A beat that was late may have cost an attempt meanwhile.
       let attempt = delivery.attempt
       if attempt >= attempts {
+        figures.change { $0.putAside += 1 }
         await delivery.bury(reason: "\(error)")
       } else {
+        figures.change { $0.failed += 1 }
         await delivery.again(after: settings.options.delay(afterAttempt: attempt))
       }
     }

@@ -134,6 +134,7 @@ final class NATSSource: DeliverySource {
     switch queue.held.take(delivery) {
     case .new:
       state.withLock { state in state.allowed = max(0, state.allowed - 1) }
+      ask()
       receive(delivery)
     case .held: ask()
     case .finished:
@@ -143,11 +144,13 @@ final class NATSSource: DeliverySource {
     drainWhenDone()
   }
 
-  /// Asks for what is allowed and was not asked for.
+  /// Asks for what is allowed and was not asked for, once that is at least half of what is allowed. So a busy worker asks
+  /// once for many items. As long as an item may come, the next one is a reason to ask again.
   func ask() {
     let request = state.withLock { state -> (name: String, count: Int)? in
-      let count = state.allowed - state.requests.reduce(0) { $0 + $1.missing }
-      guard count > 0, !state.isCancelled, queue.isOpen else { return nil }
+      let missing = state.requests.reduce(0) { $0 + $1.missing }
+      let count = state.allowed - missing
+      guard count > 0, count >= missing, !state.isCancelled, queue.isOpen else { return nil }
       state.lastRequest += 1
       let name = "\(state.lastRequest)"
       state.requests.append(Request(name: name, missing: count, end: .now + Self.end))

@@ -16,18 +16,19 @@ final class NATSEngine: Engine {
   }
 
   static func connect(
-    servers: [String], credentials: ClusterCredentials, replicas: Int, timeout: Duration
+    servers: [String], credentials: ClusterCredentials, tls: ClusterTLS? = nil, replicas: Int,
+    timeout: Duration
   ) async throws -> NATSEngine {
     // The library blocks the thread.
     let connection = try await DispatchQueue.global().run { () throws(ClusterError) -> NATSConnection in
-      try Self.connected(to: servers, credentials)
+      try Self.connected(to: servers, credentials, tls)
     }
     return NATSEngine(connection: connection, replicas: replicas, timeout: timeout)
   }
 
-  private static func connected(to servers: [String], _ credentials: ClusterCredentials) throws(ClusterError)
-    -> NATSConnection
-  {
+  private static func connected(
+    to servers: [String], _ credentials: ClusterCredentials, _ tls: ClusterTLS?
+  ) throws(ClusterError) -> NATSConnection {
     var options: OpaquePointer?
     var status = natsOptions_Create(&options)
     defer { natsOptions_Destroy(options) }
@@ -41,6 +42,14 @@ final class NATSEngine: Engine {
     case .password(let user, let password): set { natsOptions_SetUserInfo(options, user, password) }
     case .token(let token): set { natsOptions_SetToken(options, token) }
     case .file(let path): set { natsOptions_SetUserCredentialsFromFiles(options, path, nil) }
+    }
+    if let tls {
+      set { natsOptions_SetSecure(options, true) }
+      if let file = tls.authorities { set { natsOptions_LoadCATrustedCertificates(options, file) } }
+      if tls.certificate != nil || tls.key != nil {
+        set { natsOptions_LoadCertificatesChain(options, tls.certificate ?? "", tls.key ?? "") }
+      }
+      if let name = tls.serverName { set { natsOptions_SetExpectedHostname(options, name) } }
     }
     set { natsOptions_SetName(options, "concourse") }
     set { natsOptions_SetTimeout(options, 5_000) }

@@ -8,12 +8,13 @@ private let control = DispatchQueue(label: "googlypuff.control")
 nonisolated(unsafe) private var store: PictureStore?
 
 /// Runs the program, and hands the main thread over to the main queue.
-package func runProgram() -> Never {
+/// - Parameter farm: Searches the photos, instead of this process.
+public func runProgram(farm: Farm? = nil) -> Never {
   let options = program.options(Options.init)
   if let obstacle = Picture.obstacle { fail(obstacle) }
   // Sending to a client that has gone must fail with an error, not end the program.
   signal(SIGPIPE, SIG_IGN)
-  let begin = { @Sendable in start(options) }
+  let begin = { @Sendable in start(options, farm) }
   Signals.handle([SIGINT, SIGTERM, SIGHUP], on: control, whenReady: begin) { _ in
     store?.close()
     // Not `exit`: it would destroy OpenCV's globals while other threads use them.
@@ -23,7 +24,7 @@ package func runProgram() -> Never {
 }
 
 /// Connects the parts of the program.
-private func start(_ options: Options) {
+private func start(_ options: Options, _ farm: Farm?) {
   do {
     let listener = try listen(options)
     let store = try PictureStore()
@@ -31,10 +32,10 @@ private func start(_ options: Options) {
     let manager = PhotoManager.shared
     // Each has its own, so that uploads do not wait for servers that do not answer.
     let (uploads, downloads) = (Turnstile(places: Limits.filesAtOnce), Turnstile(places: Limits.filesAtOnce))
-    let gallery = Gallery(manager: manager, store: store)
+    let gallery = Gallery(manager: manager, store: store, farm: farm)
     let darkroom = Darkroom(manager: manager, store: store)
     let router = Router(
-      address: listener.address, resources: try Resources(),
+      address: listener.address, resources: try Resources(farm: farm),
       internet: options.internet.isEmpty ? Resources.samples(at: listener.address) : options.internet,
       manager: manager, store: store, gallery: gallery,
       batches: Batches(manager: manager) { batch in gallery.batchEnded(batch) },

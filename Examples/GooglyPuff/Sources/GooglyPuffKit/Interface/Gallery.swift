@@ -23,6 +23,7 @@ package final class Gallery: @unchecked Sendable {
 
   private let manager: PhotoManager
   private let store: PictureStore
+  private let farm: Farm?
   private let events = EventStreams()
   private var photos: [Int: Photo] = [:]
   /// The notices of batches that have not ended.
@@ -33,7 +34,8 @@ package final class Gallery: @unchecked Sendable {
     isGalleryEmpty: { [unowned self] in photos.isEmpty },
     show: { [unowned self] isShown in events.send("prompt", isShown) })
 
-  package init(manager: PhotoManager, store: PictureStore) {
+  package init(manager: PhotoManager, store: PictureStore, farm: Farm? = nil) {
+    self.farm = farm
     self.manager = manager
     self.store = store
     manager.whenChanged { change in MainQueue.run { self.changed(change) } }
@@ -76,7 +78,7 @@ package final class Gallery: @unchecked Sendable {
       guard let photo = self.photos[id], photo.stage == .ready, photo.eyes == nil,
         self.searching.insert(id).inserted
       else { return }
-      FaceSearch(id, manager: self.manager, store: self.store).start()
+      FaceSearch(id, manager: self.manager, store: self.store, farm: self.farm).start()
     }
   }
 
@@ -108,7 +110,10 @@ package final class Gallery: @unchecked Sendable {
   private func note(_ photo: Photo) {
     switch photo.stage {
     case .arriving: break
-    case .ready: notices[photo.batch, default: Notice(batch: photo.batch)].arrived += 1
+    case .ready:
+      notices[photo.batch, default: Notice(batch: photo.batch)].arrived += 1
+      // A farm searches all photos, not only those that are looked at.
+      if farm != nil { open(photo.id) }
     case .failed:
       notices[photo.batch, default: Notice(batch: photo.batch)].failures.append(
         Notice.Failure(name: photo.name, reason: photo.reason ?? ""))

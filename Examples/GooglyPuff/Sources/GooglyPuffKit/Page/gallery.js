@@ -6,7 +6,7 @@ import { announce, upload } from "./uploads.js";
 
 const $ = (id) => document.getElementById(id);
 const page = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("");
-const photos = new Map();
+export const photos = new Map();
 let shown = null;
 
 for (const face of [$("logo"), $("lonely")]) { addEye(face); addEye(face); }

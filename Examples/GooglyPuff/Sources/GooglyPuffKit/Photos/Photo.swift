@@ -26,7 +26,7 @@ package struct Photo: Sendable, Equatable, Encodable {
   }
 
   /// The center and radius of an eye, in pixels of the photo.
-  package struct Eye: Sendable, Equatable, Encodable {
+  package struct Eye: Sendable, Equatable, Codable {
     package let x: Double
     package let y: Double
     package let radius: Double

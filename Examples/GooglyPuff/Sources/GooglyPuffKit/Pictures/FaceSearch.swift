@@ -2,7 +2,7 @@ import Concourse
 import GooglyPuffVision
 
 /// Searches one photo for faces on the user-initiated global queue, draws the eyes, and passes the result through the
-/// manager to the main queue.
+/// manager to the main queue. A farm's program searches elsewhere.
 // SAFETY: `item` is set in `init` only. A work item may be cancelled from any thread.
 final class FaceSearch: @unchecked Sendable {
   /// Bounds how many searches occupy a thread. More would only block in `permits.wait()`, each with a thread.
@@ -11,9 +11,11 @@ final class FaceSearch: @unchecked Sendable {
   private let id: Int
   private let manager: PhotoManager
   private let store: PictureStore
+  private let farm: Farm?
   private var item: DispatchWorkItem!
 
-  init(_ id: Int, manager: PhotoManager, store: PictureStore) {
+  init(_ id: Int, manager: PhotoManager, store: PictureStore, farm: Farm?) {
+    self.farm = farm
     self.id = id
     self.manager = manager
     self.store = store
@@ -24,6 +26,10 @@ final class FaceSearch: @unchecked Sendable {
     // The manager retains the search until it ends. If the photo is removed first, the search never starts. A running
     // block cannot be stopped from outside, so the search checks `isCancelled` between its steps.
     manager.work(on: id) { self.item.cancel() }
+    if let farm {
+      DispatchQueue.global(qos: .userInitiated).async { self.ask(farm) }
+      return
+    }
     FaceSearch.turnstile.enter { turn in
       DispatchQueue.global(qos: .userInitiated).async {
         withExtendedLifetime(turn) { self.item.perform() }
@@ -37,14 +43,32 @@ final class FaceSearch: @unchecked Sendable {
     guard !item.isCancelled else { return }
     guard let bytes = store.read(.photo, of: id) else { return manager.found([], in: id) }
     do {
-      let picture = try Picture(decoding: bytes, side: Darkroom.photoSide)
-      let faces = picture.faces(while: { !item.isCancelled })
-      picture.drawEyes(on: faces)
-      guard !item.isCancelled else { return }
-      try store.write(picture.encode(), .googly, of: id)
-      try store.write(
-        picture.encode(shorterSide: Darkroom.thumbnailSide, quality: 82), .googlyThumbnail, of: id)
-      manager.found(faces.flatMap(Photo.Eye.both), in: id)
+      keep(try GooglyPhoto(of: bytes, while: { !item.isCancelled }))
+    } catch {
+      // It cannot be encoded: the photo stays without eyes.
+      manager.found([], in: id)
+    }
+  }
+
+  private func ask(_ farm: Farm) {
+    guard let name = manager.photo(id)?.name, let bytes = store.read(.photo, of: id) else {
+      return manager.found([], in: id)
+    }
+    Task {
+      do {
+        keep(try await farm.search(id, name, bytes))
+      } catch {
+        manager.found([], in: id)
+      }
+    }
+  }
+
+  private func keep(_ googly: GooglyPhoto) {
+    guard !item.isCancelled else { return }
+    do {
+      try store.write([UInt8](googly.photo), .googly, of: id)
+      try store.write([UInt8](googly.thumbnail), .googlyThumbnail, of: id)
+      manager.found(googly.eyes, in: id)
       // It may have been removed while its files were written.
       if manager.photo(id) == nil { store.remove(id) }
     } catch {

@@ -1,0 +1,49 @@
+import Concourse
+import ConcourseCluster
+import Synchronization
+
+/// A cluster queue.
+struct Ours: Side {
+  private let queue: ClusterQueue<Item>
+
+  init(_ servers: [String]) async throws {
+    queue = ClusterQueue(
+      label: "benchmark", attributes: .concurrent, on: try await Cluster.connect(servers: servers))
+  }
+
+  func submit(_ count: Int) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<count {
+        if number >= inFlight { try await group.next() }
+        group.addTask { try await queue.async(Item(number: number, time: now())) }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  func submit(_ count: Int, every interval: UInt64) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      try await pace(count, every: interval) { number in
+        group.addTask { try await queue.async(Item(number: number, time: now())) }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  func run(_ count: Int) async throws -> [UInt64] {
+    let delays = Mutex<[UInt64]>([])
+    let done = AsyncStream<Void>.makeStream()
+    let registration = try await queue.handle(width: inFlight) { item in
+      let delay = now() - item.time
+      let isLast = delays.withLock { delays in
+        delays.append(delay)
+        return delays.count == count
+      }
+      if isLast { done.continuation.finish() }
+    }
+    for await _ in done.stream {}
+    registration.cancel()
+    await registration.drained()
+    return delays.withLock { $0 }
+  }
+}
