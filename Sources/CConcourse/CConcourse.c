@@ -31,7 +31,7 @@ __attribute__((noinline)) uintptr_t concourse_caller_frame(void) {
 }
 
 uint32_t concourse_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
-bool concourse_thread_exists(uint32_t id) { return syscall(SYS_tgkill, getpid(), id, 0) == 0; }
+bool concourse_thread_exists(uint32_t id) { return syscall(SYS_tgkill, getpid(), id, 0) == 0 || errno != ESRCH; }
 
 uint32_t concourse_process;
 static uint32_t loaded_in;

@@ -48,10 +48,10 @@ CONCOURSE_OBJECTS(CONCOURSE_DECLARE)
 static inline __attribute__((always_inline)) void concourse_show_main_queue(void *_Nonnull queue) {
   void *_Nullable *target = (void **)(_dispatch_main_q + CONCOURSE_TARGET_OFFSET);
   uint16_t *width = (uint16_t *)(_dispatch_main_q + CONCOURSE_WIDTH_OFFSET);
-  // ORDERING: relaxed, all; all threads write the same.
-  if (__atomic_load_n(target, __ATOMIC_RELAXED) == queue) return;
+  // ORDERING: acquiring and releasing on the target, whose reader then reads the width. All threads write the same.
+  if (__atomic_load_n(target, __ATOMIC_ACQUIRE) == queue) return;
   __atomic_store_n(width, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(target, queue, __ATOMIC_RELAXED);
+  __atomic_store_n(target, queue, __ATOMIC_RELEASE);
 }
 
 /// What a bridging thread wants from its next C call (see QueueBridge.swift).

@@ -33,9 +33,10 @@ public class DispatchSource: DispatchObject {
   /// Matching C function: `dispatch_set_target_queue`.
   /// - Parameter queue: the queue, or nil.
   public override func setTarget(queue: DispatchQueue?) {
-    core.setTarget(queue)
-    // ORDERING: relaxed; the sanitizer's read has no partner.
-    shownTarget.store(Unmanaged.passUnretained(core.currentTarget).toOpaque(), ordering: .relaxed)
+    core.setTarget(queue) {
+      // ORDERING: relaxed; the sanitizer's read has no partner.
+      shownTarget.store(Unmanaged.passUnretained($0).toOpaque(), ordering: .relaxed)
+    }
   }
 
   /// Starts the source; no effect on an active one. The source registers with the kernel during the call.

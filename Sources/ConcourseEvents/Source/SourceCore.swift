@@ -139,13 +139,15 @@ final class SourceCore {
 
   var currentTarget: DispatchQueue { lock.withLock { target } }
 
-  func setTarget(_ queue: DispatchQueue?) {
+  /// - Parameter note: called under the lock, before the former target is released.
+  func setTarget(_ queue: DispatchQueue?, _ note: (DispatchQueue) -> Void = { _ in }) {
     let queue = queue ?? DispatchQueue.global(at: .default)
     // Release the former target outside the lock.
     let former = lock.withLock { () -> DispatchQueue in
       requireChangeable("a target queue", state)
       let former = target
       target = queue
+      note(queue)
       return former
     }
     withExtendedLifetime(former) {}

@@ -96,7 +96,8 @@ public class DispatchGroup: DispatchObject {
     let group = Unmanaged.passUnretained(self).toOpaque()
     if case .never = deadline {
       if CurrentThread.state.pointee.group == group { waitInsideItem() }
-      if state.hasItems { Runtime.requireThreads("wait() on a group with items") }
+      // Another thread of a child may wait for items that the child's first thread, which is here, serves.
+      if state.hasItems && CurrentThread.isMain { Runtime.requireThreads("wait() on a group with items") }
     }
     if !WorkerThread.isLowered { Runtime.boost { $0.stands { $0.group?.toOpaque() == group } } }
     lock.lock()

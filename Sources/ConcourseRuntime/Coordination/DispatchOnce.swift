@@ -40,10 +40,7 @@ package struct OnceGate: ~Copyable {
       if seen & ~Self.sleepers == id {
         Trap.clientBug(305, "a once body called its own once again: it would wait for itself")
       }
-      // Also after a fork inside the body, whose thread has another id in the child.
-      if Process.isForkedChild && seen != Self.done && !SystemThread.exists(seen & ~Self.sleepers) {
-        Runtime.requireThreads("once, whose body a thread of the parent runs,")
-      }
+      if Process.isForkedChild { requireRunner() }
       return waitUntilDone()
     }
     let thread = CurrentThread.state
@@ -54,6 +51,17 @@ package struct OnceGate: ~Copyable {
     // the effects of the body.
     let last = word.exchange(Self.done, ordering: .acquiringAndReleasing)
     if last & Self.sleepers != 0 { Futex.wake(word, count: .max) }
+  }
+
+  /// Traps in a forked child if the thread that runs the body is one of the parent, also if it is the one that forked in the
+  /// body: it has another id in the child.
+  private func requireRunner() {
+    // ORDERING: relaxed, both; if the word has not changed, the body has not ended.
+    let seen = word.load(ordering: .relaxed)
+    guard seen != Self.done && !SystemThread.exists(seen & ~Self.sleepers) else { return }
+    let now = word.load(ordering: .relaxed)
+    guard now & ~Self.sleepers == seen & ~Self.sleepers else { return }
+    Runtime.requireThreads("once, whose body a thread of the parent runs,")
   }
 
   private func waitUntilDone() {

@@ -38,9 +38,9 @@ extension ThreadEvent {
   func sleepAsWorker(until deadline: Deadline) -> Bool {
     BlockedSection.run {
       while Process.lacksMonitor.value {
-        if park(until: .uptime(Clock.uptime() &+ Runtime.nap)) { return true }
-        if deadline.hasPassed { return false }
+        if park(until: deadline.earlier(in: Runtime.askInterval)) { return true }
         Runtime.askForThreads()
+        if deadline.hasPassed { return false }
       }
       return park(until: deadline)
     }
@@ -53,10 +53,10 @@ extension Futex {
     _ word: borrowing Atomic<UInt32>, expected: UInt32, deadline: Deadline = .never
   ) -> Outcome {
     guard Process.lacksMonitor.value else { return wait(word, expected: expected, deadline: deadline) }
-    let outcome = wait(word, expected: expected, deadline: .uptime(Clock.uptime() &+ Runtime.nap))
-    if deadline.hasPassed { return outcome }
-    if outcome == .timedOut { Runtime.askForThreads() }
-    return .lookAgain
+    let outcome = wait(word, expected: expected, deadline: deadline.earlier(in: Runtime.askInterval))
+    guard outcome == .timedOut else { return outcome }
+    Runtime.askForThreads()
+    return deadline.hasPassed ? .timedOut : .lookAgain
   }
 }
 
@@ -84,7 +84,9 @@ extension Lock {
 
 extension Runtime {
   /// How long a thread without a turn sleeps while the system refuses threads, in nanoseconds.
-  fileprivate static let nap: UInt64 = 1_000_000
+  private static let nap: UInt64 = 1_000_000
+  /// How long a thread that waits sleeps, in nanoseconds, before it asks for the threads that the system has refused.
+  fileprivate static let askInterval: UInt64 = 10_000_000
 
   /// The system has refused a worker or the event loop, and the monitor, which would ask again. If no thread calls the
   /// runtime any more, those that wait must ask.

@@ -139,8 +139,8 @@ package final class Monitor {
     // blocked in calls unknown to the engine.
     if failure != 0 {
       refusal.store(Clock.uptime(), ordering: .relaxed)
-      state.store(State.absent, ordering: .releasing)
       Process.lacksMonitor.value = true
+      state.store(State.absent, ordering: .releasing)
       goOnWithout()
       // A worker that has found the state `wanted`, or this thread about to be made, has left its queue or an item to the
       // monitor.

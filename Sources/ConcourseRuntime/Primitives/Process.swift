@@ -24,6 +24,7 @@ package enum Process {
     (CurrentThread.state.pointee.worker, CurrentThread.state.pointee.delivering) = (nil, nil)
     // ORDERING: relaxed, both; the child has exactly one thread.
     if threadsWereMade.load(ordering: .relaxed) { lostThreads.store(true, ordering: .relaxed) }
+    lacksMonitor.value = false
   }
 
   /// In a child that was made without the C library's `fork`: does what its fork handler does.

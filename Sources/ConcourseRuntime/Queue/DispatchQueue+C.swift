@@ -144,7 +144,8 @@ extension DispatchQueue {
       Trap.clientBug(113, "dispatch_queue_set_width on queue \"\(label)\", which is not concurrent")
     }
     let isLimited = limit >= 0 && limit <= Self.widest
-    if isLimited { width.value = UInt16(max(limit, 1)) } else { TaskThreads.adopt(self) }
+    width.value = isLimited ? UInt16(max(limit, 1)) : Self.noLimit
+    if !isLimited { TaskThreads.adopt(self) }
     // An item may release the last reference of a C program.
     let kept = Unmanaged.passRetained(self)
     leave(state.setNarrow(isLimited))

@@ -293,7 +293,7 @@ extension DispatchQueue {
   /// Leaves the queue's next entry, an item, to a worker. In a forked child, where no thread will run the item, the queue
   /// stays owned: the thread that was in `sync` at the fork has not asked for a worker.
   final func leaveToWorker(_ level: QoSLevel) {
-    if !Process.isForkedChild { leave(state.releaseToTarget(level)) }
+    if hasThread { leave(state.releaseToTarget(level)) }
   }
 
   /// Gives back one reader's place of a concurrent queue. The caller keeps the queue.

@@ -15,6 +15,13 @@ package enum Deadline: Sendable, Equatable {
   /// No deadline.
   case never
 
+  /// The instant `interval` nanoseconds from now, or this one if it is on the same clock, and earlier.
+  func earlier(in interval: UInt64) -> Deadline {
+    let other = Clock.uptime() &+ interval
+    if case .uptime(let time) = self { return .uptime(min(time, other)) }
+    return .uptime(other)
+  }
+
   package var hasPassed: Bool {
     switch self {
     case .immediate: true
