@@ -453,6 +453,9 @@ struct QueueStateTests {
     holds(narrow.returnItemPlace().level == nil && !narrow.snapshot.hasReaders)
 
     holds(concurrent(inactive: true).addItemPlaceIfFree() == nil)
+    let full = concurrent()
+    full.word.wrappingAdd(QueueState.Snapshot.mostReaders * QueueState.Snapshot.reader, ordering: .relaxed)
+    holds(full.addItemPlaceIfFree() == nil)
   }
 
   @Test("an item that becomes the owner while others read must retain the queue before that")

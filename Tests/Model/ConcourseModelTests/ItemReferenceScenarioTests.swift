@@ -84,6 +84,21 @@ extension ModelSuite {
         })
     }
 
+    /// An item begins after a barrier that has ended.
+    private static func afterBarrier() {
+      run(["a1"], ["b1"]) { owned, track in
+        owned.thread("client") { $0.async(execute: track.together("a1")) }
+        owned.thread("writer") { $0.sync(flags: .barrier, execute: track.alone("b1")) }
+      }
+    }
+
+    @Test func anItemAfterABarrier() {
+      expectComplete(Model.explore("an item against a synchronous barrier", bound: 1) { Self.afterBarrier() })
+      expectFound(PlantedFault(.relaxed, "QueueState+Readers", "takeItemPlace(limit:shares:)")) {
+        Self.afterBarrier()
+      }
+    }
+
     // MARK: An owner among items
 
     /// On a narrow queue each item that ends hands the queue on, while others end.
