@@ -5,8 +5,11 @@ internal import Glibc
 ///
 /// The kernel cannot poll a regular file, but inotify reports each write to it. Without a free inotify watch, without a
 /// /proc through which to name the file, and for a file whose last name has been removed, `FileGrowth` compares the
-/// size with the position four times a second. Not noticed: what other machines write to a file of a network file
-/// system, where inotify works and does not see it.
+/// size with the position four times a second. Not noticed: writes that inotify does not see, such as those of other
+/// machines to a network file system, through a memory map, or by io_uring before Linux 5.18.
+///
+/// A look at size and position may wait for the file's server, or for a long write through the same descriptor. So the
+/// visit on the source's queue looks, not the threads that report timers and notices.
 final class FileGrowth {
   /// How the file is observed.
   private enum Mechanism {
@@ -24,6 +27,8 @@ final class FileGrowth {
   private var mechanism = Mechanism.none
   /// Whether the backend waits. A notice that comes while it reads tells it nothing.
   private var isWaiting = false
+  /// Whether the kernel may have dropped its watch.
+  private var isStale = false
 
   /// The time between two polls, in nanoseconds. A poll may be a tenth of it late, so that several share a wake-up.
   private let pause: UInt64
@@ -34,13 +39,14 @@ final class FileGrowth {
 
   /// Raises the backend once, as soon as the file has more bytes than its position. Call again after that.
   func wait() {
-    let present = lock.withLock { () -> Mechanism in
+    let (present, isStale) = lock.withLock { () -> (Mechanism, Bool) in
+      defer { self.isStale = false }
       isWaiting = backend != nil
-      return mechanism
+      return (mechanism, self.isStale)
     }
     switch present {
     case .none: observe()
-    case .inotify: break
+    case .inotify: if isStale { observe() }
     case .polling(let timer): setTimer(timer)
     }
     // Catch what was written before the backend waited, or before the watch was there.
@@ -69,10 +75,13 @@ final class FileGrowth {
   /// Compares size and position.
   private func look() {
     guard lock.withLock({ isWaiting }) else { return }
-    // The file's server may let the thread wait.
     let left = BlockedSection.run { System.bytesLeft(in: descriptor) }
     if left == -Int(EBADF) { return end() }
-    guard left > 0 else { return }
+    if left > 0 { raise() }
+  }
+
+  /// Raises the backend if it waits. Its visit calls `wait` again if there is nothing to read.
+  private func raise() {
     let waiting = lock.withLock { () -> ReadBackend? in
       defer { isWaiting = false }
       return isWaiting ? backend : nil
@@ -81,24 +90,24 @@ final class FileGrowth {
   }
 
   /// Replaces the mechanism, unless the source has ended.
-  /// - Returns: false if it has.
-  private func change(to fresh: Mechanism) -> Bool {
-    let (isCurrent, former) = lock.withLock { () -> (Bool, Mechanism) in
-      guard backend != nil else { return (false, .none) }
+  /// - Returns: the former one, which the caller must leave; nil if the source has ended.
+  private func change(to fresh: Mechanism) -> Mechanism? {
+    lock.withLock {
+      guard backend != nil else { return nil }
       defer { mechanism = fresh }
-      return (true, mechanism)
+      return mechanism
     }
-    leave(former)
-    return isCurrent
   }
 
   // MARK: Through inotify
 
   private func observe() {
     let watch = InotifyWatch(listener: self)
-    guard change(to: .inotify(watch)) else { return }
+    guard let former = change(to: .inotify(watch)) else { return }
     // Not /proc/self: that names the main thread, which may have exited while others run.
     let failure = hub.add(watch, path: "/proc/thread-self/fd/\(descriptor)", interest: Int32(IN_MODIFY))
+    // The new one first: the kernel's watch then stays.
+    leave(former)
     // `end` may have run in between and found nothing to undo.
     guard isCurrent(watch) else { return hub.remove(watch) }
     // The kernel may lose a watch that is added while the last name is being removed.
@@ -115,7 +124,9 @@ final class FileGrowth {
 
   private func startPolling() {
     let timer = LoopTimer(owner: self)
-    if change(to: .polling(timer)) && lock.withLock({ isWaiting }) { setTimer(timer) }
+    guard let former = change(to: .polling(timer)) else { return }
+    leave(former)
+    if lock.withLock({ isWaiting }) { setTimer(timer) }
   }
 
   private func setTimer(_ timer: LoopTimer) {
@@ -136,20 +147,17 @@ extension FileGrowth: InotifyListener, TimerOwner {
     // The kernel drops its watch when the last name is removed, though the file can still be written through
     // descriptors.
     if notice.contains(Int32(IN_IGNORED)) { startPolling() }
-    look()
+    raise()
   }
 
   func noticesLost() {
     // Among them may have been the last notice of the kernel's own watch.
-    let isObserved = lock.withLock { if case .inotify = mechanism { true } else { false } }
-    if isObserved { observe() }
-    look()
+    lock.withLock { isStale = true }
+    raise()
   }
 
   func timerIsDue(_ timer: LoopTimer) {
-    guard isCurrent(timer) else { return }
-    look()
-    if lock.withLock({ isWaiting }) { setTimer(timer) }
+    if isCurrent(timer) { raise() }
   }
 }
 

@@ -148,6 +148,8 @@ final class InotifyHub {
         abandoned.insert(number)
         return
       }
+      // A forked child shares the kernel's watches with its parent.
+      if Process.isForkedChild { return }
       // EINVAL: as above.
       _ = System.removeWatch(descriptor, number)
     }
