@@ -29,6 +29,8 @@ tell() { :; }
 begin() {
   local kind=$1 number=$2
   shift 2
+  # `until_said` must not find what a former process has said.
+  : >"$folder/$kind-$number"
   TMPDIR=$folder setpriv --pdeathsig KILL "$@" >"$folder/$kind-$number" 2>&1 <"${input:-/dev/null}" &
   processes[$kind-$number]=$!
   tell "$kind" "$number" started

@@ -11,7 +11,7 @@
 // - A wait returns after what let it return.
 //
 // What an item stands behind is not always known exactly: the end of any item of a group orders all notifications of
-// groups. So some pairs count as ordered by chance in one schedule that are not in the next.
+// groups. So a pair of accesses may count as ordered in one schedule and not in another.
 
 #include "exploring.h"
 
@@ -90,6 +90,8 @@ enum manner {
   FOLLOWS_ITEMS,
   /// The same, of one queue, which is the first argument.
   SUBMITS,
+  /// It runs what was registered before.
+  CANCELS,
   /// It runs an item of the queue and waits for it.
   RUNS,
   RUNS_ALONE,
@@ -112,6 +114,7 @@ static enum manner manner_of(uint16_t operation) {
       return FOLLOWS_ITEMS;
     case OP_GROUP_ENTER: case OP_APPLY: case OP_APPLY_F: case OP_DISPATCH_ONCE: case OP_DISPATCH_ONCE_F: return NOTHING;
     case OP_GROUP_LEAVE: case OP_SEMAPHORE_SIGNAL: return SIGNALS;
+    case OP_TASK_CANCEL: return CANCELS;
     case OP_SEMAPHORE_WAIT: return WAITS;
     case OP_GROUP_WAIT: case OP_BLOCK_WAIT: case OP_SOURCE_CANCEL_AND_WAIT: return WAITS_FOR_ITEMS;
     default: return BEGINS_ITEMS;
@@ -152,6 +155,7 @@ void explore_order_before(struct explored *self, uint16_t operation, const void 
       ends_begin_items = true;
       release(&any_item, 0);
       break;
+    case CANCELS: acquire(&any_item, 0); release(&any_item, 0); break;
     case BEGINS_ITEMS: release(&any_item, 0); break;
   }
 }
@@ -165,6 +169,9 @@ void explore_order_after(struct explored *self, uint16_t operation, const void *
       const void *queue = concourse_find_queue(object);
       bool is_alone = runs_alone(operation, argument);
       end_on(queue, is_alone);
+      // It may have been a work item, which others wait for.
+      release(&any_end, 0);
+      if (ends_begin_items) release(&any_item, 0);
       // If another thread has run it.
       begin_on(queue, is_alone);
       acquire(&any_end, 0);
@@ -224,6 +231,8 @@ enum { RUNNING = 1, HAS_RUN = 2 };
 
 void ordered_dispatch_once_f(long *once, void *context, void (*function)(void *)) {
   struct explored *self = explore_current();
+  // Also in a forked child, which has left the schedule.
+  if (explored_races && *once == HAS_RUN) return acquire(once, 0);
   if (!explored_races || !self) return explored_dispatch_once_f(once, context, function);
   const void *place = HERE;
   while (*once == RUNNING) explore_wait(self, OP_ONCE, once, NEVER, place);
@@ -238,7 +247,7 @@ void ordered_dispatch_once_f(long *once, void *context, void (*function)(void *)
 }
 
 void ordered_dispatch_once(long *once, void *block) {
-  if (!explored_races || !explore_current()) return explored_dispatch_once(once, block);
+  if (!explored_races || (!explore_current() && *once != HAS_RUN)) return explored_dispatch_once(once, block);
   ordered_dispatch_once_f(once, block, (void (*)(void *))function_of(block));
 }
 
@@ -270,6 +279,17 @@ void ordered_dispatch_apply(size_t count, void *queue, void *block) {
   ordered_dispatch_apply_f(count, queue, block, (void (*)(void *, size_t))function_of(block));
 }
 
+// MARK: Data
+
+// Its destructor is an item.
+typedef void *data_function(const void *bytes, size_t count, void *queue, void *destructor);
+static data_function *make_data;
+
+static void *create_data(const void *bytes, size_t count, void *queue, void *destructor) {
+  release(&any_item, 0);
+  return make_data(bytes, count, queue, destructor);
+}
+
 // MARK: Static variables of C++
 
 typedef int guard_function(void *guard);
@@ -296,7 +316,7 @@ static const char *const replaced[] = {
 #define FUNCTION(number, name) #name,
 #define RUNTIME(number, name)
 #include "include/concourse_exploring_operations.h"
-    "dispatch_data_create", "dispatch_io_create", "dispatch_io_create_with_io", "dispatch_io_create_with_path",
+    "dispatch_io_create", "dispatch_io_create_with_io", "dispatch_io_create_with_path",
     "dispatch_source_set_cancel_handler", "dispatch_source_set_cancel_handler_f",
     "dispatch_source_set_registration_handler", "dispatch_source_set_registration_handler_f", "pthread_once",
     // Those of the sanitizer call the C library's by their version, past this library.
@@ -341,6 +361,8 @@ void explore_prepare_races(void) {
     for (const char *next = replaced[i]; *next; next++) name[length++] = *next;
     replace(name, dlsym(library, replaced[i]));
   }
+  make_data = (data_function *)dlsym(library, "dispatch_data_create");
+  if (make_data) replace("__interceptor_dispatch_data_create", (const void *)create_data);
   // Threads would wait for one another in the sanitizer's own sleep.
   guard_acquire = (guard_function *)explore_real("__cxa_guard_acquire");
   guard_release = (guard_function *)explore_real("__cxa_guard_release");

@@ -311,6 +311,38 @@ let programs: [(String, @Sendable () -> Void)] = [
       }
     }
   ),
+  // `sync` runs the item, and another thread waits for it.
+  (
+    "item-in-sync",
+    {
+      let item = DispatchWorkItem { plain.add() }
+      let queue = DispatchQueue(label: "queue")
+      let group = DispatchGroup()
+      DispatchQueue.global().async(group: group) { queue.sync(execute: item) }
+      if isMended { item.wait() }
+      plain.add()
+      group.wait()
+    }
+  ),
+  // What is written before the handler is set, the canceller's thread reads in it.
+  (
+    "cancellation",
+    {
+      wait {
+        let task = Task.detached {
+          if isMended { plain.add() }
+          await withTaskCancellationHandler {
+            if !isMended { plain.add() }
+          } onCancel: {
+            plain.add()
+          }
+        }
+        let canceller = Task.detached { task.cancel() }
+        await canceller.value
+        await task.value
+      }
+    }
+  ),
   (
     "stream",
     {

@@ -244,7 +244,7 @@ struct Guardian: Sendable {
   private let connection: Int32
 
   /// Removes the folder that is the script's argument. What is mounted in it goes first.
-  static let removal = "umount -q -l \"$1\"/* 2>/dev/null; rm -rf \"$1\""
+  static let removal = "[ -n \"$1\" ] || exit 0; umount -q -l \"$1\"/* 2>/dev/null; rm -rf \"$1\""
 
   init(of guarded: pid_t, folder: String = "") throws {
     // Other children must not keep the connection open, so it is never inherited but as standard input.

@@ -285,7 +285,7 @@ enum ExploreCommand: Command {
       }
     }
     var lines = ExploreText.failure(found, story)
-    if found.repeats, let token { lines.append(repetition(token, words)) }
+    if found.repeats, let token { lines.append(repetition(token, words, options)) }
     for line in lines { Terminal.printLine(line) }
     guard let path = options.output, story != nil else { return }
     let stacks = found.result.events.map(\.addresses)
@@ -303,7 +303,9 @@ enum ExploreCommand: Command {
   private static let longest = 100
 
   /// How to repeat a schedule.
-  private static func repetition(_ token: ScheduleToken, _ words: ArraySlice<String>) -> String {
+  private static func repetition(
+    _ token: ScheduleToken, _ words: ArraySlice<String>, _ options: ExploreOptions
+  ) -> String {
     var text = token.text
     if text.utf8.count > longest {
       do throws(OutputFile.Failure) {
@@ -313,7 +315,8 @@ enum ExploreCommand: Command {
       } catch { Terminal.printError("\(error.path) cannot be written: \(error.reason)") }
     }
     return ForeignText.line(
-      "repeat it: concourse explore --replay \(text) -- \(words.joined(separator: " "))")
+      "repeat it: concourse explore \(options.findsRaces ? "--races " : "")--replay \(text) -- \(words.joined(separator: " "))"
+    )
   }
 
   private static func differing(_ difference: Exploration.Difference, _ runner: ScheduleRunner) -> (

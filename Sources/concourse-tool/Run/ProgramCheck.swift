@@ -84,16 +84,12 @@ struct ProgramCheck {
     return words.first.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Whether the program contains Concourse or another libdispatch; nil if neither. The thread sanitizer's functions of
-  /// these names call the library.
+  /// Whether the program contains Concourse or another libdispatch; nil if neither. The thread sanitizer defines functions
+  /// such as `dispatch_async`, which call the library, but not this one.
   private static func ownDispatch(of program: ElfImage, in table: ElfImage.SymbolTable) -> Bool? {
-    guard defines("dispatch_async_f", program, in: table) else { return nil }
-    let isConcourse = isConcourse(program)
-    return isConcourse || !defines("__tsan_init", program, in: table) ? isConcourse : nil
-  }
-
-  static func defines(_ name: String, _ image: ElfImage, in table: ElfImage.SymbolTable = .dynamic) -> Bool {
-    image.definesFunction(in: table) { $0.elementsEqual(name.utf8) }
+    let name = Array("dispatch_queue_create".utf8)
+    guard program.definesFunction(in: table, { $0.elementsEqual(name) }) else { return nil }
+    return isConcourse(program)
   }
 
   private static func isConcourse(_ image: ElfImage) -> Bool {

@@ -87,12 +87,13 @@ extension Cluster {
   }
 
   private static func escaped(_ label: String) -> String {
-    label.reduce(into: "") { text, character in
-      switch character {
+    // By scalars: a carriage return and a line feed are one character.
+    label.unicodeScalars.reduce(into: "") { text, scalar in
+      switch scalar {
       case "\\": text += "\\\\"
       case "\"": text += "\\\""
       case "\n": text += "\\n"
-      default: text.append(character)
+      default: text.unicodeScalars.append(scalar)
       }
     }
   }

@@ -11,7 +11,7 @@ func findQueue(_ reference: UnsafeRawPointer) -> UnsafeRawPointer {
 }
 
 /// Lists a queue and those above it, without global queues. The lowest bit of each address says whether the item runs alone
-/// there: of a concurrent queue above its own, it has an ordinary place.
+/// there. On a concurrent target queue it does not.
 @c(concourse_list_hierarchy)
 func listHierarchy(
   _ reference: UnsafeRawPointer, _ isAlone: Bool, _ queues: UnsafeMutablePointer<UInt>, _ most: Int32
