@@ -315,7 +315,7 @@ let programs: [(String, @Sendable () -> Void)] = [
   (
     "item-in-sync",
     {
-      let item = DispatchWorkItem { plain.add() }
+      nonisolated(unsafe) let item = DispatchWorkItem { plain.add() }
       let queue = DispatchQueue(label: "queue")
       let group = DispatchGroup()
       DispatchQueue.global().async(group: group) { queue.sync(execute: item) }

@@ -298,10 +298,6 @@ extension DispatchQueue {
 
   /// Gives back one reader's place of a concurrent queue. The caller keeps the queue.
   final func giveUpPlace() {
-    if PoolSize.hasSeveralShards {
-      if state.releaseCountedPlace(CurrentThread.id) { handOn() }
-      return
-    }
     let given = state.releaseReaderPlace(CurrentThread.id)
     if given.owns { handOn() }
     if given.endsReference { Unmanaged.passUnretained(self).release() }
@@ -311,11 +307,11 @@ extension DispatchQueue {
   /// - Parameter isCounted: whether the item has a reference of its own.
   @inline(__always)
   static func giveUpPlace(ofItemOn queue: Unmanaged<DispatchQueue>, isCounted: Bool) {
+    let id = CurrentThread.id
     if isCounted {
-      queue._withUnsafeGuaranteedRef { $0.giveUpPlace() }
+      queue._withUnsafeGuaranteedRef { if $0.state.releaseCountedPlace(id) { $0.handOn() } }
       return queue.release()
     }
-    let id = CurrentThread.id
     var isKept = false
     let given = queue._withUnsafeGuaranteedRef {
       $0.state.releaseReaderPlace(id) {

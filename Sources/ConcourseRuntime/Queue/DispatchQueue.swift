@@ -42,7 +42,6 @@ public class DispatchQueue: DispatchObject {
   ) {
     name = label
     self.mayChangeTarget = mayChangeTarget
-    width = SeldomChanged(kind.isSerial ? 1 : Self.noLimit)
     var level = QoSLevel(qos.qosClass)
     ownLevel = SeldomChanged(level)
     ownPriority = SeldomChanged(UInt8(truncatingIfNeeded: 0 &- qos.relativePriority))
@@ -56,8 +55,10 @@ public class DispatchQueue: DispatchObject {
       nested = !isGlobal
       if level == .unspecified, target != nil, isGlobal { level = itsClass }
       targetReference = SeldomChanged(Self.countedAsTarget(chosen))
+      width = SeldomChanged(kind == .concurrent ? Self.noLimit : 1)
     } else {
       targetReference = SeldomChanged(nil)
+      width = SeldomChanged(kind == .global ? Self.noLimit : 1)
     }
     servedLevel = SeldomChanged(level)
     state = QueueState(

@@ -117,8 +117,7 @@ extension QueueState {
     release(Snapshot.reader, thread, keep: keep)
   }
 
-  /// As `releaseReaderPlace`, for a caller that keeps the queue, on a queue whose items share no reference: by one
-  /// subtraction.
+  /// As `releaseReaderPlace`, for an item with a reference of its own: by one subtraction.
   /// - Returns: whether the caller now owns the queue.
   @inline(__always)
   func releaseCountedPlace(_ thread: UInt32) -> Bool {
