@@ -154,18 +154,19 @@ extension Engine {
     func endless() async {
       await #expect(processExitsWith: .success) {
         let begun = Tally()
-        for _ in 0..<PoolSize.width + 40 {
+        for _ in 0..<PoolSize.width + 100 {
           DispatchQueue.global().async {
             begun.add()
             while true { Processor.pause() }
           }
         }
         precondition(awaitValue { begun.value > PoolSize.width })
-        // The first comes 100 looks of a millisecond after the beginning, the second 200 after that, then 400 and 800. On a
-        // busy machine looks take longer.
-        let end = Clock.uptime() + 1_300_000_000
+        // The first comes 100 looks of a millisecond after the beginning, the second 200 after that, then 400, 800, 1,600 and
+        // 3,200. On a busy machine looks take longer, and workers that had no processor for a while count as stuck. With
+        // one worker each 100 looks there would be 60.
+        let end = Clock.uptime() + 6_000_000_000
         while Clock.uptime() < end {}
-        precondition(begun.value <= PoolSize.width + 4, "\(begun.value)")
+        precondition(begun.value <= PoolSize.width + 20, "\(begun.value)")
         precondition(awaitValue { begun.value > PoolSize.width + 2 })
       }
     }
