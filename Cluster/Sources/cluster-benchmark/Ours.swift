@@ -3,8 +3,9 @@ import ConcourseCluster
 import Synchronization
 
 /// A cluster queue.
-struct Ours: Side {
+final class Ours: Side {
   private let queue: ClusterQueue<Item>
+  private let registration = Mutex<ClusterRegistration?>(nil)
 
   init(_ servers: [String]) async throws {
     queue = ClusterQueue(
@@ -15,7 +16,7 @@ struct Ours: Side {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<count {
         if number >= inFlight { try await group.next() }
-        group.addTask { try await queue.async(Item(number: number, time: now())) }
+        group.addTask { [queue] in try await queue.async(Item(number: number, time: now())) }
       }
       try await group.waitForAll()
     }
@@ -24,7 +25,7 @@ struct Ours: Side {
   func submit(_ count: Int, every interval: UInt64) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       try await pace(count, every: interval) { number in
-        group.addTask { try await queue.async(Item(number: number, time: now())) }
+        group.addTask { [queue] in try await queue.async(Item(number: number, time: now())) }
       }
       try await group.waitForAll()
     }
@@ -33,7 +34,7 @@ struct Ours: Side {
   func run(_ count: Int) async throws -> [UInt64] {
     let delays = Mutex<[UInt64]>([])
     let done = AsyncStream<Void>.makeStream()
-    let registration = try await queue.handle(width: inFlight) { item in
+    let made = try await queue.handle(width: inFlight) { item in
       let delay = now() - item.time
       let isLast = delays.withLock { delays in
         delays.append(delay)
@@ -41,9 +42,12 @@ struct Ours: Side {
       }
       if isLast { done.continuation.finish() }
     }
+    registration.withLock { $0 = made }
     for await _ in done.stream {}
-    registration.cancel()
-    await registration.drained()
+    made.cancel()
     return delays.withLock { $0 }
   }
+
+  /// The servers forget within two seconds that the worker had asked for items.
+  func rest() async { await registration.withLock { $0 }?.drained() }
 }

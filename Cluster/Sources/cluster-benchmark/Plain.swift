@@ -93,6 +93,8 @@ final class Plain: Side, @unchecked Sendable {
     }
   }
 
+  func rest() async {}
+
   private static func check(_ status: natsStatus, _ call: String) throws {
     guard status == NATS_OK else {
       throw Failure(description: "\(call): \(String(cString: natsStatus_GetText(status)))")

@@ -21,8 +21,11 @@ protocol Side: Sendable {
   func submit(_ count: Int) async throws
   /// Submits one item each `interval` nanoseconds.
   func submit(_ count: Int, every interval: UInt64) async throws
-  /// Runs as many items, and returns how many nanoseconds passed from the submission of each to its start.
+  /// Runs as many items. Returns when the last one has run, with how many nanoseconds passed from the submission of each to
+  /// its start.
   func run(_ count: Int) async throws -> [UInt64]
+  /// Waits until nothing of a run is left.
+  func rest() async
 }
 
 let inFlight = 64
@@ -40,6 +43,7 @@ func measure(_ side: some Side, _ count: Int) async throws {
   // Leaders are elected, and connections made.
   try await side.submit(inFlight)
   _ = try await side.run(inFlight)
+  await side.rest()
 
   var start = now()
   try await side.submit(count)
@@ -47,12 +51,14 @@ func measure(_ side: some Side, _ count: Int) async throws {
   start = now()
   _ = try await side.run(count)
   print("run", Int(rate(count, since: start)))
+  await side.rest()
   start = now()
   async let whole = side.run(count)
   try await side.submit(count)
   _ = try await whole
   let both = rate(count, since: start)
   print("both", Int(both))
+  await side.rest()
 
   let interval = UInt64(2e9 / both)
   let calm = min(count, Int(10e9) / Int(interval))

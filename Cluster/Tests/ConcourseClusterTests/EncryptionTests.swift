@@ -73,5 +73,8 @@ import Testing
     tls = right
     tls.authorities = certificates.certificate("none")
     await refuses(tls)
+    // The server is still there for the right one.
+    let last = try await Cluster.connect(servers: servers.addresses, tls: right, replicas: 1)
+    await last.shutdown()
   }
 }

@@ -145,11 +145,13 @@ struct LongTests {
 
     let all = try records.all()
     var doubled: [Work.Kind: Int] = [:]
+    var (lostInAll, faultsInAll) = (0, 0)
     for (kind, count) in counts {
       let (lost, extra, faults) = Self.judge(all.filter { $0.kind == kind }, count, kind)
       #expect(lost.isEmpty, "\(kind): \(lost.count) lost: \(lost.prefix(10))")
       #expect(faults.isEmpty, "\(kind): out of order: \(faults.prefix(10))")
       doubled[kind] = extra
+      (lostInAll, faultsInAll) = (lostInAll + lost.count, faultsInAll + faults.count)
     }
     let (byWorkers, byServers) = (progress.state.killedWorkers, progress.state.killedServers)
     // A worker that dies may have finished as many items without an acknowledgement as run there. A server that dies may
@@ -160,7 +162,7 @@ struct LongTests {
     print(
       """
       \(jobs) jobs under \(byWorkers) kills of workers and \(byServers) of servers, in \
-      \((ContinuousClock.now - start).components.seconds) s: none lost, none out of order; completed twice: \
+      \((ContinuousClock.now - start).components.seconds) s: \(lostInAll) lost, \(faultsInAll) out of order; completed twice: \
       \(doubled.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
       """)
   }

@@ -24,7 +24,7 @@ struct GroupState: ~Copyable {
 
   /// Whether submitted items have not returned.
   var hasItems: Bool {
-    // ORDERING: relaxed; a forked child asks, in which they never return.
+    // ORDERING: relaxed; only a forked child relies on it, in which those of the parent never return.
     word.load(ordering: .relaxed) & Self.itemMask != 0
   }
 

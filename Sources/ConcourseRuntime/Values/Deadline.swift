@@ -18,11 +18,14 @@ package enum Deadline: Sendable, Equatable {
   /// The instant `interval` nanoseconds from now, or this one if it is on the same clock, and earlier.
   func earlier(in interval: UInt64) -> Deadline {
     let other = Clock.uptime() &+ interval
-    if case .uptime(let time) = self { return .uptime(min(time, other)) }
-    return .uptime(other)
+    return switch self {
+    case .immediate: .immediate
+    case .uptime(let time): .uptime(min(time, other))
+    case .wall, .never: .uptime(other)
+    }
   }
 
-  package var hasPassed: Bool {
+  var hasPassed: Bool {
     switch self {
     case .immediate: true
     case .uptime(let time): Clock.uptime() >= time

@@ -1,7 +1,10 @@
-// A program that defines a function of dispatch.
+// A program that defines the function that makes queues.
 
-void dispatch_async_f(void *queue, void *context, void (*work)(void *)) {
-  (void)queue;
-  work(context);
+#include <stddef.h>
+
+void *dispatch_queue_create(const char *label, void *attribute) {
+  (void)label;
+  (void)attribute;
+  return NULL;
 }
 int main(void) { return 0; }

@@ -1,4 +1,5 @@
-// For the exploring library, which says what Dispatch orders (Sources/CExploring/races.c).
+// Which queues an item holds, for the exploring library: with `concourse explore --races` it tells the thread sanitizer what
+// they order (Sources/CExploring/races.c). The other libraries are linked without these functions, which they do not call.
 
 /// The queue of a C reference: the main queue for its symbol.
 @c(concourse_find_queue)
