@@ -23,6 +23,19 @@ package enum Spin {
   private static let leastPenalty: Int32 = 1_000
   private static let mostPenalty: Int32 = 1_000_000
 
+  /// A sleep of less than this many nanoseconds costs more than spinning for as long: the call that ends it, and the time
+  /// in which the processors change threads and wake up.
+  private static let shortSleep: UInt64 = 80_000
+  /// How many nanoseconds a thread spins if its last sleep was short, and at most how many looks, should the clock stand.
+  private static let longSpin: UInt64 = 60_000
+  private static let mostLooks = 16_000
+  /// A long spin that takes less than this many nanoseconds was worth it.
+  private static let quickSpin: UInt64 = 20_000
+  /// The number of further waits of a thread that do not spin long after two that were not worth it. It doubles with each
+  /// further one.
+  private static let leastBar: UInt16 = 8
+  private static let mostDoublings: UInt8 = 7
+
   // ORDERING: relaxed; a heuristic that publishes nothing.
   private static let hasOneProcessor = Atomic<Bool>(false)
 
@@ -64,11 +77,52 @@ package enum Spin {
     note(yield: yield())
     // With one processor, nothing changes while this thread has it.
     // ORDERING: relaxed; a heuristic.
-    for _ in 0..<(hasOneProcessor.load(ordering: .relaxed) ? 0 : rounds) {
+    if hasOneProcessor.load(ordering: .relaxed) { return done() }
+    for _ in 0..<rounds {
       if done() { return true }
       Processor.pause()
     }
+    return thread.pointee.has_slept_shortly == 0 ? done() : waitLonger(thread, until: done)
+  }
+
+  /// Spins on. Two threads that answer each other would else both sleep at each step if waking a thread takes longer than
+  /// the first spin: once one of them is still awake when the answer comes, neither sleeps any more.
+  ///
+  /// A thread whose long spins are not worth it soon stops to make them: one that waits 50 µs for each signal would
+  /// otherwise keep a processor busy.
+  /// - Returns: whether `done` held.
+  @inline(never)
+  private static func waitLonger(
+    _ thread: UnsafeMutablePointer<concourse_thread>, until done: () -> Bool
+  ) -> Bool {
+    if thread.pointee.long_spins_barred > 0 {
+      thread.pointee.long_spins_barred -= 1
+      return done()
+    }
+    let began = Clock.uptime()
+    for look in 1...mostLooks {
+      if done() {
+        note(longSpin: Clock.uptime() &- began, thread)
+        return true
+      }
+      Processor.pause()
+      if look % 16 == 0 && Clock.uptime() &- began >= longSpin { break }
+    }
+    note(longSpin: longSpin, thread)
     return done()
+  }
+
+  /// Adjusts to a long spin of `duration` nanoseconds.
+  private static func note(longSpin duration: UInt64, _ thread: UnsafeMutablePointer<concourse_thread>) {
+    guard duration >= quickSpin else { return thread.pointee.slow_spins = 0 }
+    let slow = thread.pointee.slow_spins
+    if slow > 0 { thread.pointee.long_spins_barred = leastBar << (slow - 1) }
+    thread.pointee.slow_spins = min(slow + 1, mostDoublings + 1)
+  }
+
+  /// Notes that the calling thread was woken after a sleep of `duration` nanoseconds.
+  static func note(sleep duration: UInt64) {
+    CurrentThread.state.pointee.has_slept_shortly = duration < shortSleep ? 1 : 0
   }
 
   /// Whether a yield is likely to be short. Uses up one wait of the debt.

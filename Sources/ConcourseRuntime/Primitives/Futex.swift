@@ -24,6 +24,7 @@ package enum Futex {
     withUnsafePointer(to: word) { pointer in
       let address = UnsafeRawPointer(pointer).assumingMemoryBound(to: UInt32.self)
       let failure: Int32
+      let began = Clock.uptime()
       switch deadline {
       case .immediate:
         return .timedOut
@@ -34,6 +35,7 @@ package enum Futex {
       case .wall(let nanoseconds):
         failure = concourse_futex_wait(address, expected, 2, nanoseconds)
       }
+      if failure == 0 { Spin.note(sleep: Clock.uptime() &- began) }
       // EINTR and EAGAIN mean: look at the word again. Every caller loops.
       return failure == ETIMEDOUT ? .timedOut : .lookAgain
     }

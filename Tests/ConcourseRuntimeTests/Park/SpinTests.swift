@@ -31,6 +31,54 @@ extension Engine {
       }
     }
 
+    /// Waits for a thing that never comes.
+    /// - Returns: how often the thread looked for it.
+    private static func looks() -> Int {
+      var looks = 0
+      _ = Spin.wait(rounds: 1) {
+        looks += 1
+        return false
+      }
+      return looks
+    }
+
+    @Test("a thread spins on if its last sleep was short")
+    func longSpin() async {
+      await #expect(processExitsWith: .success) {
+        Spin.note(processors: 2)
+        Spin.note(sleep: 1_000_000)
+        #expect(Self.looks() < 50)
+        // Beside busy processes the thread may lose its processor, or not yield: then it spins no longer.
+        #expect(
+          (0..<100_000).contains { _ in
+            Spin.note(sleep: 1_000)
+            return Self.looks() > 200
+          })
+      }
+    }
+
+    @Test("a thread whose long spins are in vain makes fewer and fewer")
+    func longSpinsInVain() async {
+      await #expect(processExitsWith: .success) {
+        Spin.note(processors: 2)
+        let long = (0..<200).count { _ in
+          Spin.note(sleep: 1_000)
+          return Self.looks() > 200
+        }
+        // The first two, then after 8, 16, 32 and 64 waits.
+        #expect(long <= 6)
+      }
+    }
+
+    @Test("on one processor no thread spins long")
+    func oneProcessor() async {
+      await #expect(processExitsWith: .success) {
+        Spin.note(processors: 1)
+        Spin.note(sleep: 1_000)
+        #expect(Self.looks() < 50)
+      }
+    }
+
     @Test("a lowered worker never yields")
     func lowered() {
       let yields = Shared<[Bool]>([])
