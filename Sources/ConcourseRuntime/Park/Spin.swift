@@ -15,7 +15,7 @@ package enum Spin {
   /// A worker measures this many entries together: reading the clock costs as much as a short entry.
   static let measuredEntries: UInt32 = 4
   /// Spinning this long shows whether the other thread is running on another processor.
-  private static let firstRounds = 20
+  private static let firstRounds = 40
   /// A yield of at least this many nanoseconds gave the processor to a thread that has no part in the wait.
   private static let longYield: UInt64 = 50_000
   /// The number of waits of the process that do not yield after a long yield. They cost about as much as the yield
@@ -26,9 +26,11 @@ package enum Spin {
   /// A sleep of less than this many nanoseconds costs more than spinning for as long: the call that ends it, and the time
   /// in which the processors change threads and wake up.
   private static let shortSleep: UInt64 = 80_000
-  /// How many nanoseconds a thread spins if its last sleep was short, and at most how many looks, should the clock stand.
+  /// How many nanoseconds a thread spins if its last sleep was short. It yields the processor after so many looks, and at
+  /// most so often, should the clock stand.
   private static let longSpin: UInt64 = 60_000
-  private static let mostLooks = 16_000
+  private static let looksForYield = 256
+  private static let mostYields = 60
   /// A long spin that takes less than this many nanoseconds was worth it.
   private static let quickSpin: UInt64 = 20_000
   /// The number of further waits of a thread that do not spin long after two that were not worth it. It doubles with each
@@ -100,13 +102,23 @@ package enum Spin {
       return done()
     }
     let began = Clock.uptime()
-    for look in 1...mostLooks {
-      if done() {
-        note(longSpin: Clock.uptime() &- began, thread)
-        return true
+    var now = began
+    for _ in 0..<mostYields where now &- began < longSpin {
+      for _ in 0..<looksForYield {
+        if done() {
+          note(longSpin: Clock.uptime() &- began, thread)
+          return true
+        }
+        Processor.pause()
       }
-      Processor.pause()
-      if look % 16 == 0 && Clock.uptime() &- began >= longSpin { break }
+      // The other thread may have come behind this one meanwhile.
+      Processor.yield()
+      let before = now
+      now = Clock.uptime()
+      if now &- before >= longYield {
+        note(yield: now &- before)
+        return done()
+      }
     }
     note(longSpin: longSpin, thread)
     return done()
