@@ -126,8 +126,11 @@ package enum Spin {
 
   /// Adjusts to a long spin of `duration` nanoseconds.
   private static func note(longSpin duration: UInt64, _ thread: UnsafeMutablePointer<concourse_thread>) {
-    guard duration >= quickSpin else { return thread.pointee.slow_spins = 0 }
     let slow = thread.pointee.slow_spins
+    guard duration >= quickSpin else {
+      thread.pointee.slow_spins = 0
+      return
+    }
     if slow > 0 { thread.pointee.long_spins_barred = leastBar << (slow - 1) }
     thread.pointee.slow_spins = min(slow + 1, mostDoublings + 1)
   }
