@@ -15,7 +15,9 @@ package enum Spin {
   /// A worker measures this many entries together: reading the clock costs as much as a short entry.
   static let measuredEntries: UInt32 = 4
   /// Spinning this long shows whether the other thread is running on another processor.
-  private static let firstRounds = 40
+  private static let firstRounds = 20
+  /// A yield of at least this many nanoseconds gave the processor to another thread.
+  private static let sharedYield: UInt64 = 1_500
   /// A yield of at least this many nanoseconds gave the processor to a thread that has no part in the wait.
   private static let longYield: UInt64 = 50_000
   /// The number of waits of the process that do not yield after a long yield. They cost about as much as the yield
@@ -23,14 +25,14 @@ package enum Spin {
   private static let leastPenalty: Int32 = 1_000
   private static let mostPenalty: Int32 = 1_000_000
 
-  /// A sleep of less than this many nanoseconds costs more than spinning for as long: the call that ends it, and the time
-  /// in which the processors change threads and wake up.
-  private static let shortSleep: UInt64 = 80_000
+  /// A sleep of so many nanoseconds costs more than spinning for as long: the call that ends it, and the time in which
+  /// the processors change threads and wake up. If it was shorter, the other thread had waited for this one's processor.
+  private static let shortSleep: Range<UInt64> = 12_000..<80_000
   /// How many nanoseconds a thread spins if its last sleep was short. It yields the processor after so many looks, and at
   /// most so often, should the clock stand.
   private static let longSpin: UInt64 = 60_000
-  private static let looksForYield = 256
-  private static let mostYields = 60
+  private static let looksForYield = 64
+  private static let mostYields = 250
   /// A long spin that takes less than this many nanoseconds was worth it.
   private static let quickSpin: UInt64 = 20_000
   /// The number of further waits of a thread that do not spin long after two that were not worth it. It doubles with each
@@ -76,7 +78,8 @@ package enum Spin {
     thread.pointee.has_woken = 0
     if done() { return true }
     guard mayYield(thread) else { return false }
-    note(yield: yield())
+    let yielded = yield()
+    note(yield: yielded)
     // With one processor, nothing changes while this thread has it.
     // ORDERING: relaxed; a heuristic.
     if hasOneProcessor.load(ordering: .relaxed) { return done() }
@@ -84,19 +87,26 @@ package enum Spin {
       if done() { return true }
       Processor.pause()
     }
-    return thread.pointee.has_slept_shortly == 0 ? done() : waitLonger(thread, until: done)
+    if thread.pointee.has_slept_shortly == 0 { return done() }
+    return waitLonger(thread, yielded, until: done)
   }
 
   /// Spins on. Two threads that answer each other would else both sleep at each step if waking a thread takes longer than
   /// the first spin: once one of them is still awake when the answer comes, neither sleeps any more.
   ///
   /// A thread whose long spins are not worth it soon stops to make them: one that waits 50 µs for each signal would
-  /// otherwise keep a processor busy.
+  /// otherwise keep a processor busy. And it stops at once if another thread wants its processor, since that may be the
+  /// thread that it waits for.
+  /// - Parameter yielded: how many nanoseconds the yield before took.
   /// - Returns: whether `done` held.
   @inline(never)
   private static func waitLonger(
-    _ thread: UnsafeMutablePointer<concourse_thread>, until done: () -> Bool
+    _ thread: UnsafeMutablePointer<concourse_thread>, _ yielded: UInt64, until done: () -> Bool
   ) -> Bool {
+    if yielded >= sharedYield {
+      thread.pointee.has_slept_shortly = 0
+      return done()
+    }
     if thread.pointee.long_spins_barred > 0 {
       thread.pointee.long_spins_barred -= 1
       return done()
@@ -111,14 +121,13 @@ package enum Spin {
         }
         Processor.pause()
       }
-      // The other thread may have come behind this one meanwhile.
-      Processor.yield()
-      let before = now
-      now = Clock.uptime()
-      if now &- before >= longYield {
-        note(yield: now &- before)
+      let yielded = yield()
+      note(yield: yielded)
+      if yielded >= sharedYield {
+        thread.pointee.has_slept_shortly = 0
         return done()
       }
+      now = Clock.uptime()
     }
     note(longSpin: longSpin, thread)
     return done()
@@ -137,7 +146,7 @@ package enum Spin {
 
   /// Notes that the calling thread was woken after a sleep of `duration` nanoseconds.
   static func note(sleep duration: UInt64) {
-    CurrentThread.state.pointee.has_slept_shortly = duration < shortSleep ? 1 : 0
+    CurrentThread.state.pointee.has_slept_shortly = shortSleep.contains(duration) ? 1 : 0
   }
 
   /// Whether a yield is likely to be short. Uses up one wait of the debt.

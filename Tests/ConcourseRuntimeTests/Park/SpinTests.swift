@@ -51,7 +51,7 @@ extension Engine {
         // Beside busy processes the thread may lose its processor, or not yield: then it spins no longer.
         #expect(
           (0..<100_000).contains { _ in
-            Spin.note(sleep: 1_000)
+            Spin.note(sleep: 20_000)
             return Self.looks() > 200
           })
       }
@@ -62,7 +62,7 @@ extension Engine {
       await #expect(processExitsWith: .success) {
         Spin.note(processors: 2)
         let long = (0..<200).count { _ in
-          Spin.note(sleep: 1_000)
+          Spin.note(sleep: 20_000)
           return Self.looks() > 200
         }
         // The first two, then after 8, 16, 32 and 64 waits.
@@ -74,7 +74,7 @@ extension Engine {
     func oneProcessor() async {
       await #expect(processExitsWith: .success) {
         Spin.note(processors: 1)
-        Spin.note(sleep: 1_000)
+        Spin.note(sleep: 20_000)
         #expect(Self.looks() < 50)
       }
     }
