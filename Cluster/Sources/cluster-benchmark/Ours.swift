@@ -14,9 +14,12 @@ final class Ours: Side {
 
   func submit(_ count: Int) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for number in 0..<count {
-        if number >= inFlight { try await group.next() }
-        group.addTask { [queue] in try await queue.async(Item(number: number, time: now())) }
+      for first in 0..<inFlight {
+        group.addTask { [queue] in
+          for number in stride(from: first, to: count, by: inFlight) {
+            try await queue.async(Item(number: number, time: now()))
+          }
+        }
       }
       try await group.waitForAll()
     }

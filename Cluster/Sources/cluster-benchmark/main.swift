@@ -37,7 +37,26 @@ func now() -> UInt64 {
   return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
 
-func rate(_ count: Int, since start: UInt64) -> Double { Double(count) * 1e9 / Double(now() - start) }
+/// Tells how many items a second were done since it was made, and how many microseconds of processor time each took in
+/// this process. The latter depends less on what else the machine does.
+struct Phase {
+  private let start = now()
+  private let used = Self.processorTime()
+
+  func rate(_ count: Int) -> Double { Double(count) * 1e9 / Double(now() - start) }
+
+  func tell(_ name: String, _ count: Int) {
+    let (rate, time) = (rate(count), Self.processorTime() - used)
+    print(name, Int(rate))
+    print("processor-\(name)", Int(time) / count / 1_000)
+  }
+
+  private static func processorTime() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+}
 
 func measure(_ side: some Side, _ count: Int) async throws {
   // Leaders are elected, and connections made.
@@ -45,19 +64,19 @@ func measure(_ side: some Side, _ count: Int) async throws {
   _ = try await side.run(inFlight)
   await side.rest()
 
-  var start = now()
+  var phase = Phase()
   try await side.submit(count)
-  print("submit", Int(rate(count, since: start)))
-  start = now()
+  phase.tell("submit", count)
+  phase = Phase()
   _ = try await side.run(count)
-  print("run", Int(rate(count, since: start)))
+  phase.tell("run", count)
   await side.rest()
-  start = now()
+  phase = Phase()
   async let whole = side.run(count)
   try await side.submit(count)
   _ = try await whole
-  let both = rate(count, since: start)
-  print("both", Int(both))
+  let both = phase.rate(count)
+  phase.tell("both", count)
   await side.rest()
 
   let interval = UInt64(2e9 / both)
@@ -76,7 +95,8 @@ func pace(_ count: Int, every interval: UInt64, _ submit: (Int) async throws -> 
   for number in 0..<count {
     let due = start + UInt64(number) * interval
     // The task may come late; those that are due by then are submitted at once.
-    if due > now() + 500_000 { try await Task.sleep(for: .nanoseconds(due - now())) }
+    let now = now()
+    if due > now + 500_000 { try await Task.sleep(for: .nanoseconds(due - now)) }
     try await submit(number)
   }
 }

@@ -282,6 +282,23 @@ private struct Place: DeliveryPlace {
     #expect(servers.told.all.map(\.text) == Array(repeating: "+ACK", count: 3))
   }
 
+  /// The handler's place is free at once; the delivery ends with the answer, also of a repetition.
+  @Test func acknowledgementWhoseAnswerIsLostIsRepeated() async {
+    let servers = Servers([nil])
+    let delivery = servers.delivery(attempt: 1)
+    #expect(servers.held.take(delivery) == .new)
+    let ended = Log<Bool>()
+    await delivery.finish(returning: nil) { ended.append(true) }
+    #expect(ended.all.isEmpty)
+    #expect(servers.told.all.map(\.text) == ["+ACK"])
+    // What comes again meanwhile does not run.
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .finished)
+    servers.answer(lost(.unconfirmed))
+    await ended.until(1)
+    #expect(servers.told.all.map(\.text) == ["+ACK", "+ACK"])
+    #expect(servers.ended.all == ["once-a"])
+  }
+
   /// Deliveries of an item that waits are no starts.
   @Test func startsOfAnItemWithAnOrderAreCounted() async {
     let servers = Servers()
@@ -336,7 +353,7 @@ private struct Place: DeliveryPlace {
     for (attempt, wantsResult) in [(1, true), (2, false)] {
       let delivery = servers.delivery(attempt: attempt, id: "once-\(attempt)", wantsResult: wantsResult)
       #expect(servers.held.take(delivery) == .new)
-      await delivery.finish(returning: [120])
+      await delivery.finish(returning: [120]) {}
     }
     #expect(
       servers.told.all == [
@@ -358,7 +375,7 @@ private struct Place: DeliveryPlace {
     let servers = Servers(refusal: NATSFailure.noResponders)
     let delivery = servers.delivery(attempt: 1, wantsResult: true)
     #expect(servers.held.take(delivery) == .new)
-    await delivery.finish(returning: nil)
+    await delivery.finish(returning: nil) {}
     #expect(servers.told.all.map(\.text) == ["", "-NAK {\"delay\": 1000000000}"])
     #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
   }

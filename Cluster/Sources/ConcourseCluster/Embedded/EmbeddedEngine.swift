@@ -198,7 +198,10 @@ private final class EmbeddedDelivery: Delivery {
   }
   func beat() {}
   var wantsResult: Bool { item.wantsResult }
-  func finish(returning result: [UInt8]?) async { queue.finish(item, returning: result) }
+  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async {
+    queue.finish(item, returning: result)
+    ended()
+  }
   func again(after delay: Duration) async { queue.again(item, after: delay) }
   func bury(reason: String) async { queue.bury(item, reason: reason) }
 }

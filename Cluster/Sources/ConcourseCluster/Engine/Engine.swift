@@ -75,7 +75,7 @@ protocol DeliverySource: AnyObject, Sendable {
   func cancel(_ ended: @escaping @Sendable () -> Void)
 }
 
-/// An item that was given to a worker. One of `finish`, `again` and `bury` ends the delivery.
+/// An item that was given to a worker. One of `finish`, `again` and `bury` ends the delivery. It needs beats until then.
 protocol Delivery: AnyObject, Sendable {
   var bytes: [UInt8] { get }
   /// 1 for the first start of the item.
@@ -93,8 +93,11 @@ protocol Delivery: AnyObject, Sendable {
   func beat()
   /// Whether anything becomes of a result.
   var wantsResult: Bool { get }
-  /// - Parameter result: Kept if the item wants it. The item is put aside if the result is too large.
-  func finish(returning result: [UInt8]?) async
+  /// Returns when the item does not need its place any more; its acknowledgement may have no answer yet.
+  /// - Parameters:
+  ///   - result: Kept if the item wants it. The item is put aside if the result is too large.
+  ///   - ended: Called once, when the delivery has ended.
+  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async
   /// Gives the item back; it is delivered again after the delay at the earliest.
   func again(after delay: Duration) async
   /// Puts the item aside, to the failed ones.

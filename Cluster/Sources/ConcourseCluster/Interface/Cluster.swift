@@ -12,9 +12,16 @@ public final class Cluster: Sendable {
     case closed
   }
 
+  private struct Queue {
+    let settings: QueueSettings
+    let opening: Task<any EngineQueue, any Error>
+    /// What the task has returned.
+    var opened: (any EngineQueue)?
+  }
+
   private struct State {
     var phase = Phase.open
-    var queues: [String: (settings: QueueSettings, opening: Task<any EngineQueue, any Error>)] = [:]
+    var queues: [String: Queue] = [:]
     var registrations: [ObjectIdentifier: ClusterRegistration] = [:]
     var figures: [String: QueueFigures] = [:]
   }
@@ -65,25 +72,29 @@ public final class Cluster: Sendable {
 
   /// The engine's queue, which the first caller opens. A failure is not kept: the next caller tries again.
   func open(_ settings: QueueSettings) async throws -> any EngineQueue {
-    let opening = try state.withLock { state throws -> Task<any EngineQueue, any Error> in
+    let queue = try state.withLock { state throws in
       if case .closed = state.phase { throw ClusterError.closed }
       if let known = state.queues[settings.label] {
         guard known.settings == settings else {
           throw ClusterError.mismatch(
             queue: settings.label, reason: "this process uses it with other attributes or options")
         }
-        return known.opening
+        return known
       }
       let engine = engine
-      let opening = Task { try await engine.open(settings) }
-      state.queues[settings.label] = (settings, opening)
-      return opening
+      let queue = Queue(settings: settings, opening: Task { try await engine.open(settings) })
+      state.queues[settings.label] = queue
+      return queue
     }
+    // Awaiting the task, even one that has ended, costs much more.
+    if let opened = queue.opened { return opened }
     do {
-      return try await opening.value
+      let opened = try await queue.opening.value
+      state.withLock { state in state.queues[settings.label]?.opened = opened }
+      return opened
     } catch {
       state.withLock { state in
-        if state.queues[settings.label]?.opening == opening { state.queues[settings.label] = nil }
+        if state.queues[settings.label]?.opening == queue.opening { state.queues[settings.label] = nil }
       }
       throw error
     }

@@ -3,18 +3,28 @@ internal import Synchronization
 
 /// The offer of this process to run items of a queue.
 ///
-/// It runs at most `width` items at a time, and asks the engine for another when one is finished or has to wait for
-/// others. It may hold as many waiting items as `ClusterQueueOptions.width` says. While items are here it sends beats for
-/// them, so that an item may take as long as it needs.
+/// It runs at most `width` items at a time, and asks the engine for another when a handler has returned or an item has to
+/// wait for others; acknowledgements are answered meanwhile. It may hold as many waiting items as
+/// `ClusterQueueOptions.width` says. While items are here it sends beats for them, so that an item may take as long as it
+/// needs.
+///
+/// Items are run by **runners**, tasks that take one item after the other. At most one runner has not taken its first item.
+/// One that takes an item makes the next runner first, if another item waits and has a place. So no item waits
+/// for the handler of another, and short items need few tasks.
 public final class ClusterRegistration: Sendable {
   private struct State {
-    /// The items that run, and those that came although the width was reached.
-    var running: [ObjectIdentifier: any Delivery] = [:]
-    var waiting: [any Delivery] = []
+    /// The items that need beats: all that came and have not ended.
+    var held: [ObjectIdentifier: any Delivery] = [:]
+    /// Those that came and have not started. More may come than the width allows.
+    var waiting = ArraySlice<any Delivery>()
+    /// How many places are taken.
+    var running = 0
     /// Those that wait for others. They take no place.
-    var inLine: [ObjectIdentifier: any Delivery] = [:]
+    var inLine: Set<ObjectIdentifier> = []
     /// Those that have waited so, and need a place now.
-    var ready: [(delivery: any Delivery, continuation: CheckedContinuation<Void, Never>)] = []
+    var ready = ArraySlice<CheckedContinuation<Void, Never>>()
+    /// Whether a runner has been made that has not taken an item yet.
+    var hasNewRunner = false
     /// How many items were asked for and have not come.
     var asked = 0
     var source: (any DeliverySource)?
@@ -24,17 +34,42 @@ public final class ClusterRegistration: Sendable {
     var beats: DispatchSourceTimer?
     var drained: [CheckedContinuation<Void, Never>] = []
 
-    var isIdle: Bool { running.isEmpty && waiting.isEmpty && inLine.isEmpty && ready.isEmpty }
-    var isDrained: Bool { isCancelled && sourceHasEnded && isIdle }
+    var isDrained: Bool { isCancelled && sourceHasEnded && held.isEmpty }
 
-    /// How many more items may be asked for, which count as asked for then.
-    mutating func ask(width: Int) -> Int {
-      guard !isCancelled, source != nil else { return 0 }
-      let count = max(0, width - running.count - waiting.count - ready.count - asked)
-      asked += count
-      return count
+    /// What follows when a place has become free or an item has come.
+    mutating func next(width: Int, takes: Bool) -> Next {
+      var next = Next()
+      if running < width { next.ready = ready.popFirst() }
+      if next.ready != nil { running += 1 }
+      if takes, running < width { next.item = waiting.popFirst() }
+      if next.item != nil { running += 1 }
+      next.needsRunner = !hasNewRunner && !waiting.isEmpty && running < width
+      if next.needsRunner { hasNewRunner = true }
+      if !isCancelled, let source {
+        next.count = max(0, width - running - waiting.count - ready.count - asked)
+        if next.count > 0 { next.source = source }
+        asked += next.count
+      }
+      next.isEnd = isDrained
+      return next
     }
   }
+
+  /// What is to be done after unlocking.
+  private struct Next {
+    /// What the runner that asks runs next.
+    var item: (any Delivery)?
+    /// An item that has waited for others has got a place.
+    var ready: CheckedContinuation<Void, Never>?
+    var needsRunner = false
+    /// How many items to ask for.
+    var count = 0
+    var source: (any DeliverySource)?
+    var isEnd = false
+  }
+
+  /// How many items a runner runs before it lets other tasks of its class go first.
+  private static let longestRun = 64
 
   private let settings: QueueSettings
   private let width: Int
@@ -70,11 +105,12 @@ public final class ClusterRegistration: Sendable {
       throw error
     }
     // `shutdown` may have cancelled it meanwhile.
-    let (isCancelled, count) = state.withLock { state in
+    var isCancelled = false
+    change { state in
       state.source = source
-      return (state.isCancelled, state.ask(width: width))
+      isCancelled = state.isCancelled
     }
-    if isCancelled { source.cancel { self.sourceHasEnded() } } else { source.request(count) }
+    if isCancelled { source.cancel { self.sourceHasEnded() } }
   }
 
   /// Asks for no more items. Those that were asked for may still come, for some seconds, and run; `drained` waits for
@@ -87,13 +123,7 @@ public final class ClusterRegistration: Sendable {
     source?.cancel { self.sourceHasEnded() }
   }
 
-  private func sourceHasEnded() {
-    let isEnd = state.withLock { state in
-      state.sourceHasEnded = true
-      return state.isDrained
-    }
-    if isEnd { end() }
-  }
+  private func sourceHasEnded() { change { state in state.sourceHasEnded = true } }
 
   /// Waits until no item of the registration runs any more. Call `cancel` first; not in the handler.
   public func drained() async {
@@ -107,34 +137,56 @@ public final class ClusterRegistration: Sendable {
     }
   }
 
-  private func receive(_ delivery: any Delivery) {
-    let startsNow = state.withLock { state in
-      // More may come than were asked for.
-      state.asked = max(0, state.asked - 1)
-      if let interval = delivery.beatInterval { startBeats(every: interval, &state) }
-      if state.running.count >= width {
-        state.waiting.append(delivery)
-        return false
-      }
-      state.running[ObjectIdentifier(delivery)] = delivery
-      return true
+  /// Changes the state, and does what follows.
+  /// - Parameter takes: Whether the caller is a runner, which runs the item that this returns.
+  private func change(takes: Bool, _ body: (inout State) -> Void) -> (any Delivery)? {
+    let next = state.withLock { state in
+      body(&state)
+      return state.next(width: width, takes: takes)
     }
-    if startsNow { run(delivery) }
+    next.ready?.resume()
+    if next.needsRunner { makeRunner() }
+    next.source?.request(next.count)
+    if next.isEnd { end() }
+    return next.item
   }
 
-  private func run(_ delivery: any Delivery) {
-    Task(executorPreference: queue) {
-      await self.perform(delivery)
-      self.finished(delivery)
+  private func change(_ body: (inout State) -> Void) { _ = change(takes: false, body) }
+
+  private func receive(_ delivery: any Delivery) {
+    change { state in
+      // More may come than were asked for.
+      state.asked = max(0, state.asked - 1)
+      if state.beats == nil, let interval = delivery.beatInterval { state.beats = beats(every: interval) }
+      state.held[ObjectIdentifier(delivery)] = delivery
+      state.waiting.append(delivery)
+    }
+  }
+
+  private func makeRunner() {
+    Task(executorPreference: queue) { [self] in
+      var next = change(takes: true) { $0.hasNewRunner = false }
+      var count = 1
+      while let delivery = next {
+        let hasEnded = await perform(delivery)
+        next = change(takes: count < Self.longestRun) { state in
+          let id = ObjectIdentifier(delivery)
+          // It may have ended in the line.
+          if state.inLine.remove(id) == nil { state.running -= 1 }
+          if hasEnded { state.held[id] = nil }
+        }
+        count += 1
+      }
     }
   }
 
   /// Runs the handler, and tells the engine how it ended.
-  private func perform(_ delivery: any Delivery) async {
+  /// - Returns: Whether the delivery has ended. If not, `hasEnded` is called for it.
+  private func perform(_ delivery: any Delivery) async -> Bool {
     guard
       await delivery.begin(
         unless: { self.state.withLock { $0.isCancelled } }, in: Place(registration: self, delivery: delivery))
-    else { return }
+    else { return true }
     let attempts = settings.options.attempts
     let attempt = delivery.attempt
     guard attempt <= attempts else {
@@ -143,7 +195,7 @@ public final class ClusterRegistration: Sendable {
         reason:
           "it was started \(attempt - 1) times; the last worker ended, or lost its connection, while it had it"
       )
-      return
+      return true
     }
     figures.change { counts in
       counts.started += 1
@@ -153,7 +205,8 @@ public final class ClusterRegistration: Sendable {
     do {
       let result = try await handler(delivery.bytes, delivery.wantsResult)
       figures.change { $0.finished += 1 }
-      await delivery.finish(returning: result)
+      await delivery.finish(returning: result) { self.hasEnded(delivery) }
+      return false
     } catch let error as NoAttemptHelps {
       figures.change { $0.putAside += 1 }
       await delivery.bury(reason: error.reason)
@@ -168,6 +221,7 @@ public final class ClusterRegistration: Sendable {
         await delivery.again(after: settings.options.delay(afterAttempt: attempt))
       }
     }
+    return true
   }
 
   private struct Place: DeliveryPlace {
@@ -177,68 +231,32 @@ public final class ClusterRegistration: Sendable {
     func take() async { await registration.place(for: delivery) }
   }
 
+  private func hasEnded(_ delivery: any Delivery) {
+    change { state in state.held[ObjectIdentifier(delivery)] = nil }
+  }
+
   private func waitsInLine(_ delivery: any Delivery) {
-    state.withLock { state in state.inLine[ObjectIdentifier(delivery)] = delivery }
-    leaves(delivery)
+    change { state in
+      // It may be in the line still, if it has been delivered anew there.
+      if state.inLine.insert(ObjectIdentifier(delivery)).inserted { state.running -= 1 }
+    }
   }
 
   /// Waits until an item that has left its place gets one again.
   private func place(for delivery: any Delivery) async {
     await withCheckedContinuation { continuation in
-      let hasPlace = state.withLock { state in
-        guard state.inLine.removeValue(forKey: ObjectIdentifier(delivery)) != nil else { return true }
-        if state.running.count >= width {
-          state.ready.append((delivery, continuation))
-          return false
-        }
-        state.running[ObjectIdentifier(delivery)] = delivery
-        return true
+      change { state in
+        state.inLine.remove(ObjectIdentifier(delivery))
+        state.ready.append(continuation)
       }
-      if hasPlace { continuation.resume() }
     }
-  }
-
-  private func finished(_ delivery: any Delivery) {
-    // It may have ended in the line.
-    state.withLock { state in _ = state.inLine.removeValue(forKey: ObjectIdentifier(delivery)) }
-    leaves(delivery)
-  }
-
-  /// The place of the item is free for another one.
-  private func leaves(_ delivery: any Delivery) {
-    enum Next {
-      case item(any Delivery)
-      case ready(CheckedContinuation<Void, Never>)
-    }
-    let (next, source, count, isEnd) = state.withLock {
-      state -> (Next?, (any DeliverySource)?, Int, Bool) in
-      state.running[ObjectIdentifier(delivery)] = nil
-      var next: Next?
-      if state.running.count < width, !state.ready.isEmpty {
-        let (delivery, continuation) = state.ready.removeFirst()
-        state.running[ObjectIdentifier(delivery)] = delivery
-        next = .ready(continuation)
-      } else if state.running.count < width, !state.waiting.isEmpty {
-        let delivery = state.waiting.removeFirst()
-        state.running[ObjectIdentifier(delivery)] = delivery
-        next = .item(delivery)
-      }
-      if state.isIdle { stopBeats(&state) }
-      return (next, state.source, state.ask(width: width), state.isDrained)
-    }
-    switch next {
-    case .item(let delivery): run(delivery)
-    case .ready(let continuation): continuation.resume()
-    case nil: break
-    }
-    if count > 0 { source?.request(count) }
-    if isEnd { end() }
   }
 
   /// No item runs, and none will come.
   private func end() {
     let (drained, source) = state.withLock { state in
-      stopBeats(&state)
+      state.beats?.cancel()
+      state.beats = nil
       // The source keeps this object.
       defer { (state.drained, state.source) = ([], nil) }
       return (state.drained, state.source)
@@ -249,25 +267,16 @@ public final class ClusterRegistration: Sendable {
     cluster.remove(self)
   }
 
-  private func startBeats(every interval: Duration, _ state: inout State) {
-    guard state.beats == nil else { return }
+  /// They go on until the registration has ended; without items they send nothing.
+  private func beats(every interval: Duration) -> DispatchSourceTimer {
     // Not on the queue of the handlers, where beats would wait for these.
     let timer = DispatchSource.makeTimerSource(queue: DispatchQueue.global(qos: .userInitiated))
-    timer.setEventHandler { [weak self] in self?.beat() }
+    timer.setEventHandler { [weak self] in
+      guard let self else { return }
+      for delivery in state.withLock({ Array($0.held.values) }) { delivery.beat() }
+    }
     timer.schedule(deadline: .now() + interval.asInterval, repeating: interval.asInterval)
     timer.activate()
-    state.beats = timer
-  }
-
-  private func stopBeats(_ state: inout State) {
-    state.beats?.cancel()
-    state.beats = nil
-  }
-
-  private func beat() {
-    let held = state.withLock { state in
-      Array(state.running.values) + state.waiting + Array(state.inLine.values) + state.ready.map(\.delivery)
-    }
-    for delivery in held { delivery.beat() }
+    return timer
   }
 }

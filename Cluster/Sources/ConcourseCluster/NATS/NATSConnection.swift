@@ -1,32 +1,7 @@
 internal import CNATS
 internal import Concourse
+internal import Glibc
 internal import Synchronization
-
-/// A message that a server has sent.
-struct NATSMessage: Sendable {
-  let subject: String
-  let reply: String?
-  let bytes: [UInt8]
-  /// The id with which it was stored.
-  var id: String?
-  /// Names the try that stored it, if a program gave the id.
-  var token: String?
-  /// When it may start, if it may not at once.
-  var due: WallTime?
-  /// Whether a caller waits for its result.
-  var wantsResult = false
-  /// Three digits, of messages by which the server says something of a request.
-  var status: String?
-  /// How many of a request's messages will not come, of such messages.
-  var missing: Int?
-
-  /// Which part of an item's subject says what must have ended before it starts: after "concourse", the queue and
-  /// "items".
-  var order: String? {
-    let parts = subject.split(separator: ".")
-    return parts.count == 6 && parts[3] != "-" ? String(parts[3]) : nil
-  }
-}
 
 /// Why a request got no answer.
 enum NATSFailure: Error, CustomStringConvertible {
@@ -35,6 +10,8 @@ enum NATSFailure: Error, CustomStringConvertible {
   case noResponders
   /// The connection is being made again. Nothing was sent.
   case notConnected
+  /// An acknowledgement of a batch that the servers may have or not.
+  case unconfirmed
   case tooLarge
   case closed
   case library(String)
@@ -44,6 +21,7 @@ enum NATSFailure: Error, CustomStringConvertible {
     case .timeout(let time): "no answer within \(time)"
     case .noResponders: "no server answers for it: JetStream is off there, or has no leader now"
     case .notConnected: "there is no connection to a server now"
+    case .unconfirmed: "the acknowledgement was not confirmed"
     case .tooLarge: "the message is too large"
     case .closed: "the connection is closed"
     case .library(let text): text
@@ -56,6 +34,9 @@ enum NATSFailure: Error, CustomStringConvertible {
 /// The library connects again by itself. What is published meanwhile fails: the library would keep it and send it after
 /// the deadlines have passed for which it was meant. All requests share one inbox. A request ends in one of three ways:
 /// its answer, its time, the end of the connection; the one that takes it out of `State.requests` calls `done`.
+///
+/// The library has one lock, which its threads hold while they write to the socket. So requests of many threads are handed
+/// to it by one of them: the first that comes goes on until there are no more, and the others go their way.
 final class NATSConnection: Sendable {
   typealias Done = @Sendable (Result<NATSMessage, any Error>) -> Void
 
@@ -65,15 +46,36 @@ final class NATSConnection: Sendable {
     let end: ContinuousClock.Instant
   }
 
+  /// A request, or another message, that was not handed to the library yet.
+  private struct Letter {
+    enum Kind {
+      case request(number: UInt64)
+      /// Without an answer. Called with what kept the library from taking it.
+      case alone(@Sendable ((any Error)?) -> Void)
+    }
+
+    let kind: Kind
+    let subject: String
+    let headers: [(name: String, value: String)]
+    let bytes: [UInt8]
+    let made: ContinuousClock.Instant
+  }
+
   private struct State {
     var isClosed = false
     var lastNumber: UInt64 = 0
+    var lastName: UInt64 = 0
     var requests: [UInt64: Request] = [:]
+    var letters: [Letter] = []
+    /// Whether a thread hands letters to the library.
+    var isPosting = false
     var isSweeping = false
   }
 
   /// How often requests are checked for their time, while there are any.
   private static let sweep = DispatchTimeInterval.milliseconds(250)
+  /// How old a letter may be. The senders of older ones ask themselves anew whether they still want to send them.
+  private static let freshness = Duration.milliseconds(100)
 
   // SAFETY: the library's functions take a connection from any thread. It is destroyed in `deinit`.
   private nonisolated(unsafe) let connection: OpaquePointer
@@ -86,7 +88,9 @@ final class NATSConnection: Sendable {
   init(_ connection: OpaquePointer) throws {
     self.connection = connection
     inbox = Self.newInbox()
-    let subscription = try subscribe(inbox + ".*") { [weak self] message in self?.take(message) }
+    let subscription = try subscribe(inbox + ".*") { [weak self] (message: OpaquePointer) in
+      self?.take(message)
+    }
     answers.withLock { $0 = subscription }
   }
 
@@ -101,6 +105,15 @@ final class NATSConnection: Sendable {
   static func newInbox() -> String {
     var random = SystemRandomNumberGenerator()
     return "_INBOX." + String(random.next(), radix: 36) + String(random.next(), radix: 36)
+  }
+
+  /// A name that no other connection makes: that of the inbox, and a number.
+  func newName() -> String {
+    let number = state.withLock { state in
+      state.lastName += 1
+      return state.lastName
+    }
+    return "\(inbox).\(number)"
   }
 
   /// The most bytes of a message, headers included, that the server takes.
@@ -130,17 +143,21 @@ final class NATSConnection: Sendable {
     case NATS_CONN_STATUS_CLOSED: throw NATSFailure.closed
     default: throw NATSFailure.notConnected
     }
-    var message: OpaquePointer?
-    let status = bytes.withUnsafeBufferPointer { bytes in
+    try bytes.withUnsafeBytes { buffer in
       // SAFETY: the library copies what it is given.
-      bytes.withMemoryRebound(to: CChar.self) { bytes in
-        natsMsg_Create(&message, subject, reply, bytes.baseAddress, Int32(bytes.count))
+      let (start, count) = (buffer.baseAddress, Int32(buffer.count))
+      if headers.isEmpty {
+        return try Self.check(
+          reply.map { natsConnection_PublishRequest(connection, subject, $0, start, count) }
+            ?? natsConnection_Publish(connection, subject, start, count))
       }
+      var message: OpaquePointer?
+      try Self.check(
+        natsMsg_Create(&message, subject, reply, start?.assumingMemoryBound(to: CChar.self), count))
+      defer { natsMsg_Destroy(message) }
+      for header in headers { try Self.check(natsMsgHeader_Set(message, header.name, header.value)) }
+      try Self.check(natsConnection_PublishMsg(connection, message))
     }
-    try Self.check(status)
-    defer { natsMsg_Destroy(message) }
-    for header in headers { try Self.check(natsMsgHeader_Set(message, header.name, header.value)) }
-    try Self.check(natsConnection_PublishMsg(connection, message))
   }
 
   /// Sends a message and waits for the answer.
@@ -158,37 +175,75 @@ final class NATSConnection: Sendable {
     _ subject: String, headers: [(name: String, value: String)] = [], _ bytes: [UInt8],
     within patience: Duration, _ done: @escaping Done
   ) {
-    let number = state.withLock { state -> UInt64? in
-      guard !state.isClosed else { return nil }
+    let now = ContinuousClock.now
+    let (isClosed, posts, isFirst) = state.withLock { state in
+      if state.isClosed { return (true, false, false) }
       state.lastNumber += 1
-      state.requests[state.lastNumber] = Request(done: done, patience: patience, end: .now + patience)
-      return state.lastNumber
+      state.requests[state.lastNumber] = Request(done: done, patience: patience, end: now + patience)
+      state.letters.append(
+        Letter(
+          kind: .request(number: state.lastNumber), subject: subject, headers: headers, bytes: bytes,
+          made: now))
+      defer { (state.isPosting, state.isSweeping) = (true, true) }
+      return (false, !state.isPosting, !state.isSweeping)
     }
-    guard let number else { return done(.failure(NATSFailure.closed)) }
-    do {
-      try publish(subject, headers: headers, bytes, reply: "\(inbox).\(number)")
-    } catch {
-      return finish(number, with: .failure(error))
-    }
-    sweepLater()
+    if isClosed { return done(.failure(NATSFailure.closed)) }
+    if isFirst { scheduleSweep() }
+    if posts { post() }
   }
 
-  private func take(_ message: NATSMessage) {
-    guard let number = UInt64(message.subject.dropFirst(inbox.count + 1)) else { return }
-    finish(number, with: message.status == "503" ? .failure(NATSFailure.noResponders) : .success(message))
+  /// Sends a message without an answer, like the requests of other threads.
+  /// - Parameter done: Called once, when the library has it or has refused it, on any thread; it must return soon.
+  func send(_ subject: String, _ bytes: [UInt8], _ done: @escaping @Sendable ((any Error)?) -> Void) {
+    let posts = state.withLock { state in
+      state.letters.append(
+        Letter(kind: .alone(done), subject: subject, headers: [], bytes: bytes, made: .now))
+      defer { state.isPosting = true }
+      return !state.isPosting
+    }
+    if posts { post() }
+  }
+
+  /// Hands letters to the library until there are no more.
+  private func post() {
+    while true {
+      let letters = state.withLock { state in
+        defer { state.letters = [] }
+        state.isPosting = !state.letters.isEmpty
+        return state.letters
+      }
+      if letters.isEmpty { return }
+      for letter in letters {
+        var failure: (any Error)?
+        do {
+          // This process was stopped, or the library has waited for the network.
+          if letter.made + Self.freshness < .now { throw NATSFailure.notConnected }
+          var reply: String?
+          if case .request(let number) = letter.kind { reply = "\(inbox).\(number)" }
+          try publish(letter.subject, headers: letter.headers, letter.bytes, reply: reply)
+        } catch {
+          failure = error
+        }
+        switch (letter.kind, failure) {
+        case (.alone(let done), _): done(failure)
+        case (.request(let number), let failure?): finish(number, with: .failure(failure))
+        case (.request, nil): break
+        }
+      }
+    }
+  }
+
+  private func take(_ message: OpaquePointer) {
+    let subject = natsMsg_GetSubject(message)!
+    // SAFETY: the subscription's subject says that it begins with the inbox and a dot.
+    let number = strtoull(subject + inbox.utf8.count + 1, nil, 10)
+    let answer = NATSMessage(answer: message)
+    finish(number, with: answer.status == "503" ? .failure(NATSFailure.noResponders) : .success(answer))
   }
 
   private func finish(_ number: UInt64, with result: Result<NATSMessage, any Error>) {
     let request = state.withLock { state in state.requests.removeValue(forKey: number) }
     request?.done(result)
-  }
-
-  private func sweepLater() {
-    let isFirst = state.withLock { state in
-      defer { state.isSweeping = true }
-      return !state.isSweeping
-    }
-    if isFirst { scheduleSweep() }
   }
 
   private func scheduleSweep() {
@@ -209,12 +264,20 @@ final class NATSConnection: Sendable {
     if goesOn { scheduleSweep() }
   }
 
-  /// Calls the handler for each message, one after the other, on a thread of the library. It must return soon.
-  /// - Parameter ended: Called once, after the last message of a subscription that was cancelled, or whose connection
-  ///   was closed.
+  /// As the other `subscribe`, with copies of the messages.
   func subscribe(
     _ subject: String, ended: @escaping @Sendable () -> Void = {},
     _ handle: @escaping @Sendable (NATSMessage) -> Void
+  ) throws -> NATSSubscription {
+    try subscribe(subject, ended: ended) { (message: OpaquePointer) in handle(NATSMessage(message)) }
+  }
+
+  /// Calls the handler for each message, one after the other, on a thread of the library. It must return soon.
+  /// - Parameter ended: Called once, after the last message of a subscription that was cancelled, or whose connection
+  ///   was closed.
+  private func subscribe(
+    _ subject: String, ended: @escaping @Sendable () -> Void = {},
+    _ handle: @escaping @Sendable (OpaquePointer) -> Void
   ) throws -> NATSSubscription {
     // SAFETY: balanced by one of the releases below.
     let handler = Unmanaged.passRetained(MessageHandler(handle: handle, ended: ended))
@@ -224,7 +287,7 @@ final class NATSConnection: Sendable {
       { _, _, message, handler in
         defer { natsMsg_Destroy(message) }
         // SAFETY: retained until the subscription's completion, after which no message comes.
-        Unmanaged<MessageHandler>.fromOpaque(handler!).takeUnretainedValue().handle(NATSMessage(message!))
+        Unmanaged<MessageHandler>.fromOpaque(handler!).takeUnretainedValue().handle(message!)
       }, handler.toOpaque())
     guard status == NATS_OK, let subscription else {
       // SAFETY: the library has not taken the handler.
@@ -280,34 +343,11 @@ final class NATSSubscription: Sendable {
 }
 
 private final class MessageHandler: Sendable {
-  let handle: @Sendable (NATSMessage) -> Void
+  let handle: @Sendable (OpaquePointer) -> Void
   let ended: @Sendable () -> Void
 
-  init(handle: @escaping @Sendable (NATSMessage) -> Void, ended: @escaping @Sendable () -> Void) {
+  init(handle: @escaping @Sendable (OpaquePointer) -> Void, ended: @escaping @Sendable () -> Void) {
     self.handle = handle
     self.ended = ended
-  }
-}
-
-extension NATSMessage {
-  /// Copies a message of the library.
-  fileprivate init(_ message: OpaquePointer) {
-    subject = String(cString: natsMsg_GetSubject(message))
-    reply = natsMsg_GetReply(message).map { String(cString: $0) }
-    let count = Int(natsMsg_GetDataLength(message))
-    bytes =
-      count == 0
-      ? [] : [UInt8](UnsafeRawBufferPointer(start: natsMsg_GetData(message), count: count))
-    func header(_ name: String) -> String? {
-      var value: UnsafePointer<CChar>?
-      guard natsMsgHeader_Get(message, name, &value) == NATS_OK, let value else { return nil }
-      return String(cString: value)
-    }
-    id = header(NATSQueue.Header.id)
-    token = header(NATSQueue.Header.token)
-    wantsResult = header(NATSQueue.Header.wantsResult) != nil
-    due = header(NATSQueue.Header.due).flatMap { Int64($0) }.map { WallTime(nanoseconds: $0) }
-    status = header("Status")
-    missing = status == nil ? nil : header("Nats-Pending-Messages").flatMap { Int($0) }
   }
 }

@@ -10,8 +10,10 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   /// What the workers of this connection have and had.
   var held: NATSHeldItems { get }
   /// Sends the text to the servers, and calls `done` once, with their answer or with the reason why there is none.
-  func tell(
-    _ subject: String, _ text: String, _ done: @escaping @Sendable (Result<NATSMessage, any Error>) -> Void)
+  func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done)
+  /// Sends the acknowledgement of the item in that place, and calls `done` once, when the servers have it or when it has
+  /// to be repeated.
+  func acknowledge(_ subject: String, at place: UInt64, _ done: @escaping NATSConnection.Done)
   /// Whether the item of that token is the one of its id that counts.
   func isFirst(_ id: String, token: String) async throws -> Bool
   /// Whether the item of that token was cancelled.
@@ -34,6 +36,12 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   func hasEnded(_ message: NATSMessage)
   /// Stores what became of an item.
   func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws
+}
+
+extension NATSDeliveryQueue {
+  func acknowledge(_ subject: String, at place: UInt64, _ done: @escaping NATSConnection.Done) {
+    tell(subject, NATSDelivery.acknowledgement, done)
+  }
 }
 
 /// An item that the servers gave to this worker until `end`, which beats put off.
@@ -68,6 +76,8 @@ final class NATSDelivery: Delivery {
     case unknown
   }
 
+  static let acknowledgement = "+ACK"
+
   var bytes: [UInt8] { message.bytes }
   let item: NATSItem
   let message: NATSMessage
@@ -86,10 +96,10 @@ final class NATSDelivery: Delivery {
     // "$JS.ACK", then two more parts in a server with domains, stream, consumer, attempt, number, the delivery's
     // number, time, …
     guard let subject = message.reply, subject.hasPrefix("$JS.ACK.") else { return nil }
-    let parts = subject.split(separator: ".")
-    let first = parts.count >= 11 ? 6 : 4
-    guard parts.count >= 9, let attempt = Int(parts[first]), let place = UInt64(parts[first + 1]),
-      let time = UInt64(parts[first + 3])
+    let numbers = Self.numbers(in: subject)
+    let first = numbers.count >= 11 ? 6 : 4
+    guard numbers.count >= 9, let attempt = numbers[first], let place = numbers[first + 1],
+      let time = numbers[first + 3]
     else { return nil }
     self.message = message
     self.place = place
@@ -97,7 +107,26 @@ final class NATSDelivery: Delivery {
     item = NATSItem(id: message.id ?? "at-\(place)", time: time)
     stored = WallTime(nanoseconds: Int64(clamping: time))
     self.queue = queue
-    state = Mutex(State(subject: subject, place: place, attempt: attempt, end: .now + queue.patience))
+    hasOrder = message.order != nil || queue.hasBarriers
+    state = Mutex(
+      State(subject: subject, place: place, attempt: Int(clamping: attempt), end: .now + queue.patience))
+  }
+
+  /// What the parts of a subject say that consist of digits.
+  private static func numbers(in subject: String) -> [UInt64?] {
+    var numbers: [UInt64?] = []
+    numbers.reserveCapacity(12)
+    var number: UInt64? = 0
+    for byte in subject.utf8 {
+      switch byte {
+      case UInt8(ascii: "."):
+        numbers.append(number)
+        number = 0
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number.map { $0 &* 10 &+ UInt64(byte & 15) }
+      default: number = nil
+      }
+    }
+    return numbers + [number]
   }
 
   /// That of the last delivery of the item, or the number of the start if those are counted.
@@ -105,7 +134,7 @@ final class NATSDelivery: Delivery {
   var beatInterval: Duration? { queue.patience / 3 }
 
   /// Whether the item may have to wait for others.
-  private var hasOrder: Bool { message.order != nil || queue.hasBarriers }
+  private let hasOrder: Bool
 
   /// Whether the servers may have given the item to another worker.
   var isLost: Bool { state.withLock { $0.end <= .now } }
@@ -215,25 +244,36 @@ final class NATSDelivery: Delivery {
 
   /// The result is stored before the acknowledgement. If the worker dies between both, the item runs again, and the
   /// first result counts.
-  func finish(returning result: [UInt8]?) async {
+  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async {
     if wantsResult {
       do {
         try await queue.keep(.result(result), of: message)
       } catch ClusterError.tooLarge(_, let bytes, let limit) {
-        return await bury(reason: "its result has \(bytes) bytes; the most is \(limit)")
+        await bury(reason: "its result has \(bytes) bytes; the most is \(limit)")
+        return ended()
       } catch {
         // Without the result, the item counts as not run.
-        return await again(after: .seconds(1))
+        await again(after: .seconds(1))
+        return ended()
       }
     }
-    await finish()
+    if hasOrder {
+      await finish()
+      return ended()
+    }
+    // No task waits for the answer.
+    queue.held.finish(item)
+    repeatUntilAnswered(Self.acknowledgement, mayShare: true) { [self] in
+      queue.hasEnded(message)
+      ended()
+    }
   }
 
   /// Also a worker that has lost the item remembers that it has run: if the item comes here again, its run counts.
   func finish() async {
     queue.held.finish(item)
     await untilRemoved()
-    await untilAnswered("+ACK")
+    await untilAnswered(Self.acknowledgement)
     await hasEnded()
   }
 
@@ -272,11 +312,20 @@ final class NATSDelivery: Delivery {
     }
   }
 
-  /// Repeats it until the servers have answered, as long as this worker has the item.
   private func untilAnswered(_ text: String) async {
-    while !isLost {
-      if await tell(text) == .answered { return }
-      try? await Task.sleep(for: .milliseconds(100))
+    await withCheckedContinuation { continuation in repeatUntilAnswered(text) { continuation.resume() } }
+  }
+
+  /// Repeats it until the servers have answered, as long as this worker has the item.
+  /// - Parameter mayShare: Whether the answer may be one to many acknowledgements. That to a repetition is not.
+  private func repeatUntilAnswered(
+    _ text: String, mayShare: Bool = false, _ done: @escaping @Sendable () -> Void
+  ) {
+    send(text, mayShare: mayShare) { [self] outcome in
+      if outcome == .answered || isLost { return done() }
+      DispatchQueue.global(qos: .userInitiated).asyncAfter(deadline: .now() + .milliseconds(100)) {
+        self.repeatUntilAnswered(text, done)
+      }
     }
   }
 
@@ -286,15 +335,15 @@ final class NATSDelivery: Delivery {
 
   /// The servers are not asked once the item is lost: a beat would count for the worker that has it now, and would be
   /// taken for a new deadline here.
-  private func send(_ text: String, _ done: @escaping @Sendable (Outcome) -> Void) {
+  private func send(_ text: String, mayShare: Bool = false, _ done: @escaping @Sendable (Outcome) -> Void) {
     let start = ContinuousClock.now
-    let (subject, copies) = state.withLock { state -> (String?, [String]) in
+    let (subject, place, copies) = state.withLock { state -> (String?, UInt64, [String]) in
       state.end > start && !(state.isLeaving && text == "+WPI")
-        ? (state.subject, Array(state.copies.values)) : (nil, [])
+        ? (state.subject, state.place, Array(state.copies.values)) : (nil, 0, [])
     }
     guard let subject else { return done(.unknown) }
     for copy in copies { queue.tell(copy, text) { _ in } }
-    queue.tell(subject, text) { [self] result in
+    let answer: NATSConnection.Done = { [self] result in
       switch result {
       case .success:
         state.withLock { $0.end = max($0.end, start + queue.patience) }
@@ -306,5 +355,6 @@ final class NATSDelivery: Delivery {
       case .failure: done(.unknown)
       }
     }
+    if mayShare { queue.acknowledge(subject, at: place, answer) } else { queue.tell(subject, text, answer) }
   }
 }

@@ -33,12 +33,22 @@ final class NATSHeldItems: Sendable {
     case finished
   }
 
+  private enum Holder {
+    case running(NATSDelivery)
+    case finished
+  }
+
   private struct State {
-    var held: [NATSItem: NATSDelivery] = [:]
-    var finished: Set<NATSItem> = []
-    /// In a ring: each new one takes the place of the oldest.
+    var holders: [NATSItem: Holder] = [:]
+    /// The finished ones, in a ring: each new one takes the place of the oldest.
     var order: [NATSItem] = []
     var oldest = 0
+
+    mutating func leave(_ delivery: NATSDelivery) {
+      if case .running(let holder) = holders[delivery.item], holder === delivery {
+        holders[delivery.item] = nil
+      }
+    }
   }
 
   /// How many finished items are remembered.
@@ -48,25 +58,24 @@ final class NATSHeldItems: Sendable {
 
   func take(_ delivery: NATSDelivery) -> Fate {
     state.withLock { state in
-      if state.finished.contains(delivery.item) { return .finished }
-      if let holder = state.held[delivery.item], holder.absorbs(delivery) { return .held }
-      state.held[delivery.item] = delivery
-      return .new
+      switch state.holders[delivery.item] {
+      case .finished: return .finished
+      case .running(let holder) where holder.absorbs(delivery): return .held
+      case .running, nil:
+        state.holders[delivery.item] = .running(delivery)
+        return .new
+      }
     }
   }
 
   /// The delivery does not have the item any more. Another delivery of the item stays.
-  func leave(_ delivery: NATSDelivery) {
-    state.withLock { state in
-      if state.held[delivery.item] === delivery { state.held[delivery.item] = nil }
-    }
-  }
+  func leave(_ delivery: NATSDelivery) { state.withLock { state in state.leave(delivery) } }
 
   /// - Returns: Whether the deadline has passed; the item is left then.
   func leaveIfLost(_ delivery: NATSDelivery) -> Bool {
     state.withLock { state in
       guard delivery.isLost else { return false }
-      if state.held[delivery.item] === delivery { state.held[delivery.item] = nil }
+      state.leave(delivery)
       return true
     }
   }
@@ -74,10 +83,9 @@ final class NATSHeldItems: Sendable {
   /// The item needs no other run.
   func finish(_ item: NATSItem) {
     state.withLock { state in
-      state.held[item] = nil
-      guard state.finished.insert(item).inserted else { return }
+      if case .finished = state.holders.updateValue(.finished, forKey: item) { return }
       if state.order.count < Self.memory { return state.order.append(item) }
-      state.finished.remove(state.order[state.oldest])
+      state.holders[state.order[state.oldest]] = nil
       state.order[state.oldest] = item
       state.oldest = (state.oldest + 1) % Self.memory
     }

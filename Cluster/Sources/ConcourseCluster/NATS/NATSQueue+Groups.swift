@@ -66,6 +66,7 @@ extension NATSQueue {
 
   /// Tells those that wait for the group of an item, or for the item. If that is lost, they look after a while.
   func hasEnded(_ message: NATSMessage) {
+    if message.hasNoParts, !hasBarriers { return }
     if let order = message.order ?? (hasBarriers ? "-" : nil) {
       try? connection.publish("\(names.turnSubject).\(order)", [])
     }

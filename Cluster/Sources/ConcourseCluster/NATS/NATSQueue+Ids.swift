@@ -34,7 +34,7 @@ extension NATSQueue {
     if let first = try await firstClaim(of: key) { return (.duplicate, first) }
     try await check()
     // Each try has its own token: of two that were stored, the claim names one.
-    let name = (isRun ? Self.run : "") + NATSConnection.newInbox()
+    let name = (isRun ? Self.run : "") + connection.newName()
     let tries = Mutex(0)
     func token() -> String { "\(name)/\(tries.withLock { $0 })" }
     func headers() -> [(name: String, value: String)] {

@@ -35,6 +35,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   let held = NATSHeldItems()
   let gate = NATSGate()
   let line = NATSLine()
+  let acknowledgements = NATSAcknowledgements()
   /// Whether this process knows that the stream of results exists.
   let hasStreamOfResults = Mutex(false)
 
@@ -163,7 +164,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
         id: id, isRun: item.wantsResult, check: checkLimit)
     }
     try await checkLimit()
-    let key = Self.onceOnly + NATSConnection.newInbox()
+    let key = Self.onceOnly + connection.newName()
     try await submit(
       item.bytes, to: names.place(waits: item.due != nil, order: order, group: group),
       headers + [(Header.id, key)], id: key)
@@ -209,7 +210,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
       try await engine.repeated(for: engine.timeout) {
         do {
           let answer = try await connection.request(subject, headers: headers(), bytes)
-          let _: NATSNothing = try decoded(answer.bytes)
+          if !answer.saysStored { let _: NATSNothing = try decoded(answer.bytes) }
         } catch {
           submission.failed(with: error)
           throw error
@@ -306,7 +307,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   func putBack(_ number: UInt64) async throws {
     try await asClusterErrors {
       let stored = try await existingFailure(number)
-      let key = Self.onceOnly + NATSConnection.newInbox()
+      let key = Self.onceOnly + connection.newName()
       try await submit(
         [UInt8](stored.message.data ?? Data()),
         to: names.place(waits: false, order: stored.rawHeader(Header.order) ?? "-"), [(Header.id, key)],
