@@ -148,6 +148,14 @@ final class TestServers: Sendable {
 
   private func allAnswer() async throws -> Bool {
     for index in addresses.indices { if try await !answers(index) { return false } }
+    // A server answers before it finds that another program has its port for routes, and ends.
+    let connected = "\"num_routes\": \(addresses.count - 1)"
+    for index in addresses.indices where addresses.count > 1 {
+      while !Self.greeting(at: monitors[index], to: "GET /routez HTTP/1.0\r\n\r\n").contains(connected) {
+        if addresses.indices.contains(where: hasEnded) { return false }
+        try await Task.sleep(for: .milliseconds(20))
+      }
+    }
     return true
   }
 
@@ -156,14 +164,18 @@ final class TestServers: Sendable {
   private func answers(_ index: Int) async throws -> Bool {
     let port = UInt16(addresses[index].split(separator: ":").last!)!
     while !Self.greeting(at: port).contains("\"\(Self.name(of: index, in: folder))\"") {
-      let process = servers.withLock { $0[index]!.process }
-      var end = siginfo_t()
-      // It stays a child, so that `kill` does not find another process of the same number.
-      waitid(P_PID, id_t(process), &end, WEXITED | WNOHANG | WNOWAIT)
-      if end.si_signo == SIGCHLD { return false }
+      if hasEnded(index) { return false }
       try await Task.sleep(for: .milliseconds(20))
     }
     return true
+  }
+
+  private func hasEnded(_ index: Int) -> Bool {
+    let process = servers.withLock { $0[index]!.process }
+    var end = siginfo_t()
+    // It stays a child, so that `kill` does not find another process of the same number.
+    waitid(P_PID, id_t(process), &end, WEXITED | WNOHANG | WNOWAIT)
+    return end.si_signo == SIGCHLD
   }
 
   /// What the program on the port says of itself, or answers to a request.
