@@ -50,7 +50,8 @@ bool explore_is_quiet(const void *address) {
 }
 
 static bool is_runtime(const char *path) {
-  static const char *const names[] = {"/libswiftCore.so", "/libswift_Concurrency.so", "/libstdc++.so.", "/libBlocksRuntime.so"};
+  static const char *const names[] = {"/libswiftCore.so", "/libswift_Concurrency.so", "/libstdc++.so.",
+                                      "/libgcc_s.so.", "/libBlocksRuntime.so"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strstr(path, names[i])) return true;
   return false;
