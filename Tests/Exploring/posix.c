@@ -95,16 +95,30 @@ static void set_late(pthread_t thread) {
 // It is ignored when it is sent.
 static int discarded(void) { return run_with(read_one, set_late, write_one) || handled; }
 
-static int interrupted(void) {
-  set_handler(SIGUSR1, 0);
+static volatile int is_awake;
+static void *sleep_once(void *unused) {
+  void *result = sleep(2) == 0 ? (void *)1 : NULL;
+  is_awake = 1;
+  return unused ? unused : result;
+}
+
+/// Whether handlers end a sleep. The first signals may come before it.
+static int wakes(int flags) {
   pthread_t thread;
   void *result;
-  pthread_create(&thread, NULL, sleep_two, NULL);
-  usleep(1000);
-  pthread_kill(thread, SIGUSR1);
+  set_handler(SIGUSR1, flags);
+  pthread_create(&thread, NULL, sleep_once, NULL);
+  while (!is_awake) {
+    pthread_kill(thread, SIGUSR1);
+    usleep(1000);
+  }
   pthread_join(thread, &result);
-  return result == NULL;
+  return result != NULL;
 }
+
+static int interrupted(void) { return wakes(0); }
+// Sleeps do not go on.
+static int not_restarted(void) { return wakes(SA_RESTART); }
 
 static void *receive_one(void *unused) {
   char byte;
@@ -174,12 +188,6 @@ static int restarted(void) {
   return run_with(read_one, send_user, write_one) || run_with(receive_one, send_user, send_one) ||
          run_with(wait_semaphore, send_user, post) || run_with(lock_file, send_user, unlock_file) ||
          run_with(accept_one, send_user, connect_one) || run_with(fill, send_user, drain);
-}
-
-// A sleep does not go on.
-static int not_restarted(void) {
-  set_handler(SIGUSR1, SA_RESTART);
-  return run_with(sleep_two, send_user, NULL) == 0;
 }
 
 static void *terminate(void *unused) {
