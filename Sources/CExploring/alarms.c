@@ -3,6 +3,7 @@
 
 #include "exploring.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 
@@ -40,7 +41,7 @@ static void send(const struct alarm *alarm) {
   if (alarm->kind == SIGEV_THREAD_ID) {
     SYSTEM4(SYS_rt_tgsigqueueinfo, process, alarm->thread, alarm->signal, &information);
     for (uint32_t i = 0; i < explored_live_count; i++)
-      if (explored_live[i]->id == (uint32_t)alarm->thread) explore_interrupt(explored_live[i]);
+      if (explored_live[i]->id == (uint32_t)alarm->thread) explore_interrupt_by(explored_live[i], alarm->signal);
   } else if (explore_discards(alarm->signal)) {
     return;
   } else if (alarm == process_alarm) {
@@ -71,13 +72,20 @@ void explore_fire_alarms(void) {
     if (alarms[i].is_known && alarms[i].deadline <= explore_now()) expire(&alarms[i]);
 }
 
-/// The thread of a timer with SIGEV_THREAD: it makes another one for each expiration.
+/// What a timer calls. The timer may be deleted before the call, and its place taken by another one.
+struct call {
+  void (*function)(union sigval);
+  union sigval value;
+};
+
 static void *call(void *argument) {
-  struct alarm *alarm = argument;
-  alarm->function(alarm->value);
+  struct call call = *(struct call *)argument;
+  free(argument);
+  call.function(call.value);
   return NULL;
 }
 
+/// The thread of a timer with SIGEV_THREAD: it makes another one for each expiration.
 static void *serve(void *argument) {
   struct alarm *alarm = argument;
   pthread_attr_t attributes;
@@ -90,7 +98,10 @@ static void *serve(void *argument) {
     }
     alarm->expirations--;
     pthread_t thread;
-    explore_create(explored_self, &thread, &attributes, call, alarm, false, HERE);
+    struct call *wanted = malloc(sizeof *wanted);
+    if (!wanted) continue;
+    *wanted = (struct call){alarm->function, alarm->value};
+    if (explore_create(explored_self, &thread, &attributes, call, wanted, false, HERE) != 0) free(wanted);
   }
   pthread_attr_destroy(&attributes);
   alarm->kind = SIGEV_SIGNAL;

@@ -27,8 +27,14 @@ static long wait_on(struct explored *self, const uint32_t *word, uint32_t expect
   explore_point(self, OP_FUTEX_WAIT, word, place);
   // ORDERING: sequentially consistent, as the kernel's look.
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != expected) return refused(EAGAIN);
-  int result = explore_wait(self, OP_FUTEX_WAIT, word, without_spread(deadline, place), place);
-  return result == 0 ? 0 : refused(result);
+  for (;;) {
+    int result = explore_wait(self, OP_FUTEX_WAIT, word, without_spread(deadline, place), place);
+    if (result == 0) return 0;
+    // The kernel restarts the call, which looks again, if it has no time limit.
+    if (result != EINTR || deadline != NEVER || !explore_goes_on(self)) return refused(result);
+    // ORDERING: sequentially consistent, as the kernel's look.
+    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != expected) return refused(EAGAIN);
+  }
 }
 
 // A lock whose word has the owner's id, and the kernel's bit for waiters: both as the kernel would leave them, since

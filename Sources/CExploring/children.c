@@ -97,7 +97,7 @@ static pid_t await_child(struct explored *self, pid_t child, int *status, int op
     if (found != 0 || options & WNOHANG) return (pid_t)explore_result(found);
     int result = explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, place);
     explore_test_cancel(self);
-    if (result == EINTR) return (pid_t)explore_result(-EINTR);
+    if (result == EINTR && !explore_goes_on(self)) return (pid_t)explore_result(-EINTR);
   }
 }
 
@@ -126,6 +126,8 @@ INTERPOSED(int, waitid, idtype_t type, id_t child, siginfo_t *information, int o
     memset(information, 0, sizeof *information);
     if (REAL(waitid)(type, child, information, options | WNOHANG) != 0) return -1;
     if (information->si_pid != 0) return 0;
-    if (explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, HERE) == EINTR) return (int)explore_result(-EINTR);
+    bool is_ended = explore_wait_outside(self, OP_WAITPID, WAKES_CHILD, 0, NEVER, HERE) == EINTR;
+    explore_test_cancel(self);
+    if (is_ended && !explore_goes_on(self)) return (int)explore_result(-EINTR);
   }
 }

@@ -88,6 +88,7 @@ INTERPOSED(int, poll, struct pollfd *descriptors, nfds_t count, int timeout) {
 INTERPOSED(int, ppoll, struct pollfd *descriptors, nfds_t count, const struct timespec *time, const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(ppoll)(descriptors, count, time, mask);
+  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
   bool waits = !time || time->tv_sec != 0 || time->tv_nsec != 0;
   return wait_for(self, descriptors, count, waits, explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }
@@ -96,9 +97,11 @@ static int select_in(struct explored *self, int limit, fd_set *sets[3], bool wai
                      const sigset_t *mask, const void *place) {
   static const short events[3] = {POLLIN, POLLOUT, POLLPRI};
   static const short answers[3] = {POLLIN | POLLHUP | POLLERR, POLLOUT | POLLERR, POLLPRI};
-  struct pollfd descriptors[FD_SETSIZE];
+  if (limit > FD_SETSIZE) limit = FD_SETSIZE;
+  // Threads may have small stacks.
+  struct pollfd descriptors[limit > 0 ? limit : 1];
   nfds_t count = 0;
-  for (int i = 0; i < limit && i < FD_SETSIZE; i++) {
+  for (int i = 0; i < limit; i++) {
     short wanted = 0;
     for (int k = 0; k < 3; k++)
       if (sets[k] && FD_ISSET(i, sets[k])) wanted |= events[k];
@@ -124,13 +127,19 @@ INTERPOSED(int, select, int limit, fd_set *reads, fd_set *writes, fd_set *others
   fd_set *sets[3] = {reads, writes, others};
   uint64_t deadline = NEVER;
   if (timeout) deadline = explore_now() + (uint64_t)timeout->tv_sec * NANOSECONDS + (uint64_t)timeout->tv_usec * 1000;
-  return select_in(self, limit, sets, !timeout || timeout->tv_sec || timeout->tv_usec, deadline, NULL, HERE);
+  int found = select_in(self, limit, sets, !timeout || timeout->tv_sec || timeout->tv_usec, deadline, NULL, HERE);
+  if (!timeout) return found;
+  // As the kernel does it, the time that is left.
+  uint64_t now = explore_now(), rest = deadline > now ? deadline - now : 0;
+  *timeout = (struct timeval){(time_t)(rest / NANOSECONDS), (suseconds_t)(rest % NANOSECONDS / 1000)};
+  return found;
 }
 
 INTERPOSED(int, pselect, int limit, fd_set *reads, fd_set *writes, fd_set *others, const struct timespec *time,
            const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(pselect)(limit, reads, writes, others, time, mask);
+  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
   fd_set *sets[3] = {reads, writes, others};
   return select_in(self, limit, sets, !time || time->tv_sec || time->tv_nsec,
                    explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
@@ -172,6 +181,7 @@ INTERPOSED(int, epoll_pwait2, int epoll, struct epoll_event *events, int capacit
            const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(epoll_pwait2)(epoll, events, capacity, time, mask);
+  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
   return wait_events(self, epoll, events, capacity, !time || time->tv_sec || time->tv_nsec,
                      explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }
@@ -185,6 +195,16 @@ static bool may_block(int descriptor) {
   return !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode) && !S_ISBLK(status.st_mode);
 }
 
+/// The time limit that the program has set for such calls of a socket.
+static uint64_t own_deadline(int descriptor, short events) {
+  struct timeval limit;
+  socklen_t size = sizeof limit;
+  int option = events & POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO;
+  if (getsockopt(descriptor, SOL_SOCKET, option, &limit, &size) != 0 || (limit.tv_sec == 0 && limit.tv_usec == 0))
+    return NEVER;
+  return explore_now() + (uint64_t)limit.tv_sec * NANOSECONDS + (uint64_t)limit.tv_usec * 1000;
+}
+
 /// Comes back when the call can be made: it does not block then, or the descriptor never does. Returns 0 or the errno.
 static int ready_for(struct explored *self, int descriptor, short events, uint16_t operation, bool blocks,
                      const void *place) {
@@ -192,10 +212,14 @@ static int ready_for(struct explored *self, int descriptor, short events, uint16
   explore_point(self, operation, (void *)(uintptr_t)descriptor, place);
   if (!blocks || fcntl(descriptor, F_GETFL) & O_NONBLOCK) return 0;
   struct pollfd question = {.fd = descriptor, .events = events};
+  uint64_t deadline = 0;
   while (look(&question, 1) == 0) {
-    int result = explore_wait_descriptors(self, operation, &question, 1, NEVER, place);
+    if (deadline == 0) deadline = own_deadline(descriptor, events);
+    int result = explore_wait_descriptors(self, operation, &question, 1, deadline, place);
     explore_test_cancel(self);
-    if (result == EINTR) return EINTR;
+    if (result == ETIMEDOUT) return EAGAIN;
+    // As in the kernel, a call with a time limit does not go on.
+    if (result == EINTR && (deadline != NEVER || !explore_goes_on(self))) return EINTR;
   }
   return 0;
 }
@@ -205,12 +229,25 @@ static bool blocks_in(int flags) { return !(flags & MSG_DONTWAIT); }
 /// A blocking write of more than this may block though the pipe has room for some.
 enum { SURE_WRITE = 4096 };
 
-static size_t sure_part(struct explored *self, int descriptor, size_t size) {
+/// Whether the descriptor has no boundaries of messages, so that its bytes can come and go in parts.
+static bool is_stream(int descriptor) {
   struct stat status;
-  (void)self;
-  if (size <= SURE_WRITE || fstat(descriptor, &status) != 0 || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
-    return size;
+  int type;
+  socklen_t size = sizeof type;
+  if (fstat(descriptor, &status) != 0) return false;
+  if (S_ISFIFO(status.st_mode)) return true;
+  return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+static size_t sure_part(int descriptor, size_t size) {
+  if (size <= SURE_WRITE || !is_stream(descriptor)) return size;
   return fcntl(descriptor, F_GETFL) & O_NONBLOCK ? size : SURE_WRITE;
+}
+
+static size_t size_of(const struct iovec *parts, size_t count) {
+  size_t size = 0;
+  for (size_t i = 0; i < count; i++) size += parts[i].iov_len;
+  return size;
 }
 
 #define WAITS(type, name, events, operation, blocks, parameters, arguments)                 \
@@ -226,6 +263,8 @@ static size_t sure_part(struct explored *self, int descriptor, size_t size) {
 INTERPOSED(ssize_t, read, int descriptor, void *bytes, size_t size) {
   struct explored *self = explore_current();
   if (!self) return REAL(read)(descriptor, bytes, size);
+  // Of a pipe or a socket, nothing is there at once.
+  if (size == 0 && is_stream(descriptor)) return REAL(read)(descriptor, bytes, size);
   if (explore_is_random(descriptor)) {
     explore_fill_random(bytes, size);
     return (ssize_t)size;
@@ -244,33 +283,126 @@ INTERPOSED(ssize_t, write, int descriptor, const void *bytes, size_t size) {
   for (;;) {
     int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, true, HERE);
     if (failure != 0) return done ? (ssize_t)done : explore_result(-failure);
-    ssize_t result = REAL(write)(descriptor, (const char *)bytes + done, sure_part(self, descriptor, size - done));
+    ssize_t result = REAL(write)(descriptor, (const char *)bytes + done, sure_part(descriptor, size - done));
     if (result < 0) return done ? (ssize_t)done : result;
     done += (size_t)result;
-    if (done >= size || result == 0 || sure_part(self, descriptor, size) == size) return (ssize_t)done;
+    if (done >= size || result == 0 || sure_part(descriptor, size) == size) return (ssize_t)done;
   }
 }
 
 WAITS(ssize_t, readv, POLLIN, OP_READ, true, LIST(int descriptor, const struct iovec *parts, int count),
       LIST(descriptor, parts, count))
-WAITS(ssize_t, writev, POLLOUT, OP_WRITE, true, LIST(int descriptor, const struct iovec *parts, int count),
-      LIST(descriptor, parts, count))
-WAITS(ssize_t, recv, POLLIN, OP_READ, blocks_in(flags), LIST(int descriptor, void *bytes, size_t size, int flags),
-      LIST(descriptor, bytes, size, flags))
-WAITS(ssize_t, recvfrom, POLLIN, OP_READ, blocks_in(flags),
-      LIST(int descriptor, void *bytes, size_t size, int flags, struct sockaddr *from, socklen_t *length),
-      LIST(descriptor, bytes, size, flags, from, length))
-WAITS(ssize_t, recvmsg, POLLIN, OP_READ, blocks_in(flags), LIST(int descriptor, struct msghdr *message, int flags),
-      LIST(descriptor, message, flags))
-WAITS(ssize_t, sendto, POLLOUT, OP_WRITE, blocks_in(flags),
-      LIST(int descriptor, const void *bytes, size_t size, int flags, const struct sockaddr *to, socklen_t length),
-      LIST(descriptor, bytes, size, flags, to, length))
-WAITS(ssize_t, sendmsg, POLLOUT, OP_WRITE, blocks_in(flags),
-      LIST(int descriptor, const struct msghdr *message, int flags), LIST(descriptor, message, flags))
 WAITS(int, accept, POLLIN, OP_ACCEPT, true, LIST(int descriptor, struct sockaddr *from, socklen_t *length),
       LIST(descriptor, from, length))
 WAITS(int, accept4, POLLIN, OP_ACCEPT, true, LIST(int descriptor, struct sockaddr *from, socklen_t *length, int flags),
       LIST(descriptor, from, length, flags))
+
+// MARK: Calls that wait until all has been transferred
+
+/// Receives as the kernel does without MSG_WAITALL, and then what that flag still asks for.
+static ssize_t receive(struct explored *self, int descriptor, struct msghdr *message, int flags, const void *place) {
+  static ssize_t (*real)(int, struct msghdr *, int);
+  if (!real) *(void **)&real = explore_real("recvmsg");
+  int failure = ready_for(self, descriptor, POLLIN, OP_READ, blocks_in(flags), place);
+  if (failure != 0) return explore_result(-failure);
+  bool all = flags & MSG_WAITALL && !(flags & (MSG_PEEK | MSG_DONTWAIT)) && is_stream(descriptor);
+  ssize_t done = real(descriptor, message, all ? flags & ~MSG_WAITALL : flags);
+  if (!all || done <= 0) return done;
+  size_t before = 0;
+  for (size_t i = 0; i < message->msg_iovlen; before += message->msg_iov[i++].iov_len) {
+    struct iovec rest = message->msg_iov[i];
+    while ((size_t)done < before + rest.iov_len) {
+      size_t skipped = (size_t)done - before;
+      struct iovec part = {(char *)rest.iov_base + skipped, rest.iov_len - skipped};
+      struct msghdr next = {.msg_iov = &part, .msg_iovlen = 1};
+      if (ready_for(self, descriptor, POLLIN, OP_READ, true, place) != 0) return done;
+      ssize_t result = real(descriptor, &next, flags & ~MSG_WAITALL);
+      if (result <= 0) return done;
+      done += result;
+    }
+  }
+  return done;
+}
+
+INTERPOSED(ssize_t, recv, int descriptor, void *bytes, size_t size, int flags) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(recv)(descriptor, bytes, size, flags);
+  struct iovec part = {bytes, size};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  return receive(self, descriptor, &message, flags, HERE);
+}
+
+INTERPOSED(ssize_t, recvfrom, int descriptor, void *bytes, size_t size, int flags, struct sockaddr *from,
+           socklen_t *length) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(recvfrom)(descriptor, bytes, size, flags, from, length);
+  struct iovec part = {bytes, size};
+  struct msghdr message = {.msg_name = from, .msg_iov = &part, .msg_iovlen = 1};
+  if (from && length) message.msg_namelen = *length;
+  ssize_t result = receive(self, descriptor, &message, flags, HERE);
+  if (result >= 0 && from && length) *length = message.msg_namelen;
+  return result;
+}
+
+INTERPOSED(ssize_t, recvmsg, int descriptor, struct msghdr *message, int flags) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(recvmsg)(descriptor, message, flags);
+  return receive(self, descriptor, message, flags, HERE);
+}
+
+/// Writes the parts one after the other, behind the first `done` bytes.
+static ssize_t write_rest(int descriptor, const struct iovec *parts, size_t count, size_t done, bool sends, int flags) {
+  size_t before = 0;
+  for (size_t i = 0; i < count; before += parts[i++].iov_len) {
+    if (done >= before + parts[i].iov_len) continue;
+    const char *bytes = (const char *)parts[i].iov_base + (done - before);
+    size_t size = before + parts[i].iov_len - done;
+    ssize_t result = sends ? send(descriptor, bytes, size, flags) : write(descriptor, bytes, size);
+    if (result < 0) return done ? (ssize_t)done : result;
+    done += (size_t)result;
+    if ((size_t)result < size) break;
+  }
+  return (ssize_t)done;
+}
+
+INTERPOSED(ssize_t, writev, int descriptor, const struct iovec *parts, int count) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(writev)(descriptor, parts, count);
+  size_t size = count > 0 ? size_of(parts, (size_t)count) : 0;
+  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, true, HERE);
+  if (failure != 0) return explore_result(-failure);
+  if (sure_part(descriptor, size) < size) return write_rest(descriptor, parts, (size_t)count, 0, false, 0);
+  return REAL(writev)(descriptor, parts, count);
+}
+
+INTERPOSED(ssize_t, sendmsg, int descriptor, const struct msghdr *message, int flags) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sendmsg)(descriptor, message, flags);
+  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks_in(flags), HERE);
+  if (failure != 0) return explore_result(-failure);
+  size_t size = size_of(message->msg_iov, message->msg_iovlen);
+  if (!blocks_in(flags) || sure_part(descriptor, size) == size) return REAL(sendmsg)(descriptor, message, flags);
+  // What comes with the message comes with its first byte.
+  size_t first = 0;
+  while (message->msg_iov[first].iov_len == 0) first++;
+  struct iovec part = {message->msg_iov[first].iov_base, sure_part(descriptor, message->msg_iov[first].iov_len)};
+  struct msghdr begin = *message;
+  begin.msg_iov = &part;
+  begin.msg_iovlen = 1;
+  ssize_t result = REAL(sendmsg)(descriptor, &begin, flags);
+  if (result <= 0) return result;
+  return write_rest(descriptor, message->msg_iov, message->msg_iovlen, (size_t)result, true, flags);
+}
+
+INTERPOSED(ssize_t, sendto, int descriptor, const void *bytes, size_t size, int flags, const struct sockaddr *to,
+           socklen_t length) {
+  struct explored *self = explore_current();
+  if (!self) return REAL(sendto)(descriptor, bytes, size, flags, to, length);
+  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks_in(flags), HERE);
+  if (failure != 0) return explore_result(-failure);
+  if (blocks_in(flags) && sure_part(descriptor, size) < size) return send(descriptor, bytes, size, flags);
+  return REAL(sendto)(descriptor, bytes, size, flags, to, length);
+}
 
 INTERPOSED(ssize_t, send, int descriptor, const void *bytes, size_t size, int flags) {
   struct explored *self = explore_current();
@@ -280,7 +412,7 @@ INTERPOSED(ssize_t, send, int descriptor, const void *bytes, size_t size, int fl
   for (;;) {
     int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks, HERE);
     if (failure != 0) return done ? (ssize_t)done : explore_result(-failure);
-    size_t part = blocks ? sure_part(self, descriptor, size - done) : size;
+    size_t part = blocks ? sure_part(descriptor, size - done) : size;
     ssize_t result = REAL(send)(descriptor, (const char *)bytes + done, part, flags);
     if (result < 0) return done ? (ssize_t)done : result;
     done += (size_t)result;
@@ -306,7 +438,6 @@ INTERPOSED(int, close, int descriptor) {
   struct explored *self = explore_current();
   if (self && may_block(descriptor)) explore_point(self, OP_CLOSE, (void *)(uintptr_t)descriptor, HERE);
   explore_forget_timer(descriptor);
-  explore_forget_random(descriptor);
   int result = REAL(close)(descriptor);
   if (self) explore_let_try_file_locks();
   return result;

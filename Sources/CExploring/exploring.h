@@ -50,10 +50,12 @@ struct explored {
   /// Inside the library: calls pass through.
   bool inside;
   bool timed_out, interrupted;
+  /// The signal that has interrupted it has a handler after which calls go on (SA_RESTART).
+  bool restarts;
   /// While it is in the library, all signals are blocked; `mask` is what the thread itself blocks.
   bool has_mask;
   /// `pthread_cancel` has been called for it, and it has not noticed yet.
-  bool is_cancelled;
+  bool is_cancelled, refuses_cancelling;
   uint8_t wakes;
   /// Rounds of destructors of thread-specific data so far.
   uint8_t rounds;
@@ -76,6 +78,8 @@ struct explored {
   const struct explored_attempt *attempt;
   long answer;
   bool is_answered;
+  /// The barrier that it waits for; NULL once enough threads have come.
+  const void *barrier;
   uint32_t points;
   /// How often it has polled, and when: polling.c.
   uint32_t polls, poll_phase;
@@ -124,8 +128,12 @@ int explore_wait_descriptors(struct explored *self, uint16_t operation, const st
 /// As `explore_wait`, until a child ends, or a signal of the set is pending.
 int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wakes, uint64_t signals, uint64_t deadline,
                          const void *place);
+/// Whether a call that can be restarted goes on after the wait in which it was interrupted.
+static inline bool explore_goes_on(const struct explored *self) { return self->interrupted && self->restarts; }
 /// As `explore_wait`, until a lock of a file can be had: `attempt` says which.
 int explore_wait_file_lock(struct explored *self, const void *object, const void *place);
+/// Whether a cancellation would end the wait that the thread is in, or is about to begin.
+bool explore_ends_by_cancelling(const struct explored *thread);
 /// Ends the calling thread if it has been cancelled. Called behind waits at which POSIX lets threads be cancelled.
 void explore_test_cancel(struct explored *self);
 /// The calling thread ends: gives the token away for good.
@@ -145,6 +153,8 @@ enum { MASK_SIZE = 8 };
 void explore_make_runnable(struct explored *thread);
 /// The same, as after a signal.
 void explore_interrupt(struct explored *thread);
+/// The thread has got a signal: it goes on if it takes that, and so waits no longer.
+void explore_interrupt_by(struct explored *thread, int signal);
 /// Lets up to `count` threads that wait for the object go on, the longest waiting first. Returns how many.
 int explore_wake(const void *object, int count);
 /// Removes a thread from those that have not ended.
@@ -173,6 +183,8 @@ extern bool explored_waits;
 
 // locks.c and threads.c, for c11.c and alarms.c: what the functions of POSIX do. `place`: the frame of the call.
 
+/// A thread ends, perhaps with robust mutexes, which others may take then.
+void explore_let_try_robust_locks(void);
 int explore_lock(struct explored *self, pthread_mutex_t *mutex, uint64_t deadline, const void *place);
 int explore_try_lock(struct explored *self, pthread_mutex_t *mutex, const void *place);
 int explore_unlock(struct explored *self, pthread_mutex_t *mutex, const void *place);
@@ -194,6 +206,10 @@ bool explore_deliver_signals(void);
 int explore_set_action(int signal, const struct sigaction *action, struct sigaction *former);
 /// Whether the process ignores the signal, so that it must not be sent.
 bool explore_discards(int signal);
+/// Whether the thread, which waits, would take the signal: by a handler, or because it waits for it.
+bool explore_takes(const struct explored *thread, int signal);
+/// Whether the signal has a handler after which calls go on.
+bool explore_restarts_after(int signal);
 /// Blocks signals of the calling thread until its decision has been made.
 void explore_block_signals(struct explored *self);
 /// The set of signals as the kernel stores it. It replaces the thread's mask during a wait. Returns `kept`, or NULL.
@@ -256,6 +272,10 @@ uint64_t explore_now(void);
 void explore_begin_time(void);
 /// The deadline for a time of a clock.
 uint64_t explore_deadline(clockid_t clock, const struct timespec *time, bool is_absolute);
+/// As the kernel and the C library look at time limits: whether the nanoseconds are less than a second.
+static inline bool explore_is_time(const struct timespec *time) {
+  return !time || (time->tv_nsec >= 0 && time->tv_nsec < NANOSECONDS);
+}
 /// As `nanosleep`.
 int explore_nanosleep(struct explored *self, const struct timespec *time, struct timespec *rest, const void *place);
 /// Advances to a time; with real time, sleeps until then or until a descriptor is ready.
@@ -279,6 +299,8 @@ bool explore_poll(int milliseconds);
 bool explore_take_file_lock(struct explored *thread);
 /// Whether it is another process that has that lock.
 bool explore_others_have_file_lock(const struct explored *thread);
+/// Whether it is a lock of a part of a file.
+bool explore_is_of_part(const struct explored_attempt *attempt);
 /// A lock of a file may have been given up.
 void explore_let_try_file_locks(void);
 
@@ -353,9 +375,8 @@ void explore_order_unlock(const void *lock);
 
 /// Whether the machine looks as it does in a run.
 extern bool explored_is_fixed;
-/// Whether the descriptor is one of /dev/urandom.
+/// Whether the descriptor is one of /dev/urandom, also if it has come from another one.
 bool explore_is_random(int descriptor);
-void explore_forget_random(int descriptor);
 
 // token.c, for watchdog.c and threads.c
 

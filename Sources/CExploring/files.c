@@ -32,6 +32,8 @@ static long attempt(const struct explored_attempt *wanted) {
   return SYSTEM3(SYS_flock, wanted->descriptor, wanted->operation | LOCK_NB, 0);
 }
 
+bool explore_is_of_part(const struct explored_attempt *attempt) { return attempt->command != 0; }
+
 static bool is_refused(long result) { return result == -EAGAIN || result == -EACCES; }
 
 bool explore_take_file_lock(struct explored *thread) {
@@ -100,7 +102,7 @@ static int lock(struct explored *self, const struct explored_attempt *wanted, bo
     int ended = explore_wait_file_lock(self, &any_lock, place);
     if (wanted->command) explore_test_cancel(self);
     if (self->is_answered) return (int)explore_result(self->answer);
-    if (ended == EINTR) return (int)explore_result(-EINTR);
+    if (ended == EINTR && !explore_goes_on(self)) return (int)explore_result(-EINTR);
   }
 }
 

@@ -65,16 +65,34 @@ EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex) {
   return real_unlock(mutex);
 }
 
+static int lock_until(struct explored *self, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *time,
+                      const void *place) {
+  if (explore_is_time(time)) return explore_lock(self, mutex, explore_deadline(clock, time, true), place);
+  // Only a call that would have to wait looks at the time.
+  int failure = explore_try_lock(self, mutex, place);
+  return failure == EBUSY ? EINVAL : failure;
+}
+
 INTERPOSED(int, pthread_mutex_clocklock, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *time) {
   struct explored *self = explore_current();
   if (!self) return REAL(pthread_mutex_clocklock)(mutex, clock, time);
-  return explore_lock(self, mutex, explore_deadline(clock, time, true), HERE);
+  return lock_until(self, mutex, clock, time, HERE);
 }
 
 INTERPOSED(int, pthread_mutex_timedlock, pthread_mutex_t *mutex, const struct timespec *time) {
   struct explored *self = explore_current();
   if (!self) return REAL(pthread_mutex_timedlock)(mutex, time);
-  return explore_lock(self, mutex, explore_deadline(CLOCK_REALTIME, time, true), HERE);
+  return lock_until(self, mutex, CLOCK_REALTIME, time, HERE);
+}
+
+// The kernel has released them when the next thread runs.
+void explore_let_try_robust_locks(void) {
+  for (uint32_t i = 0; i < explored_live_count; i++) {
+    struct explored *thread = explored_live[i];
+    if (thread->state != CONCOURSE_EXPLORING_WAITING || thread->operation != OP_LOCK) continue;
+    // glibc's bit of robust mutexes.
+    if (((const pthread_mutex_t *)thread->object)->__data.__kind & 16) explore_make_runnable(thread);
+  }
 }
 
 // MARK: Conditions
@@ -100,6 +118,7 @@ INTERPOSED(int, pthread_cond_wait, pthread_cond_t *condition, pthread_mutex_t *m
 
 INTERPOSED(int, pthread_cond_timedwait, pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *time) {
   struct explored *self = explore_current();
+  if (self && !explore_is_time(time)) return EINVAL;
   if (!self) return REAL(pthread_cond_timedwait)(condition, mutex, time);
   // glibc notes the clock in the second bit.
   clockid_t clock = condition->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
@@ -109,6 +128,7 @@ INTERPOSED(int, pthread_cond_timedwait, pthread_cond_t *condition, pthread_mutex
 INTERPOSED(int, pthread_cond_clockwait, pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
            const struct timespec *time) {
   struct explored *self = explore_current();
+  if (self && !explore_is_time(time)) return EINVAL;
   if (!self) return REAL(pthread_cond_clockwait)(condition, mutex, clock, time);
   return explore_await(self, condition, mutex, explore_deadline(clock, time, true), HERE);
 }
@@ -137,8 +157,10 @@ static int hold(struct explored *self, lock_function *try, uint16_t operation, p
                 const void *place) {
   int failure;
   explore_point(self, operation, object, place);
-  while ((failure = try(object)) == EBUSY)
+  while ((failure = try(object)) == EBUSY) {
+    if ((uint32_t)object->__data.__cur_writer == self->id) return EDEADLK;
     if (explore_wait(self, operation, object, deadline, place) == ETIMEDOUT) return ETIMEDOUT;
+  }
   return failure;
 }
 
@@ -163,7 +185,15 @@ static int hold(struct explored *self, lock_function *try, uint16_t operation, p
   INTERPOSED(int, pthread_rwlock_timed##kind, pthread_rwlock_t *object, const struct timespec *time) {         \
     struct explored *self = explore_current();                                                                 \
     if (!self) return REAL(pthread_rwlock_timed##kind)(object, time);                                          \
+    if (!explore_is_time(time)) return EINVAL;                                                                 \
     return hold(self, try_##kind, operation, object, explore_deadline(CLOCK_REALTIME, time, true), HERE);      \
+  }                                                                                                            \
+  INTERPOSED(int, pthread_rwlock_clock##kind, pthread_rwlock_t *object, clockid_t clock,                       \
+             const struct timespec *time) {                                                                    \
+    struct explored *self = explore_current();                                                                 \
+    if (!self) return REAL(pthread_rwlock_clock##kind)(object, clock, time);                                   \
+    if (!explore_is_time(time)) return EINVAL;                                                                 \
+    return hold(self, try_##kind, operation, object, explore_deadline(clock, time, true), HERE);               \
   }
 
 READERS_OR_WRITERS(rdlock, OP_READ_LOCK)
@@ -252,10 +282,11 @@ INTERPOSED(int, pthread_spin_unlock, pthread_spinlock_t *spin) {
 
 // MARK: Barriers
 
-// In the real barrier's memory: how many threads it needs, as glibc has written it, and then how many have come, and the
-// round. glibc's own waits would block in the kernel, so they are not used.
+// In the real barrier's memory: how many threads it needs, as glibc has written it, and how many have come. glibc's own
+// waits would block in the kernel, so they are not used. The last to come may destroy the barrier, so those that wait do
+// not look at it again.
 struct barrier {
-  uint32_t come, round, needed;
+  uint32_t come, unused, needed;
 };
 
 INTERPOSED(int, pthread_barrier_wait, pthread_barrier_t *object) {
@@ -265,12 +296,13 @@ INTERPOSED(int, pthread_barrier_wait, pthread_barrier_t *object) {
   explore_point(self, OP_BARRIER, barrier, HERE);
   if (++barrier->come == barrier->needed) {
     barrier->come = 0;
-    barrier->round++;
+    for (uint32_t i = 0; i < explored_live_count; i++)
+      if (explored_live[i]->barrier == barrier) explored_live[i]->barrier = NULL;
     explore_wake(barrier, INT32_MAX);
     return PTHREAD_BARRIER_SERIAL_THREAD;
   }
-  uint32_t round = barrier->round;
-  while (barrier->round == round) explore_wait(self, OP_BARRIER, barrier, NEVER, HERE);
+  self->barrier = barrier;
+  while (self->barrier) explore_wait(self, OP_BARRIER, barrier, NEVER, HERE);
   return 0;
 }
 
@@ -288,6 +320,7 @@ static int try_wait(sem_t *semaphore) {
   return real_sem_try(semaphore);
 }
 
+// With a time limit the kernel does not restart the call after a handler.
 static int take(struct explored *self, sem_t *semaphore, uint64_t deadline, const void *place) {
   explore_point(self, OP_SEM_WAIT, semaphore, place);
   for (;;) {
@@ -295,8 +328,8 @@ static int take(struct explored *self, sem_t *semaphore, uint64_t deadline, cons
     if (errno != EAGAIN) return -1;
     int result = explore_wait(self, OP_SEM_WAIT, semaphore, deadline, place);
     explore_test_cancel(self);
-    if (result != ETIMEDOUT) continue;
-    errno = ETIMEDOUT;
+    if (result == 0 || (result == EINTR && deadline == NEVER && explore_goes_on(self))) continue;
+    errno = result;
     return -1;
   }
 }
@@ -309,12 +342,14 @@ INTERPOSED(int, sem_wait, sem_t *semaphore) {
 INTERPOSED(int, sem_timedwait, sem_t *semaphore, const struct timespec *time) {
   struct explored *self = explore_current();
   if (!self) return REAL(sem_timedwait)(semaphore, time);
+  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
   return take(self, semaphore, explore_deadline(CLOCK_REALTIME, time, true), HERE);
 }
 
 INTERPOSED(int, sem_clockwait, sem_t *semaphore, clockid_t clock, const struct timespec *time) {
   struct explored *self = explore_current();
   if (!self) return REAL(sem_clockwait)(semaphore, clock, time);
+  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
   return take(self, semaphore, explore_deadline(clock, time, true), HERE);
 }
 

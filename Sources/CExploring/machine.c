@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define CALLER __builtin_return_address(0)
 enum { PROCESSORS = 4 };
@@ -87,15 +89,12 @@ EXPORTED uint32_t arc4random_uniform(uint32_t limit) {
   return word % limit;
 }
 
-enum { MOST_DESCRIPTORS = 1024 };
-static bool is_random[MOST_DESCRIPTORS];
-
+// The numbers of descriptors are used again, by `fclose` and `dup2` for example, so they are not remembered.
 bool explore_is_random(int descriptor) {
-  return descriptor >= 0 && descriptor < MOST_DESCRIPTORS && is_random[descriptor];
-}
-
-void explore_forget_random(int descriptor) {
-  if (descriptor >= 0 && descriptor < MOST_DESCRIPTORS) is_random[descriptor] = false;
+  struct stat status;
+  if (fstat(descriptor, &status) != 0 || !S_ISCHR(status.st_mode)) return false;
+  // Linux's numbers of /dev/random and /dev/urandom.
+  return status.st_rdev == makedev(1, 8) || status.st_rdev == makedev(1, 9);
 }
 
 /// Files that say what the engine must not know: how much of the machine its control groups allow.
@@ -105,18 +104,12 @@ static bool is_hidden(const char *path, const void *caller) {
          strcmp(path, "/proc/self/mountinfo") == 0;
 }
 
-static int opened(int descriptor, const char *path) {
-  if (!explore_current() || descriptor < 0 || descriptor >= MOST_DESCRIPTORS) return descriptor;
-  is_random[descriptor] = strcmp(path, "/dev/urandom") == 0 || strcmp(path, "/dev/random") == 0;
-  return descriptor;
-}
-
 static int open_at(int folder, const char *path, int flags, mode_t mode, const void *caller) {
   if (is_hidden(path, caller)) {
     errno = ENOENT;
     return -1;
   }
-  return opened((int)explore_result(SYSTEM4(SYS_openat, folder, path, flags, mode)), path);
+  return (int)explore_result(SYSTEM4(SYS_openat, folder, path, flags, mode));
 }
 
 #define MODE                                           \

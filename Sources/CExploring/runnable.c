@@ -30,6 +30,13 @@ void explore_interrupt(struct explored *thread) {
   if (thread->state != CONCOURSE_EXPLORING_WAITING) return;
   explore_make_runnable(thread);
   thread->interrupted = true;
+  thread->restarts = false;
+}
+
+void explore_interrupt_by(struct explored *thread, int signal) {
+  if (thread->state != CONCOURSE_EXPLORING_WAITING || !explore_takes(thread, signal)) return;
+  explore_interrupt(thread);
+  thread->restarts = explore_restarts_after(signal);
 }
 
 int explore_wake(const void *object, int count) {

@@ -19,6 +19,17 @@ int explore_set_action(int signal, const struct sigaction *action, struct sigact
   return real(signal, action, former);
 }
 
+bool explore_takes(const struct explored *thread, int signal) {
+  uint64_t bit = 1ull << (signal - 1);
+  if (thread->wakes & WAKES_SIGNALS && thread->awaited & bit) return true;
+  return thread->signals & bit && !is_ignored(signal);
+}
+
+bool explore_restarts_after(int signal) {
+  struct sigaction action;
+  return sigaction(signal, NULL, &action) == 0 && action.sa_flags & SA_RESTART;
+}
+
 // The kernel discards an ignored signal unless the first thread blocks it. Without the token that thread blocks all, so the
 // signal would stay pending.
 bool explore_discards(int signal) {
@@ -53,10 +64,8 @@ bool explore_deliver_signals(void) {
     if (!(pending & bit & explored_blockable)) continue;
     for (uint32_t i = 0; i < explored_live_count; i++) {
       struct explored *thread = explored_live[i];
-      if (thread->state != CONCOURSE_EXPLORING_WAITING) continue;
-      bool waits_for_it = thread->wakes & WAKES_SIGNALS && thread->awaited & bit;
-      if (!waits_for_it && (!(thread->signals & bit) || is_ignored(signal))) continue;
-      explore_interrupt(thread);
+      if (thread->state != CONCOURSE_EXPLORING_WAITING || !explore_takes(thread, signal)) continue;
+      explore_interrupt_by(thread, signal);
       found = true;
       break;
     }
@@ -92,31 +101,62 @@ bool explore_take_admitted(const uint64_t *mask) {
 
 // MARK: Calls
 
+/// The kernel gives a signal of the process to the first thread, if that one takes it. Without the token that thread blocks
+/// all, so the kernel would give the signal to the calling thread. Returns false if the call has to be made.
+static bool send_to_first(struct explored *self, int signal, const union sigval *value) {
+  struct explored *first = &explored_threads[0];
+  struct sigaction action;
+  if (signal < 1 || signal > 64 || !(explored_blockable & 1ull << (signal - 1))) return false;
+  if (first == self || first->state == CONCOURSE_EXPLORING_ENDED || !first->has_mask) return false;
+  if (!explore_takes(first, signal) || sigaction(signal, NULL, &action) != 0) return false;
+  // What ends the process ends it at once.
+  if (action.sa_handler == SIG_DFL) return false;
+  siginfo_t information = {.si_signo = signal, .si_code = SI_QUEUE};
+  information.si_pid = (pid_t)SYSTEM1(SYS_getpid, 0);
+  information.si_uid = getuid();
+  if (value) information.si_value = *value;
+  // The kernel lets only the first thread say that a signal comes from `kill`.
+  long result = value ? SYSTEM4(SYS_rt_tgsigqueueinfo, information.si_pid, first->id, signal, &information)
+                      : SYSTEM3(SYS_tgkill, information.si_pid, first->id, signal);
+  if (result != 0) return false;
+  explore_interrupt_by(first, signal);
+  return true;
+}
+
 // The call itself runs handlers of the calling thread; another thread may have to take the signal.
-#define SENDS(name, parameters, arguments)                                       \
-  INTERPOSED(int, name, parameters) {                                            \
-    struct explored *self = explore_current();                                   \
-    if (self) explore_point(self, OP_KILL, NULL, HERE);                          \
-    bool is_discarded = self && process == getpid() && explore_discards(signal); \
-    int result = is_discarded ? 0 : REAL(name)(arguments);                       \
-    if (!self) return result;                                                    \
-    explored_signals_sent = true;                                                \
-    explore_point(self, OP_KILL, NULL, HERE);                                    \
-    return result;                                                               \
+#define SENDS(name, value, parameters, arguments)                                          \
+  INTERPOSED(int, name, parameters) {                                                      \
+    struct explored *self = explore_current();                                             \
+    if (self) explore_point(self, OP_KILL, NULL, HERE);                                    \
+    bool is_own = self && process == (pid_t)SYSTEM1(SYS_getpid, 0);                        \
+    bool is_done = is_own && (explore_discards(signal) || send_to_first(self, signal, value)); \
+    int result = is_done ? 0 : REAL(name)(arguments);                                      \
+    if (!self) return result;                                                              \
+    explored_signals_sent = true;                                                          \
+    explore_point(self, OP_KILL, NULL, HERE);                                              \
+    return result;                                                                         \
   }
-SENDS(kill, LIST(pid_t process, int signal), LIST(process, signal))
-SENDS(sigqueue, LIST(pid_t process, int signal, const union sigval value), LIST(process, signal, value))
+SENDS(kill, NULL, LIST(pid_t process, int signal), LIST(process, signal))
+SENDS(sigqueue, &value, LIST(pid_t process, int signal, const union sigval value), LIST(process, signal, value))
+
+static struct explored *with_handle(pthread_t handle) {
+  for (uint32_t i = 0; i < explored_live_count; i++)
+    if (pthread_equal(explored_live[i]->handle, handle)) return explored_live[i];
+  return NULL;
+}
 
 INTERPOSED(int, pthread_kill, pthread_t handle, int signal) {
   struct explored *self = explore_current();
   if (self) explore_point(self, OP_KILL, NULL, HERE);
-  int result = REAL(pthread_kill)(handle, signal);
+  struct explored *target = self ? with_handle(handle) : NULL;
+  // The kernel discards it, unless the thread blocks it: what that thread blocks while it has no token does not count.
+  bool is_sent = target && target != self && target->has_mask && signal > 0 && signal <= 64;
+  bool is_discarded = is_sent && is_ignored(signal) && target->signals & 1ull << (signal - 1) &&
+                      !explore_takes(target, signal);
+  int result = is_discarded ? 0 : REAL(pthread_kill)(handle, signal);
   // No signal only asks whether the thread is there.
   if (!self || result != 0 || signal == 0) return result;
-  for (uint32_t i = 0; i < explored_live_count; i++) {
-    struct explored *thread = explored_live[i];
-    if (pthread_equal(thread->handle, handle)) explore_interrupt(thread);
-  }
+  if (target) explore_interrupt_by(target, signal);
   explore_point(self, OP_KILL, NULL, HERE);
   return 0;
 }
@@ -152,7 +192,7 @@ INTERPOSED(int, sigwaitinfo, const sigset_t *set, siginfo_t *information) {
 
 INTERPOSED(int, sigtimedwait, const sigset_t *set, siginfo_t *information, const struct timespec *time) {
   struct explored *self = explore_current();
-  if (!self) return REAL(sigtimedwait)(set, information, time);
+  if (!self || !explore_is_time(time)) return REAL(sigtimedwait)(set, information, time);
   return (int)explore_result(
       await_signal(self, set, information, explore_deadline(CLOCK_MONOTONIC, time, false), HERE));
 }
@@ -163,7 +203,7 @@ static int await_handler(struct explored *self, const uint64_t *mask, const void
   for (bool is_taken = explore_take_admitted(mask); !is_taken;) {
     self->waiting_mask = mask;
     bool is_ended = explore_wait_outside(self, OP_SIGWAIT, WAKES_CHILD, 0, NEVER, place) == EINTR;
-    is_taken = is_ended && !self->is_cancelled;
+    is_taken = is_ended && !(self->is_cancelled && explore_ends_by_cancelling(self));
     explore_test_cancel(self);
   }
   return (int)explore_result(-EINTR);

@@ -50,7 +50,8 @@ bool explore_is_quiet(const void *address) {
 }
 
 static bool is_runtime(const char *path) {
-  static const char *const names[] = {"/libswiftCore.so", "/libswift_Concurrency.so", "/libstdc++.so.", "/libBlocksRuntime.so"};
+  static const char *const names[] = {"/libswiftCore.so", "/libswift_Concurrency.so", "/libstdc++.so.",
+                                      "/libgcc_s.so.", "/libBlocksRuntime.so"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strstr(path, names[i])) return true;
   return false;
@@ -319,7 +320,7 @@ INTERPOSED(int, pthread_tryjoin_np, pthread_t handle, void **result) {
 static int (*real_timed)(pthread_t, void **, clockid_t, const struct timespec *);
 static int join_until(pthread_t handle, void **result, clockid_t clock, const struct timespec *time, const void *place) {
   struct explored *self = explore_current();
-  if (self) {
+  if (self && explore_is_time(time)) {
     if (await_end(self, find(handle), explore_deadline(clock, time, true), place) == ETIMEDOUT) return ETIMEDOUT;
     return pthread_join(handle, result);
   }
@@ -335,6 +336,12 @@ EXPORTED int pthread_clockjoin_np(pthread_t handle, void **result, clockid_t clo
   return join_until(handle, result, clock, time, HERE);
 }
 
+INTERPOSED(int, pthread_setcancelstate, int state, int *former) {
+  int failure = REAL(pthread_setcancelstate)(state, former);
+  if (failure == 0 && explored_self) explored_self->refuses_cancelling = state == PTHREAD_CANCEL_DISABLE;
+  return failure;
+}
+
 INTERPOSED(int, pthread_cancel, pthread_t handle) {
   struct explored *self = explore_current();
   int failure = REAL(pthread_cancel)(handle);
@@ -343,7 +350,7 @@ INTERPOSED(int, pthread_cancel, pthread_t handle) {
     struct explored *thread = explored_live[i];
     if (!pthread_equal(thread->handle, handle)) continue;
     thread->is_cancelled = true;
-    explore_interrupt(thread);
+    if (explore_ends_by_cancelling(thread)) explore_interrupt(thread);
   }
   explore_point(self, OP_KILL, NULL, HERE);
   return 0;

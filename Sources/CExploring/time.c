@@ -3,6 +3,8 @@
 
 #include "exploring.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -138,6 +140,7 @@ static void leave_rest(uint64_t deadline, struct timespec *rest) {
 }
 
 int explore_nanosleep(struct explored *self, const struct timespec *time, struct timespec *rest, const void *place) {
+  if (!explore_is_time(time) || time->tv_sec < 0) return (int)explore_result(-EINVAL);
   uint64_t deadline = explore_deadline(CLOCK_MONOTONIC, time, false);
   if (sleep_until(self, deadline, place) == 0) return 0;
   leave_rest(deadline, rest);
@@ -153,6 +156,7 @@ INTERPOSED(int, nanosleep, const struct timespec *time, struct timespec *rest) {
 INTERPOSED(int, clock_nanosleep, clockid_t clock, int flags, const struct timespec *time, struct timespec *rest) {
   struct explored *self = explore_current();
   if (!self) return REAL(clock_nanosleep)(clock, flags, time, rest);
+  if (!explore_is_time(time) || time->tv_sec < 0) return EINVAL;
   uint64_t deadline = explore_deadline(clock, time, flags & TIMER_ABSTIME);
   if (sleep_until(self, deadline, HERE) == 0) return 0;
   if (!(flags & TIMER_ABSTIME)) leave_rest(deadline, rest);
@@ -188,9 +192,20 @@ static struct timer {
 } timers[MOST_DESCRIPTORS];
 static int timer_limit;
 
+/// Whether the descriptor is still one of a timer: `dup2`, `fclose` and others may have given its number to another file.
+static bool is_timer(int descriptor) {
+  static const char name[] = "anon_inode:[timerfd]";
+  char path[32], text[sizeof name];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+  long length = SYSTEM4(SYS_readlinkat, AT_FDCWD, path, text, sizeof text);
+  return length == sizeof name - 1 && memcmp(text, name, sizeof name - 1) == 0;
+}
+
 static struct timer *timer(int descriptor) {
   bool is_known = descriptor >= 0 && descriptor < MOST_DESCRIPTORS && timers[descriptor].is_known;
-  return is_known && explored_self && !explored_file->real_time ? &timers[descriptor] : NULL;
+  if (!is_known || !explored_self || explored_file->real_time) return NULL;
+  timers[descriptor].is_known = is_timer(descriptor);
+  return timers[descriptor].is_known ? &timers[descriptor] : NULL;
 }
 
 uint64_t explore_timer_deadline(void) {
@@ -200,12 +215,14 @@ uint64_t explore_timer_deadline(void) {
   return earliest;
 }
 
-static void make_readable(int descriptor) {
+/// Returns false if the descriptor is no longer one of a timer.
+static bool make_readable(int descriptor) {
   struct itimerspec at_once = {.it_value.tv_nsec = 1};
-  if (SYSTEM4(SYS_timerfd_settime, descriptor, 0, &at_once, NULL) != 0) return;
+  if (SYSTEM4(SYS_timerfd_settime, descriptor, 0, &at_once, NULL) != 0) return false;
   struct pollfd question = {.fd = descriptor, .events = POLLIN};
   struct timespec limit = {.tv_sec = 1};
   explore_system(SYS_ppoll, (long)&question, 1, (long)&limit, 0, 0, 0);
+  return true;
 }
 
 void explore_fire_timers(void) {
@@ -220,7 +237,7 @@ void explore_fire_timers(void) {
     } else {
       timer->deadline = NEVER;
     }
-    make_readable(i);
+    timer->is_known = make_readable(i);
   }
 }
 

@@ -59,6 +59,7 @@ static void take_signals(struct explored *self) {
   self->inside = kept.inside;
   self->timed_out = kept.timed_out;
   self->interrupted = kept.interrupted;
+  self->restarts = kept.restarts;
   self->operation = kept.operation;
   self->object = kept.object;
   self->place = kept.place;
@@ -229,9 +230,10 @@ static int wait_in(struct explored *self, uint16_t operation, const void *object
   self->place = place;
   self->deadline = deadline;
   self->arrival = ++arrivals;
-  self->timed_out = self->interrupted = false;
-  if (self->is_cancelled) {
+  self->timed_out = self->interrupted = self->restarts = false;
+  if (self->is_cancelled && explore_ends_by_cancelling(self)) {
     self->waiting_mask = NULL;
+    self->interrupted = true;
     return EINTR;
   }
   // From here on `signals` says which would end the wait.
@@ -274,9 +276,20 @@ EXPORTED int concourse_exploring_await_idleness(void) {
   return 1;
 }
 
+// Those of POSIX: locks and barriers, for example, are none.
+bool explore_ends_by_cancelling(const struct explored *thread) {
+  if (thread->refuses_cancelling) return false;
+  switch (thread->operation) {
+    case OP_JOIN: case OP_COND_WAIT: case OP_SEM_WAIT: case OP_SLEEP: case OP_POLL: case OP_EPOLL: case OP_READ:
+    case OP_WRITE: case OP_ACCEPT: case OP_WAITPID: case OP_SIGWAIT: return true;
+    // `fcntl` and `lockf`, but not `flock`.
+    case OP_FILE_LOCK: return thread->attempt && explore_is_of_part(thread->attempt);
+    default: return false;
+  }
+}
+
 void explore_test_cancel(struct explored *self) {
-  if (!self->is_cancelled) return;
-  // A thread that may not be cancelled now notices the next cancellation only.
+  if (!self->is_cancelled || self->refuses_cancelling) return;
   self->is_cancelled = false;
   pthread_testcancel();
 }
@@ -286,6 +299,7 @@ void explore_end(struct explored *self) {
   self->state = CONCOURSE_EXPLORING_ENDED;
   explore_forget(self);
   explore_wake(self, INT32_MAX);
+  explore_let_try_robust_locks();
   decide(self, false);
   // What remains of the thread passes through.
   explored_self = NULL;

@@ -40,6 +40,11 @@ package struct ScheduleToken: Equatable {
     return Self.encode(bytes + [UInt8(sum >> 8), UInt8(sum & 0xFF)])
   }
 
+  /// Whether the text has only digits of tokens, and enough for the shortest one.
+  package static func canBeToken(_ text: String) -> Bool {
+    text.utf8.count >= 16 && text.lowercased().utf8.allSatisfy(digits.contains)
+  }
+
   package init(program: UInt16, build: UInt16, seed: UInt64, isRealTime: Bool, switches: [ScheduleSwitch]) {
     (self.program, self.build, self.seed) = (program, build, seed)
     (self.isRealTime, self.switches) = (isRealTime, switches)

@@ -53,7 +53,11 @@ struct TestExploration {
     if let text = environment(Self.replayVariable), !text.isEmpty {
       let token: ScheduleToken
       do { token = try ScheduleToken(text) } catch { throw ExplorationError(error.reason) }
-      if token.program == place.identity { return Outcome(failure: try replay(token)) }
+      guard token.program != place.identity else {
+        UnusedToken.noteUse()
+        return Outcome(failure: try replay(token))
+      }
+      UnusedToken.noteForeign()
     }
     guard schedules > 0 else { throw ExplorationError("the number of schedules is \(schedules)") }
     let server = try server()

@@ -8,6 +8,7 @@ final class TestServer {
   private let file: ExploringFile
   private let output: Int32
   private let socket: Int32
+  private let folder: RunFolder?
   private var process: pid_t = 0
   private(set) var symbols = ExplorationSymbols(base: 0)
 
@@ -33,6 +34,7 @@ final class TestServer {
       throw ExplorationError("no memory or no descriptors: \(String(cString: strerror(errno)))")
     }
     self.file = file
+    folder = RunFolder(in: ConcourseTesting.environment(RunFolder.variable))
     var sockets: [Int32] = [-1, -1]
     let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     (output, socket) = (tracing_memory_file(), socketpair(AF_UNIX, type, 0, &sockets) == 0 ? sockets[0] : -1)
@@ -43,7 +45,7 @@ final class TestServer {
     process = try Self.start(
       arguments,
       Self.environment(
-        library: library,
+        library: library, folder: folder,
         name:
           "\(Character(UnicodeScalar(UInt8(isEarly ? CONCOURSE_TESTING_EARLY : CONCOURSE_TESTING_LATE))))\(name)"
       ),
@@ -113,6 +115,8 @@ final class TestServer {
     guard isReadable() else { throw ExplorationError("a schedule did not end within a minute") }
     guard Self.retry({ recv(socket, &status, 4, Int32(MSG_WAITALL)) }) == 4, status != -1
     else { throw ExplorationError("the process that runs schedules has ended") }
+    // The next schedule makes files of the same names.
+    folder?.clear()
     return ScheduleResult(file, status: status, output: written)
   }
 
@@ -133,8 +137,8 @@ final class TestServer {
 
   // MARK: The beginning
 
-  private static func environment(library: String, name: String) -> [String] {
-    let changed = [
+  private static func environment(library: String, folder: RunFolder?, name: String) -> [String] {
+    var changed = [
       "LD_PRELOAD": [library, ConcourseTesting.environment("LD_PRELOAD") ?? ""].filter { !$0.isEmpty }.joined(
         separator: ":"),
       CONCOURSE_TESTING_VARIABLE: name,
@@ -144,6 +148,7 @@ final class TestServer {
       // A trap would start the program that prints backtraces.
       "SWIFT_BACKTRACE": "enable=no",
     ]
+    if let folder { changed[RunFolder.variable] = folder.path }
     var entries = changed.map { "\($0.key)=\($0.value)" }.sorted()
     // SAFETY: as with `posix_spawn` itself, a test that changes the environment meanwhile must not run beside others.
     var next = environ

@@ -255,4 +255,25 @@ struct ExploreTextTests {
     token.build = 3
     #expect(ExploreText.foreign(token, than: "swift") == "the token is of another program than swift")
   }
+
+  @Test("the line that repeats a schedule can be pasted into a shell, and has the options that decide")
+  func repetition() {
+    var options = ExploreOptions()
+    #expect(
+      ExploreText.repetition("04ab", ["./p", "two words", "it's", ""], options)
+        == "repeat it: concourse explore --replay 04ab -- ./p 'two words' 'it'\\''s' ''")
+    (options.findsRaces, options.steps, options.library) = (true, 900, "a b.so")
+    #expect(
+      ExploreText.repetition("a;b.token", ["p", "*", "x=1"], options)
+        == "repeat it: concourse explore --races --steps 900 --library 'a b.so' --replay 'a;b.token' -- p '*' x=1"
+    )
+  }
+
+  @Test("only what has the digits of a token, and enough of them, counts as a token and not as a file")
+  func token() throws {
+    let token = ScheduleToken(program: 1, build: 2, seed: 0, isRealTime: false, switches: [])
+    #expect(ScheduleToken.canBeToken(token.text))
+    #expect(!ScheduleToken.canBeToken("concourse-explore.token"))
+    #expect(!ScheduleToken.canBeToken("race"))
+  }
 }

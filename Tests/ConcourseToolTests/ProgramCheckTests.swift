@@ -107,6 +107,8 @@ struct ProgramCheckTests {
       #expect(!refusal.isSwitchable)
       #expect(refusal.description.contains(";"), "\(refusal.description)")
       #expect(!refusal.description.contains("\n"))
+      let other = refusal.description(hasRunOptions: false)
+      #expect(!other.contains("--force") && !other.contains("--children"), "\(other)")
     }
     #expect(
       ProgramCheck.Verdict.switchable(path: ["liba.so", "libdispatch.so"]).description

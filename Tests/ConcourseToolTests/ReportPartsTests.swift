@@ -163,6 +163,38 @@ struct ReportPartsTests {
     #expect(Demangler.shorten(long) == short)
   }
 
+  @Test(
+    "names of C++ functions are without parameters, results and long arguments",
+    arguments: [
+      ("_ZNSt5mutex4lockEv", "std::mutex::lock"), ("_ZZ4mainENK3$_1clEv", "main::$_1::operator()"),
+      ("_Z4workIiEvRSt6vectorIT_SaIS1_EE", "work<int>"),
+      ("_ZN12_GLOBAL__N_14workEi", "(anonymous namespace)::work"),
+      (
+        "_ZNSt18condition_variable4waitIZZ4mainENK3$_1clEvEUlvE_EEvRSt11unique_lockISt5mutexET_",
+        "std::condition_variable::wait<…>"
+      ),
+      ("_ZNK1AcvbEv", "A::operator bool"), ("_ZlsR1AS0_", "operator<<"), ("_ZN1AptEv", "A::operator->"),
+      ("_Znwm", "operator new"), ("_ZNKSt8functionIFviEEclEi", "std::function<void (int)>::operator()"),
+      ("_Zbroken", "_Zbroken"), ("main", "main"),
+    ])
+  func cxxNames(_ symbol: String, _ name: String) {
+    #expect(Demangler.readable(symbol) == name)
+  }
+
+  @Test("of inlined functions of the C++ library, the program's line is shown")
+  func ownLines() {
+    func entry(_ function: String, _ file: String?, _ line: Int?) -> StackEntry {
+      StackEntry(
+        address: 1, image: "p", symbol: function, function: function, file: file, line: line, origin: .client)
+    }
+    let lock = entry("std::mutex::lock", "/usr/include/c++/13/bits/std_mutex.h", 100)
+    let thread = entry("gthread", "/usr/lib/gcc/../../include/x86_64-linux-gnu/c++/13/gthr.h", 7)
+    let work = entry("work", "/home/me/work.cpp", 6)
+    #expect(FailurePlaces.shown([thread, lock, work]) == ["work  work.cpp:6"])
+    #expect(FailurePlaces.shown([lock, entry("work", nil, nil)]) == ["std::mutex::lock  std_mutex.h:100"])
+    #expect(FailurePlaces.shown([entry("work", nil, nil)]) == ["work"])
+  }
+
   @Test("a main thread that waits for work serves its queue, also if items wait just now")
   func mainQueue() {
     var process = TargetProcess(id: 7, name: "made up", memory: EmptyMemory(), regions: [], threads: [])

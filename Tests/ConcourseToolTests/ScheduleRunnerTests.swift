@@ -27,6 +27,48 @@ struct ScheduleRunnerTests {
     }
   }
 
+  @Test("two runs at the same time have folders of their own for temporary files, which end with them")
+  func folders() throws {
+    let folder = try TemporaryFolder()
+    defer { TemporaryFolder.remove(folder.path) }
+    var program = Self.program(
+      "echo $TMPDIR; cd $TMPDIR && mkdir a a/b && : >a/b/c && chmod 500 a")
+    program.environment.set("TMPDIR", to: folder.path)
+    let runs = [try ScheduleRun(program, Schedule(seed: 1)), try ScheduleRun(program, Schedule(seed: 1))]
+    while !runs.allSatisfy(\.isOver) { usleep(1000) }
+    let paths = runs.map { String(decoding: $0.result.output, as: UTF8.self).dropLast() }
+    #expect(paths[0] != paths[1] && paths[0].utf8.count == paths[1].utf8.count, "\(paths)")
+    #expect(paths.allSatisfy { $0.hasPrefix(folder.path + "/") && access("\($0)/a/b/c", F_OK) == 0 })
+    for run in runs { run.end() }
+    #expect(paths.allSatisfy { access(String($0), F_OK) != 0 })
+    // One that is alone has the same again.
+    let third = try ScheduleRun(program, Schedule(seed: 1))
+    while !third.isOver { usleep(1000) }
+    #expect(String(decoding: third.result.output, as: UTF8.self).dropLast() == paths[0])
+  }
+
+  @Test("what fails only beside other runs is not found")
+  func disturbed() throws {
+    let folder = try TemporaryFolder()
+    defer { TemporaryFolder.remove(folder.path) }
+    let outcome = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.outcome))
+    let begin = "printf '\\001' | dd of=/proc/self/fd/1000 bs=1 seek=\(outcome) conv=notrunc 2>/dev/null; "
+    var options = ExploreOptions()
+    options.schedules = 6
+    let lock = "\(folder.path)/lock"
+    let script = "mkdir \(lock) || exit 3; sleep 0.2; rmdir \(lock)"
+    let sharing = ScheduleRunner(Self.program(begin + script), jobs: 2)
+    let exploration = Exploration(options, sharing)
+    #expect(try exploration.run { _ in } == nil)
+    #expect(exploration.figures.schedules == 6)
+    #expect(exploration.figures.disturbed > 0)
+    let line = try #require(ExploreText.disturbedLine(exploration.figures))
+    #expect(line.contains("--jobs 1"))
+    // What fails alone, too, is.
+    let failing = ScheduleRunner(Self.program(begin + "exit 3"), jobs: 2)
+    #expect(try Exploration(options, failing).run { _ in }?.failure == .status(3))
+  }
+
   @Test("the first result in the order of schedules is taken, whichever ends first")
   func first() throws {
     // The first run waits until the second one has written a file.

@@ -16,6 +16,9 @@ struct ExplorationFigures: Equatable {
   var unfinished = 0
   /// Bits of CONCOURSE_EXPLORING_LEAK_….
   var leaks: UInt64 = 0
+  /// Schedules that failed beside others and passed alone, and the first of them.
+  var disturbed = 0
+  var firstDisturbed: Int?
 }
 
 /// Runs schedule after schedule until one fails.
@@ -47,6 +50,11 @@ final class Exploration {
   private(set) var figures = ExplorationFigures()
   private(set) var difference: Difference?
   private var expectedSteps: UInt64 = 0
+  /// Schedules begun.
+  private var started = 0
+  /// Those to run a second time, and the hashes of their first runs.
+  private var again: [Schedule] = []
+  private var hashes: [Int: UInt64] = [:]
 
   /// Decisions after which a program that is given no limit counts as one that never comes to rest.
   static let defaultStepLimit: UInt64 = 2_000_000
@@ -66,31 +74,52 @@ final class Exploration {
   /// - Parameter progress: Is told the figures after each run.
   /// - Returns: The first failure in the order of schedules; nil if none has failed.
   func run(_ progress: (ExplorationFigures) -> Void) throws -> Failed? {
-    var started = 0
-    var again: [Schedule] = []
-    var hashes: [Int: UInt64] = [:]
-    var failed: Failed?
+    defer { figures.seconds = elapsed }
+    while true {
+      let failed = try runUntilFailure(progress)
+      guard !failed.isEmpty else { return nil }
+      for failed in failed.sorted(by: { $0.schedule.number < $1.schedule.number }) {
+        if try failsAlone(failed) { return failed }
+        figures.disturbed += 1
+        if figures.firstDisturbed == nil { figures.firstDisturbed = failed.schedule.number }
+      }
+      guard runner.interruption == nil, wantsMore(started) else { return nil }
+    }
+  }
+
+  /// Runs share the machine: a port, or a file outside of the folder that each has. What failed beside others counts if it
+  /// fails alone, too.
+  private func failsAlone(_ failed: Failed) throws -> Bool {
+    guard runner.jobs > 1, failed.schedule.number > 0, let run = try runner.run(failed.schedule) else {
+      return true
+    }
+    defer { run.end() }
+    if case .failed = run.result.verdict(hasStepLimit: true) { return true }
+    return false
+  }
+
+  /// The failures of the first schedules of which one fails, in no order.
+  private func runUntilFailure(_ progress: (ExplorationFigures) -> Void) throws -> [Failed] {
+    var failures: [Failed] = []
     var refusal: Refusal?
     try runner.run {
       // The first run says how long they are.
-      guard failed == nil, started != 1 || self.figures.schedules == 1 else { return nil }
-      if let schedule = again.popLast() { return schedule }
-      guard self.wantsMore(started) else { return nil }
-      started += 1
-      return self.schedule(started - 1)
+      guard failures.isEmpty, self.started != 1 || self.figures.schedules == 1 else { return nil }
+      if let schedule = self.again.popLast() { return schedule }
+      guard self.wantsMore(self.started) else { return nil }
+      self.started += 1
+      return self.schedule(self.started - 1)
     } _: { run in
       let result = run.result
       let number = run.schedule.number
-      if let hash = hashes[number] {
+      if let hash = self.hashes[number] {
         self.figures.repeated += 1
         let verdict = result.verdict(hasStepLimit: true)
         if self.difference == nil, hash != result.header.hash || verdict != .passed {
           self.difference = Difference(schedule: run.schedule)
         }
-        if case .failed(let failure) = verdict, failure != .stepLimit || self.options.steps != nil,
-          failed.map({ number < $0.schedule.number }) ?? true
-        {
-          failed = Failed(schedule: run.schedule, failure: failure, result: result)
+        if case .failed(let failure) = verdict, failure != .stepLimit || self.options.steps != nil {
+          failures.append(Failed(schedule: run.schedule, failure: failure, result: result))
         }
         run.end()
         return true
@@ -99,15 +128,13 @@ final class Exploration {
       switch result.verdict(hasStepLimit: self.options.steps != nil || number > 0) {
       case .passed:
         if number % 10 == 9 {
-          hashes[number] = result.header.hash
-          again.append(run.schedule)
+          self.hashes[number] = result.header.hash
+          self.again.append(run.schedule)
         }
       case .failed(.stepLimit) where self.options.steps == nil: self.figures.unfinished += 1
+      // Others with smaller numbers still run: which is found must not depend on the time that each takes.
       case .failed(let failure):
-        // Others with smaller numbers still run: which is found must not depend on the time that each takes.
-        if failed.map({ number < $0.schedule.number }) ?? true {
-          failed = Failed(schedule: run.schedule, failure: failure, result: result)
-        }
+        failures.append(Failed(schedule: run.schedule, failure: failure, result: result))
       case .unusable(let reason):
         refusal = Refusal(reason: reason, places: FailurePlaces.culprit(of: run, result))
       }
@@ -115,10 +142,8 @@ final class Exploration {
       progress(self.figures)
       return refusal == nil
     }
-    figures.seconds = elapsed
-    if let failed { return failed }
-    if let refusal { throw refusal }
-    return nil
+    if failures.isEmpty, let refusal { throw refusal }
+    return failures
   }
 
   private func wantsMore(_ started: Int) -> Bool {

@@ -71,7 +71,7 @@ enum ExploreCommand: Command {
       throw ScheduleRun.Failure(
         reason: verdict == .ownDispatch(isConcourse: true)
           ? "\(path) contains Concourse; build it without the package, on the toolchain's Dispatch, to explore it"
-          : "\(path) \(verdict.description)")
+          : "\(path) \(verdict.description(hasRunOptions: false))")
     }
     let companions = try library.companions(in: search, for: try? ElfImage(path: path), children: false)
     var changed = environment.switched(to: companions + [library.path], children: false)
@@ -172,6 +172,7 @@ enum ExploreCommand: Command {
     let failed = try exploration.run { progress.show($0) }
     progress.end()
     let figures = exploration.figures
+    if let line = ExploreText.disturbedLine(figures) { Terminal.printError(line) }
     if exploration.difference != nil {
       try exploration.locateDifference()
       if let difference = exploration.difference {
@@ -217,7 +218,7 @@ enum ExploreCommand: Command {
     _ text: String, _ options: ExploreOptions, _ arguments: [String], _ identity: ProgramIdentity,
     _ runner: ScheduleRunner
   ) throws -> Int32 {
-    let token = try ScheduleToken(Self.token(in: text))
+    let token = try ScheduleToken(try Self.token(in: text))
     guard token.program == identity.name else {
       throw ScheduleToken.Failure(
         reason: ExploreText.foreign(token, than: FilePath.lastPart(of: identity.path)))
@@ -252,9 +253,15 @@ enum ExploreCommand: Command {
   }
 
   /// The token that was given, or that begins a file.
-  private static func token(in text: String) -> String {
+  private static func token(in text: String) throws -> String {
     guard let file = FileBytes(path: text), let bytes = file.read(at: 0, count: Int(min(file.size, 1 << 24)))
-    else { return text }
+    else {
+      if ScheduleToken.canBeToken(text) { return text }
+      let error = access(text, R_OK) == 0 ? nil : errno
+      throw ScheduleToken.Failure(
+        reason: "\(text) is no token, and no file that can be read"
+          + (error.map { ": \(describe(error: $0))" } ?? ""))
+    }
     return String(decoding: bytes.prefix { $0 > 32 }, as: UTF8.self)
   }
 
@@ -314,9 +321,7 @@ enum ExploreCommand: Command {
         text = file.path
       } catch { Terminal.printError("\(error.path) cannot be written: \(error.reason)") }
     }
-    return ForeignText.line(
-      "repeat it: concourse explore \(options.findsRaces ? "--races " : "")--replay \(text) -- \(words.joined(separator: " "))"
-    )
+    return ForeignText.line(ExploreText.repetition(text, words, options))
   }
 
   private static func differing(_ difference: Exploration.Difference, _ runner: ScheduleRunner) -> (

@@ -110,7 +110,8 @@ struct ExploreOptions: CommandOptions {
       notes: """
         One thread runs at a time. It can change at each operation of Dispatch, each job of Swift Concurrency, and each
         lock, wait, sleep and transfer of the system's. Memory that threads share without any of these is seen by --races.
-        The program's input is /dev/null, or the same file each time. Its output is shown if it fails.
+        The program's input is /dev/null, or the same file each time, and TMPDIR an empty folder, which is removed at the
+        end. Its output is shown if it fails.
 
         Exit status: 1 if a failure was found, 0 if not, 125 if the program cannot be explored.
         """,

@@ -90,6 +90,34 @@ enum ExploreText {
       + story.ends.prefix(mostSwitches).map { ("At the end", $0.text) } + story.waits.map { ("Waits", $0) }
   }
 
+  /// What is said of runs that failed only beside others.
+  static func disturbedLine(_ figures: ExplorationFigures) -> String? {
+    guard let first = figures.firstDisturbed else { return nil }
+    let others = figures.disturbed > 1 ? " and \(count(figures.disturbed - 1, "other"))" : ""
+    return "schedule \(first + 1)\(others) failed beside other runs but not alone, and so does not count: "
+      + "the runs may share a file or a port; --jobs 1 runs one at a time"
+  }
+
+  /// The command line that repeats a schedule, for a shell.
+  /// - Parameter token: The token, or the file that has it.
+  static func repetition(_ token: String, _ words: some Sequence<String>, _ options: ExploreOptions) -> String
+  {
+    var line = ["repeat it: concourse explore"]
+    if options.findsRaces { line.append("--races") }
+    // Both may decide whether the schedule fails.
+    if let steps = options.steps { line.append("--steps \(steps)") }
+    if let library = options.library { line.append("--library \(quoted(library))") }
+    line += ["--replay", quoted(token), "--"]
+    return (line + words.map(quoted)).joined(separator: " ")
+  }
+
+  /// The word as a shell takes it.
+  static func quoted(_ word: String) -> String {
+    let plain = Set("%+,-./0123456789:=@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
+    guard word.isEmpty || !word.allSatisfy(plain.contains) else { return word }
+    return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+  }
+
   /// Without the thread, which the line has named.
   private static func after(_ step: FailureStory.Step) -> String {
     step.operation + (step.places.isEmpty ? "" : ": " + step.places.joined(separator: ", in "))

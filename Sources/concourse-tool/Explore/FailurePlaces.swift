@@ -69,13 +69,24 @@ struct FailurePlaces {
 
   /// The innermost place in the program, and that of its caller: preferably one in another file, since the innermost is
   /// often a helper.
-  private static func shown(_ stack: [StackEntry]) -> [String] {
+  static func shown(_ stack: [StackEntry]) -> [String] {
     let clients = stack.filter { $0.origin == .client && !$0.isThunk && !isSanitizers($0) }
-    let known = clients.contains { $0.line != nil } ? clients.filter { $0.line != nil } : clients
+    let lines = clients.filter { $0.line != nil }
+    let own = lines.filter { !isFromToolchain($0.file ?? "") }
+    let known = !own.isEmpty ? own : !lines.isEmpty ? lines : clients
     guard let first = known.first else { return [] }
     let others = known.filter { Wording.place($0) != Wording.place(first) }
     let second = others.first { $0.file != first.file } ?? others.first
     return [Wording.place(first)] + (second.map { [Wording.place($0)] } ?? [])
+  }
+
+  /// Whether a line is of a header of the system or of the compiler, whose functions are inlined into the program's.
+  private static func isFromToolchain(_ file: String) -> Bool {
+    func has(_ part: String) -> Bool {
+      file.withCString { file in part.withCString { strstr(file, $0) != nil } }
+    }
+    return file.hasPrefix("/usr/include/") || has("/include/") && has("/c++/") || has("/lib/clang/")
+      || has("/lib/swift/")
   }
 
   /// Whether the thread sanitizer, which is in the program, has put it around a call.

@@ -9,7 +9,7 @@ struct ExploredProgram {
   let path: String
   /// Its arguments, with its name.
   let arguments: [[UInt8]]
-  let environment: Environment
+  var environment: Environment
 
   /// The descriptor of the shared file in the program: high, so that the program's own are as ever.
   static let descriptor: Int32 = 1000
@@ -21,6 +21,7 @@ final class ScheduleRun {
   private(set) var process: pid_t = 0
   private let file: ExploringFile
   private let output: Int32
+  private var folder: RunFolder?
   private var status: Int32?
   private let begin = UptimeClock.now
   private var isLate = false
@@ -43,6 +44,7 @@ final class ScheduleRun {
       throw Failure(reason: "no memory for a run: \(describe(error: error))")
     }
     self.file = file
+    folder = RunFolder(in: program.environment.text(of: RunFolder.variable))
     let error = start(program)
     guard error == 0 else {
       throw Failure(reason: "\(program.path) cannot be run: \(describe(error: error))")
@@ -85,7 +87,9 @@ final class ScheduleRun {
     posix_spawnattr_setflags(
       &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF))
     let words = Self.strings(program.arguments)
-    let variables = Self.strings(program.environment.entries)
+    var environment = program.environment
+    if let folder { environment.set(RunFolder.variable, to: folder.path) }
+    let variables = Self.strings(environment.entries)
     defer { for string in words + variables { free(string) } }
     return posix_spawn(&process, program.path, &actions, &attributes, words, variables)
   }
@@ -131,6 +135,7 @@ final class ScheduleRun {
       reap()
     }
     process = 0
+    folder = nil
   }
 
   private func reap() {

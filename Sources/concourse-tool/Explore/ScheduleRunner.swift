@@ -8,7 +8,7 @@ import Glibc
 /// whether the library has stopped a run, which only shared memory says.
 final class ScheduleRunner {
   private let program: ExploredProgram
-  private let jobs: Int
+  let jobs: Int
   /// Whether all further children of this process are of its runs.
   private let adopts: Bool
   /// Children that the process had before: a shell may have started them, and then become this command.

@@ -119,8 +119,17 @@ extension ProgramCheck.Verdict {
   }
 
   /// The verdict and the remedy. A predicate whose subject is the program.
-  var description: String {
+  var description: String { description(hasRunOptions: true) }
+
+  /// - Parameter hasRunOptions: Whether the command has the options --force and --children of `concourse run`.
+  func description(hasRunOptions: Bool) -> String {
     switch self {
+    case .script(let interpreter) where !hasRunOptions:
+      "is a script for \(interpreter); name the program that it starts"
+    case .unreadable(let error) where !hasRunOptions:
+      "cannot be examined (\(describe(error: error))); make it readable"
+    case .withoutDispatch where !hasRunOptions:
+      "does not use libdispatch.so, and neither do its libraries"
     case .switchable(let path):
       path.count == 1
         ? "can be switched: it needs \(path[0])"

@@ -17,7 +17,7 @@ enum Demangler {
   }
 
   static func readable(_ symbol: String) -> String {
-    guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return symbol }
+    guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return CxxNames.readable(symbol) }
     return demangled(symbol).map(shorten) ?? symbol
   }
 

@@ -13,6 +13,12 @@ struct TraitTests {
     #expect(visits.value == 3)
   }
 
+  /// Schedules get the same random numbers, and so make files of the same names.
+  @Test(.explored(schedules: 20)) func temporaryFolderIsEmpty() throws {
+    let folder = try #require(getenv("TMPDIR"))
+    #expect(mkdir(String(cString: folder) + "/left-behind", 0o700) == 0)
+  }
+
   @Test(.explored(schedules: 20)) @MainActor func mainActorIsServed() async {
     let main = pthread_self()
     await Task { @MainActor in #expect(pthread_equal(main, pthread_self()) != 0) }.value
