@@ -178,7 +178,7 @@ void explore_idle(void);
 void explore_end_idleness(void);
 /// Whether the outside could let a thread go on: a child, a connection, or a writer of standard input.
 bool explore_waits_for_outside(void);
-/// While it is set, the thread that runs waits in real time.
+/// While it is set, the thread that runs waits in real time, or has given the token to one that has not run yet.
 extern bool explored_waits;
 
 // locks.c and threads.c, for c11.c and alarms.c: what the functions of POSIX do. `place`: the frame of the call.

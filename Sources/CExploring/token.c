@@ -72,11 +72,16 @@ void explore_sleep(struct explored *self) {
     SYSTEM4(SYS_futex, &self->gate, FUTEX_WAIT_PRIVATE, 0, NULL);
   self->gate = 0;
   explored_file->running = self->number;
+  // ORDERING: relaxed; the watchdog looks again and again.
+  __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
   await_death();
   take_signals(self);
 }
 
 static void give(struct explored *next) {
+  // On a busy machine, the other thread may get a processor seconds later.
+  // ORDERING: relaxed; the watchdog looks again and again.
+  __atomic_store_n(&explored_waits, true, __ATOMIC_RELAXED);
   // ORDERING: releasing; pairs with the load in `explore_sleep`.
   __atomic_store_n(&next->gate, 1, __ATOMIC_RELEASE);
   SYSTEM3(SYS_futex, &next->gate, FUTEX_WAKE_PRIVATE, 1);
