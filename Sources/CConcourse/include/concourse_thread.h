@@ -54,11 +54,12 @@ struct concourse_thread {
   void *_Nullable delivering;
   /// The group of the item that the thread runs, not counted: the item keeps it alive. NULL outside grouped items.
   void *_Nullable group;
-  /// How the thread spins (see Park/Spin.swift): 1 if its last sleep was short,
-  uint8_t has_slept_shortly;
-  /// the number of its long spins since the last quick one, at most 8,
+  /// For how many nanoseconds the thread slept before it was last woken; 0 also if its waits are not to spin long therefore
+  /// (see Park/Spin.swift).
+  uint32_t last_sleep;
+  /// The number of its long spins since the last quick one, at most 8.
   uint8_t slow_spins;
-  /// and how many further waits do not spin long.
+  /// How many further waits do not spin long.
   uint16_t long_spins_barred;
 };
 

@@ -27,7 +27,7 @@ package enum Spin {
 
   /// A sleep of so many nanoseconds costs more than spinning for as long: the call that ends it, and the time in which
   /// the processors change threads and wake up. If it was shorter, the other thread had waited for this one's processor.
-  private static let shortSleep: Range<UInt64> = 12_000..<80_000
+  private static let shortSleep: Range<UInt32> = 12_000..<80_000
   /// How many nanoseconds a thread spins if its last sleep was short. It yields the processor after so many looks, and at
   /// most so often, should the clock stand.
   private static let longSpin: UInt64 = 60_000
@@ -87,7 +87,7 @@ package enum Spin {
       if done() { return true }
       Processor.pause()
     }
-    if thread.pointee.has_slept_shortly == 0 { return done() }
+    guard shortSleep.contains(thread.pointee.last_sleep) else { return done() }
     return waitLonger(thread, yielded, until: done)
   }
 
@@ -104,7 +104,7 @@ package enum Spin {
     _ thread: UnsafeMutablePointer<concourse_thread>, _ yielded: UInt64, until done: () -> Bool
   ) -> Bool {
     if yielded >= sharedYield {
-      thread.pointee.has_slept_shortly = 0
+      thread.pointee.last_sleep = 0
       return done()
     }
     if thread.pointee.long_spins_barred > 0 {
@@ -124,7 +124,7 @@ package enum Spin {
       let yielded = yield()
       note(yield: yielded)
       if yielded >= sharedYield {
-        thread.pointee.has_slept_shortly = 0
+        thread.pointee.last_sleep = 0
         return done()
       }
       now = Clock.uptime()
@@ -142,11 +142,6 @@ package enum Spin {
     }
     if slow > 0 { thread.pointee.long_spins_barred = leastBar << (slow - 1) }
     thread.pointee.slow_spins = min(slow + 1, mostDoublings + 1)
-  }
-
-  /// Notes that the calling thread was woken after a sleep of `duration` nanoseconds.
-  static func note(sleep duration: UInt64) {
-    CurrentThread.state.pointee.has_slept_shortly = shortSleep.contains(duration) ? 1 : 0
   }
 
   /// Whether a yield is likely to be short. Uses up one wait of the debt.

@@ -35,7 +35,7 @@ package enum Futex {
       case .wall(let nanoseconds):
         failure = concourse_futex_wait(address, expected, 2, nanoseconds)
       }
-      if failure == 0 { Spin.note(sleep: Clock.uptime() &- began) }
+      if failure == 0 { CurrentThread.state.pointee.last_sleep = UInt32(clamping: Clock.uptime() &- began) }
       // EINTR and EAGAIN mean: look at the word again. Every caller loops.
       return failure == ETIMEDOUT ? .timedOut : .lookAgain
     }
