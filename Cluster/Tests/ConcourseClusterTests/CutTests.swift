@@ -12,6 +12,8 @@ import Testing
       var isCut = false
       var hasEnded = false
       var connections = 0
+      /// How many requests for items are to be lost.
+      var losses = 0
     }
 
     let address: String
@@ -30,6 +32,8 @@ import Testing
     /// How often a client has connected.
     var connections: Int { state.withLock { $0.connections } }
     func cut(_ isCut: Bool) { state.withLock { $0.isCut = isCut } }
+    func lose(_ count: Int) { state.withLock { $0.losses = count } }
+    var losses: Int { state.withLock { $0.losses } }
     func end() { state.withLock { $0.hasEnded = true } }
 
     private func pass() {
@@ -53,6 +57,7 @@ import Testing
           }
           guard let other = others[socket.fd] else { continue }
           let count = recv(socket.fd, &buffer, buffer.count, 0)
+          if count > 0 { lose(in: &buffer, count) }
           if count > 0, send(other, buffer, count, Int32(MSG_NOSIGNAL)) == count { continue }
           for end in [socket.fd, other] {
             close(end)
@@ -63,6 +68,46 @@ import Testing
       for end in others.keys { close(end) }
       close(listener)
     }
+
+    /// Gives requests for items a subject on which no server listens. Like one to a consumer without a leader, they get no
+    /// answer.
+    private func lose(in buffer: inout [UInt8], _ count: Int) {
+      let (subject, other) = (Array("PUB $JS.API.CONSUMER.MSG.NEXT.".utf8), Array("LOST".utf8))
+      guard losses > 0, count >= subject.count else { return }
+      for start in 0...(count - subject.count)
+      where losses > 0 && buffer[start..<start + subject.count].elementsEqual(subject) {
+        let end = start + subject.count - 1
+        buffer.replaceSubrange(end - other.count..<end, with: other)
+        state.withLock { $0.losses -= 1 }
+      }
+    }
+  }
+
+  /// The first requests of a worker, one for items and one for those that wait for their time, are lost without a word. It
+  /// soon repeats them.
+  @Test func lostRequest() async throws {
+    let servers = try await TestServers.start(1)
+    defer { servers.stop() }
+    let path = try Path(to: servers.addresses[0])
+    defer { path.end() }
+    let cluster = try await Cluster.connect(servers: [path.address], replicas: 1, timeout: .seconds(300))
+    let queue = ClusterQueue<Int>(label: "lost", on: cluster)
+    for item in 0..<10 { try await queue.async(item) }
+    path.lose(2)
+    let (runs, gauge) = (Log<Int>(), Gauge())
+    let start = ContinuousClock.now
+    let registration = try await queue.handle { item in
+      gauge.enter()
+      runs.append(item)
+      gauge.leave()
+    }
+    await runs.until(1)
+    #expect(ContinuousClock.now - start < .seconds(5))
+    #expect(path.losses == 0)
+    #expect(await runs.until(10) == Array(0..<10))
+    #expect(gauge.most == 1)
+    registration.cancel()
+    await cluster.shutdown()
   }
 
   /// A worker and a submitter are cut off while they have items. Another worker gets the items; the submission returns

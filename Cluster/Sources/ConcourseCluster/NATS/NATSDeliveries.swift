@@ -6,9 +6,14 @@ internal import Synchronization
 /// A request for items ends with them, with a status, or in silence if the consumer's leader was lost. What has not
 /// come by then is asked for again. So more items may come than the worker allows; the registration keeps those until
 /// it has room.
+///
+/// A request is lost without a word while the consumer has no leader, or the servers do not know it yet, which is most
+/// likely for the first one of a worker. So requests are short until one is answered, and again after one was lost. When
+/// one is repeated, the servers have forgotten it for `delay`, unless it has reached them as late as that.
 final class NATSSource: DeliverySource {
   private struct Request {
-    let name: String
+    let number: Int
+    var name: String { "\(number)" }
     var missing: Int
     let end: ContinuousClock.Instant
   }
@@ -23,8 +28,28 @@ final class NATSSource: DeliverySource {
     var allowed = 0
     var requests: [Request] = []
     var lastRequest = 0
+    /// The last one that counted as lost.
+    var lastLost = 0
+    /// Whether the servers have answered since a request was lost.
+    var isHeard = false
     var isSweeping = false
     var subscription: NATSSubscription?
+
+    /// Forgets what the request that a status ends was for. One that is late must not end a repetition.
+    mutating func end(_ name: String, missing: Int?) {
+      let all = requests.first { $0.name == name }?.missing
+      if all == nil, let number = Int(name), number <= lastLost { return }
+      forget(missing ?? all ?? 0, of: name)
+    }
+
+    /// Forgets requests that count as lost.
+    mutating func loseRequests(at now: ContinuousClock.Instant) {
+      for request in requests where request.end <= now {
+        lastLost = max(lastLost, request.number)
+        isHeard = false
+      }
+      requests.removeAll { $0.end <= now }
+    }
 
     /// Forgets as many items that were asked for, first those of the request.
     mutating func forget(_ count: Int, of name: String?) {
@@ -45,8 +70,10 @@ final class NATSSource: DeliverySource {
 
   /// How long the servers keep a request, and how long `cancel` may take.
   private static let patience = Duration.seconds(2)
-  /// When a request counts as lost.
-  private static let end = Duration.seconds(7)
+  /// How long the servers keep a request while it is not known that they answer.
+  private static let shortPatience = Duration.milliseconds(500)
+  /// How much later a request counts as lost.
+  private static let delay = Duration.seconds(1)
 
   private let queue: any NATSDeliveryQueue
   private let connection: NATSConnection
@@ -120,17 +147,21 @@ final class NATSSource: DeliverySource {
   private func take(_ message: NATSMessage) {
     if let status = message.status {
       let name = String(message.subject.dropFirst(inbox.count + 1))
-      state.withLock { state in
-        let all = state.requests.first { $0.name == name }?.missing ?? 0
-        state.forget(message.missing ?? all, of: name)
-      }
       // 404 and 408 say that there was nothing. The others mean trouble, which the next sweep may find gone.
-      if status == "404" || status == "408" { ask() } else { sweepLater() }
+      let isWell = status == "404" || status == "408"
+      state.withLock { state in
+        state.end(name, missing: message.missing)
+        state.isHeard = isWell
+      }
+      if isWell { ask() } else { sweepLater() }
       drainWhenDone()
       return
     }
     guard let delivery = NATSDelivery(message, of: queue) else { return }
-    state.withLock { state in state.forget(1, of: nil) }
+    state.withLock { state in
+      state.forget(1, of: nil)
+      state.isHeard = true
+    }
     switch queue.held.take(delivery) {
     case .new:
       state.withLock { state in state.allowed = max(0, state.allowed - 1) }
@@ -147,19 +178,20 @@ final class NATSSource: DeliverySource {
   /// Asks for what is allowed and was not asked for, once that is at least half of what is allowed. So a busy worker asks
   /// once for many items. As long as an item may come, the next one is a reason to ask again.
   func ask() {
-    let request = state.withLock { state -> (name: String, count: Int)? in
+    let request = state.withLock { state -> (name: String, count: Int, patience: Duration)? in
       let missing = state.requests.reduce(0) { $0 + $1.missing }
       let count = state.allowed - missing
       guard count > 0, count >= missing, !state.isCancelled, queue.isOpen else { return nil }
       state.lastRequest += 1
-      let name = "\(state.lastRequest)"
-      state.requests.append(Request(name: name, missing: count, end: .now + Self.end))
-      return (name, count)
+      let patience = state.isHeard ? Self.patience : Self.shortPatience
+      let request = Request(number: state.lastRequest, missing: count, end: .now + patience + Self.delay)
+      state.requests.append(request)
+      return (request.name, count, patience)
     }
     if let request {
       do {
         try connection.publish(
-          consumer, encoded(NATSPull(batch: request.count, expires: Self.patience.forServers)),
+          consumer, encoded(NATSPull(batch: request.count, expires: request.patience.forServers)),
           reply: "\(inbox).\(request.name)")
       } catch {
         // The next sweep asks again.
@@ -187,7 +219,7 @@ final class NATSSource: DeliverySource {
   private func sweep() {
     let now = ContinuousClock.now
     let goesOn = state.withLock { state in
-      state.requests.removeAll { $0.end <= now }
+      state.loseRequests(at: now)
       state.isSweeping = !state.requests.isEmpty || state.allowed > 0
       return state.isSweeping
     }
