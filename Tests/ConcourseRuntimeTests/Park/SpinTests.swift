@@ -68,7 +68,7 @@ extension Engine {
         }
         // Each but the first bars the next 8, 16, 32 ... waits.
         while thread.pointee.slow_spins < 8 { _ = looks() }
-        #expect((0..<1_024).allSatisfy { _ in looks() < 50 })
+        #expect((0..<512).allSatisfy { _ in looks() < 50 })
       }
     }
 
