@@ -26,6 +26,8 @@ private struct Place: DeliveryPlace {
     let idsAreKept = Duration.seconds(3_600)
     let held = NATSHeldItems()
     let told = Log<Told>()
+    /// Until when the texts may be sent.
+    let ends = Log<ContinuousClock.Instant>()
     private let answers: Mutex<[Result<NATSMessage, any Error>?]>
     private let waiting = Log<NATSConnection.Done>()
 
@@ -41,7 +43,11 @@ private struct Place: DeliveryPlace {
       self.answers = Mutex(answers)
     }
 
-    func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
+    func tell(
+      _ subject: String, _ text: String, before end: ContinuousClock.Instant,
+      _ done: @escaping NATSConnection.Done
+    ) {
+      ends.append(end)
       // The first answers are given; after them all is well.
       let answer = answers.withLock { answers -> Result<NATSMessage, any Error>? in
         answers.isEmpty ? Servers.yes : answers.removeFirst()
@@ -267,11 +273,11 @@ private struct Place: DeliveryPlace {
   }
 
   @Test func whatNoServerHasGotIsRepeated() async {
-    let servers = Servers([lost(.notConnected), lost(.noResponders)])
+    let servers = Servers([lost(.notConnected), lost(.noResponders), lost(.late)])
     let delivery = servers.delivery(attempt: 1)
     #expect(servers.held.take(delivery) == .new)
     await delivery.again(after: .seconds(1))
-    #expect(servers.told.all.map(\.text) == Array(repeating: "-NAK {\"delay\": 1000000000}", count: 3))
+    #expect(servers.told.all.map(\.text) == Array(repeating: "-NAK {\"delay\": 1000000000}", count: 4))
   }
 
   @Test func acknowledgementIsRepeatedUntilItIsAnswered() async {
@@ -297,6 +303,26 @@ private struct Place: DeliveryPlace {
     await ended.until(1)
     #expect(servers.told.all.map(\.text) == ["+ACK", "+ACK"])
     #expect(servers.ended.all == ["once-a"])
+  }
+
+  /// A text may wait in this process. It must not be sent when another worker may have the item.
+  @Test func textsToServersHaveTheDeadlineOfTheDelivery() async {
+    let servers = Servers()
+    for end in 1...4 {
+      let start = ContinuousClock.now
+      let delivery = servers.delivery(attempt: 1, id: "once-\(end)")
+      let made = ContinuousClock.now
+      #expect(servers.held.take(delivery) == .new)
+      switch end {
+      case 1: await delivery.finish()
+      case 2: await delivery.again(after: .zero)
+      case 3: delivery.beat()
+      default: await delivery.finish(returning: nil) {}
+      }
+      let deadlines = start + servers.patience...made + servers.patience
+      #expect(servers.ends.all.count == end)
+      #expect(servers.ends.all.last.map { deadlines.contains($0) } == true)
+    }
   }
 
   /// Deliveries of an item that waits are no starts.

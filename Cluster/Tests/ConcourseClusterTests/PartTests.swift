@@ -90,7 +90,7 @@ import Testing
       submission.failed(with: last)
       return submission.outcome(of: last, largest: 5) as? ClusterError
     }
-    #expect(outcome([NATSFailure.noResponders, NATSFailure.notConnected], refusal) == nil)
+    #expect(outcome([NATSFailure.noResponders, NATSFailure.notConnected, NATSFailure.late], refusal) == nil)
     #expect(outcome([], NATSFailure.tooLarge) == .tooLarge(queue: "photos", bytes: 7, limit: 5))
     #expect(
       outcome([NATSFailure.timeout(.seconds(5))], refusal)
