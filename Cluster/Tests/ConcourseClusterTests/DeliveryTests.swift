@@ -6,8 +6,9 @@ import Testing
 
 /// The place of a worker.
 private struct Place: DeliveryPlace {
+  var left: @Sendable () -> Void = {}
   var taken: @Sendable () async -> Void = {}
-  func leave() {}
+  func leave() { left() }
   func take() async { await taken() }
 }
 
@@ -24,7 +25,17 @@ private struct Place: DeliveryPlace {
     let patienceNow: Mutex<Duration>
     var patience: Duration { patienceNow.withLock { $0 } }
     let idsAreKept = Duration.seconds(3_600)
-    let held = NATSHeldItems()
+    var held: NATSHeldItems {
+      let body = beforeHeld.withLock { body in
+        defer { body = nil }
+        return body
+      }
+      body?()
+      return items
+    }
+    private let items = NATSHeldItems()
+    /// What happens once, before the delivery looks at the items that are held.
+    let beforeHeld = Mutex<(@Sendable () -> Void)?>(nil)
     let told = Log<Told>()
     /// Until when the texts may be sent.
     let ends = Log<ContinuousClock.Instant>()
@@ -67,14 +78,19 @@ private struct Place: DeliveryPlace {
 
     let hasBarriers = false
     let turns = Mutex<[NATSTurn]>([])
-    let waitsInLine = Mutex(false)
+    /// How many further questions for a turn have to wait.
+    let waits = Mutex(0)
     func turn(
       of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void
     )
       async throws -> NATSTurn
     {
       told.append(Told(attempt: "turn?", text: "\(delivery.place)"))
-      if waitsInLine.withLock({ $0 }) { waits() }
+      let hasToWait = self.waits.withLock { count in
+        defer { count = max(0, count - 1) }
+        return count > 0
+      }
+      if hasToWait { waits() }
       return turns.withLock { $0.isEmpty ? .first : $0.removeFirst() }
     }
 
@@ -351,7 +367,7 @@ private struct Place: DeliveryPlace {
   /// All places of the worker may be taken when the turn of an item comes.
   @Test func itemThatIsLostBeforeItHasAPlaceDoesNotStart() async {
     let servers = Servers([lost(.closed)])
-    servers.waitsInLine.withLock { $0 = true }
+    servers.waits.withLock { $0 = 1 }
     let delivery = servers.delivery(attempt: 1, order: "k-a")
     #expect(servers.held.take(delivery) == .new)
     // The beat learns that the connection is closed.
@@ -360,6 +376,33 @@ private struct Place: DeliveryPlace {
     // It is not removed by this worker, too.
     await delivery.finish()
     #expect(servers.told.all.map(\.text) == ["1", "+WPI"])
+  }
+
+  /// The deadline passes, and the servers deliver the item to this process again, before it was given up.
+  @Test func itemThatIsDeliveredAgainAfterItsDeadlineStillNeedsItsTurn() async {
+    let servers = Servers(patience: .milliseconds(1))
+    let delivery = servers.delivery(attempt: 1, place: 4, order: "k-a")
+    #expect(servers.held.take(delivery) == .new)
+    await delivery.pastItsEnd()
+    servers.patienceNow.withLock { $0 = .seconds(3_600) }
+    servers.beforeHeld.withLock { body in
+      body = { #expect(servers.held.take(servers.delivery(attempt: 2, place: 4, order: "k-a")) == .held) }
+    }
+    #expect(await delivery.begin(unless: { false }))
+    #expect(servers.told.all.first == .init(attempt: "turn?", text: "4"))
+  }
+
+  /// The item has left its place when it is lost in the line, and is delivered to this process again.
+  @Test func itemThatIsLostInTheLineTakesAPlaceBeforeItStarts() async {
+    let servers = Servers()
+    servers.waits.withLock { $0 = 1 }
+    servers.turns.withLock { $0 = [.lost, .first] }
+    let delivery = servers.delivery(attempt: 1, order: "k-a")
+    #expect(servers.held.take(delivery) == .new)
+    let places = Log<String>()
+    let place = Place(left: { places.append("left") }, taken: { places.append("taken") })
+    #expect(await delivery.begin(unless: { false }, in: place))
+    #expect(places.all == ["left", "taken"])
   }
 
   @Test func itemThatDoesNotGetItsTurnDoesNotStart() async {

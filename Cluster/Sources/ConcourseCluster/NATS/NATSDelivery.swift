@@ -170,7 +170,9 @@ final class NATSDelivery: Delivery {
     -> Bool
   {
     var hasTurn = !hasOrder
-    while !isLost {
+    // Whether the item has left its place.
+    let hasLeft = Mutex(false)
+    while !queue.held.leaveIfLost(self) {
       guard queue.isOpen else {
         if isCancelled() {
           await again(after: .zero)
@@ -192,11 +194,10 @@ final class NATSDelivery: Delivery {
           }
         }
         if !hasTurn {
-          let waited = Mutex(false)
           switch try await queue.turn(
             of: self, unless: isCancelled,
             waits: {
-              waited.withLock { $0 = true }
+              hasLeft.withLock { $0 = true }
               workersPlace.leave()
             })
           {
@@ -205,13 +206,15 @@ final class NATSDelivery: Delivery {
           case .gone:
             await finish()
             return false
+          // If it has been delivered here again meanwhile, it waits on, still without a place.
           case .lost: continue
           case .cancelled:
             await again(after: .zero)
             return false
           }
-          if waited.withLock({ $0 }) {
+          if hasLeft.withLock({ $0 }) {
             await workersPlace.take()
+            hasLeft.withLock { $0 = false }
             // The item may have been lost, and its id cancelled, meanwhile.
             continue
           }
@@ -219,12 +222,12 @@ final class NATSDelivery: Delivery {
         // The queue may have been suspended meanwhile.
         guard queue.isOpen else { continue }
         try await countStart()
-        break
+        return !queue.held.leaveIfLost(self)
       } catch {
         try? await Task.sleep(for: .milliseconds(100))
       }
     }
-    return !queue.held.leaveIfLost(self)
+    return false
   }
 
   /// Items with an order are delivered while they wait, and again if the worker dies meanwhile. So deliveries beyond the
