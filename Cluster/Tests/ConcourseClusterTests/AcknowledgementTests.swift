@@ -96,6 +96,8 @@ import Testing
     }
     #expect(Set(await log.until(299)) == Set(1..<300))
     try await eventually { try await queue.pendingCount() == 1 }
+    // The others have ended here, too: their answers do not wait for the floor.
+    try await eventually { registration.heldCount == 1 }
     gate.open()
     try await eventually { try await queue.pendingCount() == 0 }
     registration.cancel()

@@ -116,6 +116,9 @@ public final class ClusterRegistration: Sendable {
     if isCancelled { source.cancel { self.sourceHasEnded() } }
   }
 
+  /// How many items have come and not ended, for tests.
+  var heldCount: Int { state.withLock { $0.held.count } }
+
   /// Asks for no more items. Those that were asked for may still come, for some seconds, and run; `drained` waits for
   /// them.
   public func cancel() {
