@@ -58,7 +58,7 @@ public final class ClusterRegistration: Sendable {
     }
   }
 
-  /// What is to be done after unlocking.
+  /// What follows after unlocking.
   private struct Next {
     /// What the runner that asks runs next.
     var item: (any Delivery)?

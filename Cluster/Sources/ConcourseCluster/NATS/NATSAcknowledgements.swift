@@ -4,9 +4,8 @@ internal import Synchronization
 // Acknowledgements in batches.
 //
 // The answer to an acknowledgement is one more message for two servers and this process. So where acknowledgements follow
-// each other closely they are sent without answers, and one question confirms many: the consumer's floor, below which every
-// item has been acknowledged. That says of each item as much as an answer of its own would, by whatever leader and on
-// whatever connection it was sent.
+// each other closely they are sent without answers, and one question confirms many: the consumer's floor, up to which every
+// item has been acknowledged. For each item, this is as strong as its own answer.
 //
 // The floor stays below an item that runs for long. An acknowledgement that some questions have not confirmed
 // counts as unanswered; its delivery repeats it as a request (`NATSDelivery.repeatUntilAnswered`). While that happens to
