@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 
 @testable import ConcourseCluster
@@ -95,6 +96,8 @@ import Testing
     }
     #expect(Set(await log.until(299)) == Set(1..<300))
     try await eventually { try await queue.pendingCount() == 1 }
+    // The others have ended here, too: their answers do not wait for the floor.
+    try await eventually { registration.heldCount == 1 }
     gate.open()
     try await eventually { try await queue.pendingCount() == 0 }
     registration.cancel()
@@ -116,7 +119,9 @@ import Testing
       for number in 0..<1_000 {
         let bytes = Array("\(number)".utf8)
         group.addTask { try await engine.connection.request(subject, bytes).bytes == bytes }
-        engine.connection.send(subject + ".alone", bytes) { failure in sent.append(failure == nil) }
+        engine.connection.send(subject + ".alone", bytes, before: .now + .seconds(300)) { failure in
+          sent.append(failure == nil)
+        }
       }
       for try await isOwn in group { #expect(isOwn) }
     }
@@ -124,8 +129,60 @@ import Testing
     subscription.drain()
     await engine.close()
     // Nothing is sent any more, and that is said.
-    engine.connection.send(subject, []) { failure in sent.append(failure == nil) }
+    engine.connection.send(subject, [], before: .now + .seconds(300)) { failure in
+      sent.append(failure == nil)
+    }
     #expect(sent.all.last == false)
+  }
+
+  @Test func whatIsPastItsDeadlineIsNotSent() async throws {
+    let engine = try await NATSEngine.connect(
+      servers: TestServers.shared.value.addresses, credentials: .none, replicas: 1, timeout: .seconds(300))
+    let subject = NATSConnection.newInbox()
+    let (came, failures) = (Log<[UInt8]>(), Log<String>())
+    let subscription = try engine.connection.subscribe(subject) { message in came.append(message.bytes) }
+    let now = ContinuousClock.now
+    engine.connection.send(subject, [1], before: now) { failure in failures.append("\(failure as Any)") }
+    engine.connection.request(subject, [2], within: .seconds(60), before: now) { result in
+      failures.append("\(result)")
+    }
+    #expect(await failures.until(2).allSatisfy { $0.contains("\(NATSFailure.late)") })
+    // Messages come in the order in which they were sent.
+    engine.connection.send(subject, [3], before: now + .seconds(300)) { _ in }
+    #expect(await came.until(1) == [[3]])
+    subscription.drain()
+    await engine.close()
+  }
+
+  /// It may be the thread of a beat or of a handler, which has more to do.
+  @Test func threadThatSendsGoesOnWhileMoreComes() async throws {
+    let engine = try await NATSEngine.connect(
+      servers: TestServers.shared.value.addresses, credentials: .none, replicas: 1, timeout: .seconds(300))
+    let chain = Chain(on: engine.connection)
+    chain.sendNext()
+    chain.sends.withLock { $0 = false }
+    #expect(await chain.hasStopped.until(1) == [true])
+    await engine.close()
+  }
+
+  /// Messages of which each one, once it is sent, is followed by another.
+  private final class Chain: Sendable {
+    let sends = Mutex(true)
+    /// Whether it has ended in time.
+    let hasStopped = Log<Bool>()
+    private let connection: NATSConnection
+    private let subject = NATSConnection.newInbox()
+    private let end = ContinuousClock.now + .seconds(60)
+
+    init(on connection: NATSConnection) { self.connection = connection }
+
+    func sendNext() {
+      connection.send(subject, [], before: .now + .seconds(300)) { [self] _ in
+        // A guard against a hang.
+        if .now > end { return hasStopped.append(false) }
+        if sends.withLock({ $0 }) { sendNext() } else { hasStopped.append(true) }
+      }
+    }
   }
 
   /// A runner that takes an item makes another one for the next item first.

@@ -6,8 +6,9 @@ import Testing
 
 /// The place of a worker.
 private struct Place: DeliveryPlace {
+  var left: @Sendable () -> Void = {}
   var taken: @Sendable () async -> Void = {}
-  func leave() {}
+  func leave() { left() }
   func take() async { await taken() }
 }
 
@@ -24,8 +25,20 @@ private struct Place: DeliveryPlace {
     let patienceNow: Mutex<Duration>
     var patience: Duration { patienceNow.withLock { $0 } }
     let idsAreKept = Duration.seconds(3_600)
-    let held = NATSHeldItems()
+    var held: NATSHeldItems {
+      let body = beforeHeld.withLock { body in
+        defer { body = nil }
+        return body
+      }
+      body?()
+      return items
+    }
+    private let items = NATSHeldItems()
+    /// What happens once, before the delivery looks at the items that are held.
+    let beforeHeld = Mutex<(@Sendable () -> Void)?>(nil)
     let told = Log<Told>()
+    /// Until when the texts may be sent.
+    let ends = Log<ContinuousClock.Instant>()
     private let answers: Mutex<[Result<NATSMessage, any Error>?]>
     private let waiting = Log<NATSConnection.Done>()
 
@@ -41,7 +54,27 @@ private struct Place: DeliveryPlace {
       self.answers = Mutex(answers)
     }
 
-    func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
+    func tell(
+      _ subject: String, _ text: String, before end: ContinuousClock.Instant,
+      _ done: @escaping NATSConnection.Done
+    ) {
+      answer(subject, text, end, done)
+    }
+
+    func acknowledge(
+      _ subject: String, at place: UInt64, before end: ContinuousClock.Instant,
+      _ done: @escaping NATSConnection.Done
+    ) {
+      answer(subject, Self.shared, end, done)
+    }
+
+    /// What stands for an acknowledgement that may share its answer with others.
+    static let shared = "+ACK in a batch"
+
+    private func answer(
+      _ subject: String, _ text: String, _ end: ContinuousClock.Instant, _ done: @escaping NATSConnection.Done
+    ) {
+      ends.append(end)
       // The first answers are given; after them all is well.
       let answer = answers.withLock { answers -> Result<NATSMessage, any Error>? in
         answers.isEmpty ? Servers.yes : answers.removeFirst()
@@ -61,14 +94,19 @@ private struct Place: DeliveryPlace {
 
     let hasBarriers = false
     let turns = Mutex<[NATSTurn]>([])
-    let waitsInLine = Mutex(false)
+    /// How many further questions for a turn have to wait.
+    let waits = Mutex(0)
     func turn(
       of delivery: NATSDelivery, unless isCancelled: @escaping @Sendable () -> Bool, waits: () -> Void
     )
       async throws -> NATSTurn
     {
       told.append(Told(attempt: "turn?", text: "\(delivery.place)"))
-      if waitsInLine.withLock({ $0 }) { waits() }
+      let hasToWait = self.waits.withLock { count in
+        defer { count = max(0, count - 1) }
+        return count > 0
+      }
+      if hasToWait { waits() }
       return turns.withLock { $0.isEmpty ? .first : $0.removeFirst() }
     }
 
@@ -267,11 +305,11 @@ private struct Place: DeliveryPlace {
   }
 
   @Test func whatNoServerHasGotIsRepeated() async {
-    let servers = Servers([lost(.notConnected), lost(.noResponders)])
+    let servers = Servers([lost(.notConnected), lost(.noResponders), lost(.late)])
     let delivery = servers.delivery(attempt: 1)
     #expect(servers.held.take(delivery) == .new)
     await delivery.again(after: .seconds(1))
-    #expect(servers.told.all.map(\.text) == Array(repeating: "-NAK {\"delay\": 1000000000}", count: 3))
+    #expect(servers.told.all.map(\.text) == Array(repeating: "-NAK {\"delay\": 1000000000}", count: 4))
   }
 
   @Test func acknowledgementIsRepeatedUntilItIsAnswered() async {
@@ -282,7 +320,8 @@ private struct Place: DeliveryPlace {
     #expect(servers.told.all.map(\.text) == Array(repeating: "+ACK", count: 3))
   }
 
-  /// The handler's place is free at once; the delivery ends with the answer, also of a repetition.
+  /// The handler's place is free at once; the delivery ends with the answer, also of a repetition, which is a request of
+  /// its own.
   @Test func acknowledgementWhoseAnswerIsLostIsRepeated() async {
     let servers = Servers([nil])
     let delivery = servers.delivery(attempt: 1)
@@ -290,13 +329,33 @@ private struct Place: DeliveryPlace {
     let ended = Log<Bool>()
     await delivery.finish(returning: nil) { ended.append(true) }
     #expect(ended.all.isEmpty)
-    #expect(servers.told.all.map(\.text) == ["+ACK"])
+    #expect(servers.told.all.map(\.text) == [Servers.shared])
     // What comes again meanwhile does not run.
     #expect(servers.held.take(servers.delivery(attempt: 2)) == .finished)
     servers.answer(lost(.unconfirmed))
     await ended.until(1)
-    #expect(servers.told.all.map(\.text) == ["+ACK", "+ACK"])
+    #expect(servers.told.all.map(\.text) == [Servers.shared, "+ACK"])
     #expect(servers.ended.all == ["once-a"])
+  }
+
+  /// A text may wait in this process. It must not be sent when another worker may have the item.
+  @Test func textsToServersHaveTheDeadlineOfTheDelivery() async {
+    let servers = Servers()
+    for end in 1...4 {
+      let start = ContinuousClock.now
+      let delivery = servers.delivery(attempt: 1, id: "once-\(end)")
+      let made = ContinuousClock.now
+      #expect(servers.held.take(delivery) == .new)
+      switch end {
+      case 1: await delivery.finish()
+      case 2: await delivery.again(after: .zero)
+      case 3: delivery.beat()
+      default: await delivery.finish(returning: nil) {}
+      }
+      let deadlines = start + servers.patience...made + servers.patience
+      #expect(servers.ends.all.count == end)
+      #expect(servers.ends.all.last.map { deadlines.contains($0) } == true)
+    }
   }
 
   /// Deliveries of an item that waits are no starts.
@@ -325,7 +384,7 @@ private struct Place: DeliveryPlace {
   /// All places of the worker may be taken when the turn of an item comes.
   @Test func itemThatIsLostBeforeItHasAPlaceDoesNotStart() async {
     let servers = Servers([lost(.closed)])
-    servers.waitsInLine.withLock { $0 = true }
+    servers.waits.withLock { $0 = 1 }
     let delivery = servers.delivery(attempt: 1, order: "k-a")
     #expect(servers.held.take(delivery) == .new)
     // The beat learns that the connection is closed.
@@ -334,6 +393,33 @@ private struct Place: DeliveryPlace {
     // It is not removed by this worker, too.
     await delivery.finish()
     #expect(servers.told.all.map(\.text) == ["1", "+WPI"])
+  }
+
+  /// The deadline passes, and the servers deliver the item to this process again, before it was given up.
+  @Test func itemThatIsDeliveredAgainAfterItsDeadlineStillNeedsItsTurn() async {
+    let servers = Servers(patience: .milliseconds(1))
+    let delivery = servers.delivery(attempt: 1, place: 4, order: "k-a")
+    #expect(servers.held.take(delivery) == .new)
+    await delivery.pastItsEnd()
+    servers.patienceNow.withLock { $0 = .seconds(3_600) }
+    servers.beforeHeld.withLock { body in
+      body = { #expect(servers.held.take(servers.delivery(attempt: 2, place: 4, order: "k-a")) == .held) }
+    }
+    #expect(await delivery.begin(unless: { false }))
+    #expect(servers.told.all.first == .init(attempt: "turn?", text: "4"))
+  }
+
+  /// The item has left its place when it is lost in the line, and is delivered to this process again.
+  @Test func itemThatIsLostInTheLineTakesAPlaceBeforeItStarts() async {
+    let servers = Servers()
+    servers.waits.withLock { $0 = 1 }
+    servers.turns.withLock { $0 = [.lost, .first] }
+    let delivery = servers.delivery(attempt: 1, order: "k-a")
+    #expect(servers.held.take(delivery) == .new)
+    let places = Log<String>()
+    let place = Place(left: { places.append("left") }, taken: { places.append("taken") })
+    #expect(await delivery.begin(unless: { false }, in: place))
+    #expect(places.all == ["left", "taken"])
   }
 
   @Test func itemThatDoesNotGetItsTurnDoesNotStart() async {
@@ -357,8 +443,8 @@ private struct Place: DeliveryPlace {
     }
     #expect(
       servers.told.all == [
-        .init(attempt: "result", text: "x"), .init(attempt: "1", text: "+ACK"),
-        .init(attempt: "2", text: "+ACK"),
+        .init(attempt: "result", text: "x"), .init(attempt: "1", text: Servers.shared),
+        .init(attempt: "2", text: Servers.shared),
       ])
     #expect(servers.ended.all == ["once-1", "once-2"])
     // It was put aside before its caller learns that.

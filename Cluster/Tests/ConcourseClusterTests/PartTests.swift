@@ -90,7 +90,7 @@ import Testing
       submission.failed(with: last)
       return submission.outcome(of: last, largest: 5) as? ClusterError
     }
-    #expect(outcome([NATSFailure.noResponders, NATSFailure.notConnected], refusal) == nil)
+    #expect(outcome([NATSFailure.noResponders, NATSFailure.notConnected, NATSFailure.late], refusal) == nil)
     #expect(outcome([], NATSFailure.tooLarge) == .tooLarge(queue: "photos", bytes: 7, limit: 5))
     #expect(
       outcome([NATSFailure.timeout(.seconds(5))], refusal)
@@ -99,6 +99,40 @@ import Testing
       outcome([], NATSFailure.timeout(.seconds(5)))
         == .notAcknowledged(queue: "photos", id: "1", reason: "no answer within 5.0 seconds"))
     #expect(outcome([], NATSFailure.noResponders) == nil)
+  }
+
+  @Test func requestsForItemsAreShortUntilOneIsAnswered() {
+    var requests = NATSRequests()
+    let start = ContinuousClock.now
+    let first = requests.add(4, at: start)
+    #expect(first.patience == .milliseconds(500))
+    requests.lose(at: start + .milliseconds(1_499))
+    #expect(requests.missing == 4)
+    requests.lose(at: start + .milliseconds(1_500))
+    #expect(requests.missing == 0)
+    let second = requests.add(4, at: start + .seconds(2))
+    #expect(second.patience == .milliseconds(500))
+    // A late end of the lost one is none of its repetition.
+    requests.end(first.name, missing: 4, isWell: false)
+    #expect(requests.missing == 4)
+    requests.end(second.name, missing: nil, isWell: true)
+    #expect(requests.missing == 0)
+    let third = requests.add(4, at: start + .seconds(3))
+    #expect(third.patience == .seconds(2))
+    requests.itemHasCome()
+    #expect(requests.missing == 3)
+    requests.lose(at: start + .milliseconds(5_999))
+    #expect(requests.missing == 3)
+    // Again after a loss, and after trouble.
+    requests.lose(at: start + .seconds(6))
+    #expect(requests.missing == 0)
+    let fourth = requests.add(1, at: start + .seconds(6))
+    #expect(fourth.patience == .milliseconds(500))
+    requests.itemHasCome()
+    let fifth = requests.add(1, at: start + .seconds(7))
+    #expect(fifth.patience == .seconds(2))
+    requests.end(fifth.name, missing: nil, isWell: false)
+    #expect(requests.add(1, at: start + .seconds(8)).patience == .milliseconds(500))
   }
 
   @Test func programsSeeNoInternalErrors() {

@@ -43,6 +43,9 @@ public final class ClusterRegistration: Sendable {
       if next.ready != nil { running += 1 }
       if takes, running < width { next.item = waiting.popFirst() }
       if next.item != nil { running += 1 }
+      // A slice keeps what was taken out of it until its elements move.
+      if ready.isEmpty { ready = [] }
+      if waiting.isEmpty { waiting = [] }
       next.needsRunner = !hasNewRunner && !waiting.isEmpty && running < width
       if next.needsRunner { hasNewRunner = true }
       if !isCancelled, let source {
@@ -55,7 +58,7 @@ public final class ClusterRegistration: Sendable {
     }
   }
 
-  /// What is to be done after unlocking.
+  /// What follows after unlocking.
   private struct Next {
     /// What the runner that asks runs next.
     var item: (any Delivery)?
@@ -112,6 +115,9 @@ public final class ClusterRegistration: Sendable {
     }
     if isCancelled { source.cancel { self.sourceHasEnded() } }
   }
+
+  /// How many items have come and not ended, for tests.
+  var heldCount: Int { state.withLock { $0.held.count } }
 
   /// Asks for no more items. Those that were asked for may still come, for some seconds, and run; `drained` waits for
   /// them.
@@ -197,13 +203,8 @@ public final class ClusterRegistration: Sendable {
       )
       return true
     }
-    figures.change { counts in
-      counts.started += 1
-      counts.running += 1
-    }
-    defer { figures.change { $0.running -= 1 } }
     do {
-      let result = try await handler(delivery.bytes, delivery.wantsResult)
+      let result = try await run(delivery)
       figures.change { $0.finished += 1 }
       await delivery.finish(returning: result) { self.hasEnded(delivery) }
       return false
@@ -222,6 +223,16 @@ public final class ClusterRegistration: Sendable {
       }
     }
     return true
+  }
+
+  private func run(_ delivery: any Delivery) async throws -> [UInt8]? {
+    figures.change { counts in
+      counts.started += 1
+      counts.running += 1
+    }
+    // Before the engine learns of the end: `drained` may return while it still answers.
+    defer { figures.change { $0.running -= 1 } }
+    return try await handler(delivery.bytes, delivery.wantsResult)
   }
 
   private struct Place: DeliveryPlace {

@@ -4,9 +4,8 @@ internal import Synchronization
 // Acknowledgements in batches.
 //
 // The answer to an acknowledgement is one more message for two servers and this process. So where acknowledgements follow
-// each other closely they are sent without answers, and one question confirms many: the consumer's floor, below which every
-// item has been acknowledged. That says of each item as much as an answer of its own would, by whatever leader and on
-// whatever connection it was sent.
+// each other closely they are sent without answers, and one question confirms many: the consumer's floor, up to which every
+// item has been acknowledged. For each item, this is as strong as its own answer.
 //
 // The floor stays below an item that runs for long. An acknowledgement that some questions have not confirmed
 // counts as unanswered; its delivery repeats it as a request (`NATSDelivery.repeatUntilAnswered`). While that happens to
@@ -20,14 +19,18 @@ final class NATSAcknowledgements: Sendable {
   private static let pause = DispatchTimeInterval.milliseconds(10)
 
   /// Acknowledges an item. `done` is called once: when the servers have it, or when it has to be repeated.
-  func send(_ subject: String, at place: UInt64, on queue: NATSQueue, _ done: @escaping NATSConnection.Done) {
+  /// - Parameter end: It is not sent later than that.
+  func send(
+    _ subject: String, at place: UInt64, before end: ContinuousClock.Instant, on queue: NATSQueue,
+    _ done: @escaping NATSConnection.Done
+  ) {
     guard state.withLock({ $0.belongsToBatch(at: .now) }) else {
-      return queue.tell(subject, NATSDelivery.acknowledgement) { [self] result in
+      return queue.tell(subject, NATSDelivery.acknowledgement, before: end) { [self] result in
         state.withLock { $0.requests -= 1 }
         done(result)
       }
     }
-    queue.connection.send(subject, Array(NATSDelivery.acknowledgement.utf8)) { [self] failure in
+    queue.connection.send(subject, Array(NATSDelivery.acknowledgement.utf8), before: end) { [self] failure in
       if let failure { return done(.failure(failure)) }
       let asks = state.withLock { state in state.add(place, done) }
       if asks { ask(queue) }
@@ -109,8 +112,11 @@ struct NATSUnconfirmed {
 }
 
 extension NATSQueue {
-  func acknowledge(_ subject: String, at place: UInt64, _ done: @escaping NATSConnection.Done) {
-    acknowledgements.send(subject, at: place, on: self, done)
+  func acknowledge(
+    _ subject: String, at place: UInt64, before end: ContinuousClock.Instant,
+    _ done: @escaping NATSConnection.Done
+  ) {
+    acknowledgements.send(subject, at: place, before: end, on: self, done)
   }
 
   /// Asks up to which place all items have been acknowledged, by what the consumer's leader knows.

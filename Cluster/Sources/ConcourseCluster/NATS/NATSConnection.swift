@@ -10,6 +10,8 @@ enum NATSFailure: Error, CustomStringConvertible {
   case noResponders
   /// The connection is being made again. Nothing was sent.
   case notConnected
+  /// The message had to wait for its sending until its deadline had passed. Nothing was sent.
+  case late
   /// An acknowledgement of a batch that the servers may have or not.
   case unconfirmed
   case tooLarge
@@ -21,6 +23,7 @@ enum NATSFailure: Error, CustomStringConvertible {
     case .timeout(let time): "no answer within \(time)"
     case .noResponders: "no server answers for it: JetStream is off there, or has no leader now"
     case .notConnected: "there is no connection to a server now"
+    case .late: "it could not be sent before its deadline"
     case .unconfirmed: "the acknowledgement was not confirmed"
     case .tooLarge: "the message is too large"
     case .closed: "the connection is closed"
@@ -35,8 +38,9 @@ enum NATSFailure: Error, CustomStringConvertible {
 /// the deadlines have passed for which it was meant. All requests share one inbox. A request ends in one of three ways:
 /// its answer, its time, the end of the connection; the one that takes it out of `State.requests` calls `done`.
 ///
-/// The library has one lock, which its threads hold while they write to the socket. So requests of many threads are handed
-/// to it by one of them: the first that comes goes on until there are no more, and the others go their way.
+/// The library has one lock, which its threads hold while they write to the socket. So of the threads with a request, the
+/// first one hands over those of all, and the others go their way. It hands over one batch. A thread of the pool goes on
+/// with what came meanwhile, so the first thread gets back to its own work, which may be the next beat.
 final class NATSConnection: Sendable {
   typealias Done = @Sendable (Result<NATSMessage, any Error>) -> Void
 
@@ -58,7 +62,8 @@ final class NATSConnection: Sendable {
     let subject: String
     let headers: [(name: String, value: String)]
     let bytes: [UInt8]
-    let made: ContinuousClock.Instant
+    /// When it is too late to send it.
+    let end: ContinuousClock.Instant
   }
 
   private struct State {
@@ -74,8 +79,6 @@ final class NATSConnection: Sendable {
 
   /// How often requests are checked for their time, while there are any.
   private static let sweep = DispatchTimeInterval.milliseconds(250)
-  /// How old a letter may be. The senders of older ones ask themselves anew whether they still want to send them.
-  private static let freshness = Duration.milliseconds(100)
 
   // SAFETY: the library's functions take a connection from any thread. It is destroyed in `deinit`.
   private nonisolated(unsafe) let connection: OpaquePointer
@@ -171,19 +174,20 @@ final class NATSConnection: Sendable {
   }
 
   /// The same without a task: `done` is called once, on any thread; it must return soon.
+  /// - Parameter deadline: It is not sent later than that, if that is sooner than the end of the patience.
   func request(
     _ subject: String, headers: [(name: String, value: String)] = [], _ bytes: [UInt8],
-    within patience: Duration, _ done: @escaping Done
+    within patience: Duration, before deadline: ContinuousClock.Instant? = nil, _ done: @escaping Done
   ) {
-    let now = ContinuousClock.now
+    let end = ContinuousClock.now + patience
     let (isClosed, posts, isFirst) = state.withLock { state in
       if state.isClosed { return (true, false, false) }
       state.lastNumber += 1
-      state.requests[state.lastNumber] = Request(done: done, patience: patience, end: now + patience)
+      state.requests[state.lastNumber] = Request(done: done, patience: patience, end: end)
       state.letters.append(
         Letter(
           kind: .request(number: state.lastNumber), subject: subject, headers: headers, bytes: bytes,
-          made: now))
+          end: min(end, deadline ?? end)))
       defer { (state.isPosting, state.isSweeping) = (true, true) }
       return (false, !state.isPosting, !state.isSweeping)
     }
@@ -193,44 +197,50 @@ final class NATSConnection: Sendable {
   }
 
   /// Sends a message without an answer, like the requests of other threads.
-  /// - Parameter done: Called once, when the library has it or has refused it, on any thread; it must return soon.
-  func send(_ subject: String, _ bytes: [UInt8], _ done: @escaping @Sendable ((any Error)?) -> Void) {
+  /// - Parameters:
+  ///   - deadline: It is not sent later than that.
+  ///   - done: Called once, when the library has it or has refused it, on any thread; it must return soon.
+  func send(
+    _ subject: String, _ bytes: [UInt8], before deadline: ContinuousClock.Instant,
+    _ done: @escaping @Sendable ((any Error)?) -> Void
+  ) {
     let posts = state.withLock { state in
       state.letters.append(
-        Letter(kind: .alone(done), subject: subject, headers: [], bytes: bytes, made: .now))
+        Letter(kind: .alone(done), subject: subject, headers: [], bytes: bytes, end: deadline))
       defer { state.isPosting = true }
       return !state.isPosting
     }
     if posts { post() }
   }
 
-  /// Hands letters to the library until there are no more.
+  /// Hands the letters that wait to the library. Only one thread at a time does that.
   private func post() {
-    while true {
-      let letters = state.withLock { state in
-        defer { state.letters = [] }
-        state.isPosting = !state.letters.isEmpty
-        return state.letters
+    let letters = state.withLock { state in
+      defer { state.letters = [] }
+      return state.letters
+    }
+    for letter in letters {
+      var failure: (any Error)?
+      do {
+        // It had to wait: this process was stopped, or the library has waited for the network.
+        if letter.end <= .now { throw NATSFailure.late }
+        var reply: String?
+        if case .request(let number) = letter.kind { reply = "\(inbox).\(number)" }
+        try publish(letter.subject, headers: letter.headers, letter.bytes, reply: reply)
+      } catch {
+        failure = error
       }
-      if letters.isEmpty { return }
-      for letter in letters {
-        var failure: (any Error)?
-        do {
-          // This process was stopped, or the library has waited for the network.
-          if letter.made + Self.freshness < .now { throw NATSFailure.notConnected }
-          var reply: String?
-          if case .request(let number) = letter.kind { reply = "\(inbox).\(number)" }
-          try publish(letter.subject, headers: letter.headers, letter.bytes, reply: reply)
-        } catch {
-          failure = error
-        }
-        switch (letter.kind, failure) {
-        case (.alone(let done), _): done(failure)
-        case (.request(let number), let failure?): finish(number, with: .failure(failure))
-        case (.request, nil): break
-        }
+      switch (letter.kind, failure) {
+      case (.alone(let done), _): done(failure)
+      case (.request(let number), let failure?): finish(number, with: .failure(failure))
+      case (.request, nil): break
       }
     }
+    let goesOn = state.withLock { state in
+      state.isPosting = !state.letters.isEmpty
+      return state.isPosting
+    }
+    if goesOn { DispatchQueue.global(qos: .userInitiated).async { self.post() } }
   }
 
   private func take(_ message: OpaquePointer) {

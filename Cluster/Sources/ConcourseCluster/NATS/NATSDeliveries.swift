@@ -6,18 +6,7 @@ internal import Synchronization
 /// A request for items ends with them, with a status, or in silence if the consumer's leader was lost. What has not
 /// come by then is asked for again. So more items may come than the worker allows; the registration keeps those until
 /// it has room.
-///
-/// A request is lost without a word while the consumer has no leader, or the servers do not know it yet, which is most
-/// likely for the first one of a worker. So requests are short until one is answered, and again after one was lost. When
-/// one is repeated, the servers have forgotten it for `delay`, unless it has reached them as late as that.
 final class NATSSource: DeliverySource {
-  private struct Request {
-    let number: Int
-    var name: String { "\(number)" }
-    var missing: Int
-    let end: ContinuousClock.Instant
-  }
-
   private struct State {
     var isCancelled = false
     var isDraining = false
@@ -26,54 +15,10 @@ final class NATSSource: DeliverySource {
     var ended: (@Sendable () -> Void)?
     /// How many items the worker still allows.
     var allowed = 0
-    var requests: [Request] = []
-    var lastRequest = 0
-    /// The last one that counted as lost.
-    var lastLost = 0
-    /// Whether the servers have answered since a request was lost.
-    var isHeard = false
+    var requests = NATSRequests()
     var isSweeping = false
     var subscription: NATSSubscription?
-
-    /// Forgets what the request that a status ends was for. One that is late must not end a repetition.
-    mutating func end(_ name: String, missing: Int?) {
-      let all = requests.first { $0.name == name }?.missing
-      if all == nil, let number = Int(name), number <= lastLost { return }
-      forget(missing ?? all ?? 0, of: name)
-    }
-
-    /// Forgets requests that count as lost.
-    mutating func loseRequests(at now: ContinuousClock.Instant) {
-      for request in requests where request.end <= now {
-        lastLost = max(lastLost, request.number)
-        isHeard = false
-      }
-      requests.removeAll { $0.end <= now }
-    }
-
-    /// Forgets as many items that were asked for, first those of the request.
-    mutating func forget(_ count: Int, of name: String?) {
-      var count = count
-      if let index = requests.firstIndex(where: { $0.name == name }) {
-        let taken = min(count, requests[index].missing)
-        requests[index].missing -= taken
-        count -= taken
-      }
-      for index in requests.indices where count > 0 {
-        let taken = min(count, requests[index].missing)
-        requests[index].missing -= taken
-        count -= taken
-      }
-      requests.removeAll { $0.missing == 0 }
-    }
   }
-
-  /// How long the servers keep a request, and how long `cancel` may take.
-  private static let patience = Duration.seconds(2)
-  /// How long the servers keep a request while it is not known that they answer.
-  private static let shortPatience = Duration.milliseconds(500)
-  /// How much later a request counts as lost.
-  private static let delay = Duration.seconds(1)
 
   private let queue: any NATSDeliveryQueue
   private let connection: NATSConnection
@@ -135,7 +80,7 @@ final class NATSSource: DeliverySource {
       state.hasEnded = true
       state.isCancelled = true
       state.isDraining = true
-      state.requests = []
+      state.requests = NATSRequests()
       state.allowed = 0
       defer { (state.ended, state.subscription) = (nil, nil) }
       return (state.ended, state.subscription)
@@ -150,18 +95,14 @@ final class NATSSource: DeliverySource {
       // 404 and 408 say that there was nothing. The others mean trouble, which the next sweep may find gone.
       let isWell = status == "404" || status == "408"
       state.withLock { state in
-        state.end(name, missing: message.missing)
-        state.isHeard = isWell
+        state.requests.end(name, missing: message.missing, isWell: isWell)
       }
       if isWell { ask() } else { sweepLater() }
       drainWhenDone()
       return
     }
     guard let delivery = NATSDelivery(message, of: queue) else { return }
-    state.withLock { state in
-      state.forget(1, of: nil)
-      state.isHeard = true
-    }
+    state.withLock { state in state.requests.itemHasCome() }
     switch queue.held.take(delivery) {
     case .new:
       state.withLock { state in state.allowed = max(0, state.allowed - 1) }
@@ -179,14 +120,11 @@ final class NATSSource: DeliverySource {
   /// once for many items. As long as an item may come, the next one is a reason to ask again.
   func ask() {
     let request = state.withLock { state -> (name: String, count: Int, patience: Duration)? in
-      let missing = state.requests.reduce(0) { $0 + $1.missing }
+      let missing = state.requests.missing
       let count = state.allowed - missing
       guard count > 0, count >= missing, !state.isCancelled, queue.isOpen else { return nil }
-      state.lastRequest += 1
-      let patience = state.isHeard ? Self.patience : Self.shortPatience
-      let request = Request(number: state.lastRequest, missing: count, end: .now + patience + Self.delay)
-      state.requests.append(request)
-      return (request.name, count, patience)
+      let (name, patience) = state.requests.add(count, at: .now)
+      return (name, count, patience)
     }
     if let request {
       do {
@@ -195,7 +133,7 @@ final class NATSSource: DeliverySource {
           reply: "\(inbox).\(request.name)")
       } catch {
         // The next sweep asks again.
-        state.withLock { state in state.requests.removeAll { $0.name == request.name } }
+        state.withLock { state in state.requests.remove(request.name) }
       }
     }
     sweepLater()
@@ -219,7 +157,7 @@ final class NATSSource: DeliverySource {
   private func sweep() {
     let now = ContinuousClock.now
     let goesOn = state.withLock { state in
-      state.loseRequests(at: now)
+      state.requests.lose(at: now)
       state.isSweeping = !state.requests.isEmpty || state.allowed > 0
       return state.isSweeping
     }
@@ -228,5 +166,90 @@ final class NATSSource: DeliverySource {
       ask()
       scheduleSweep()
     }
+  }
+}
+
+/// The requests for items that the servers may have.
+///
+/// A request is lost without a word while the consumer has no leader, or the servers do not know it yet, which is most
+/// likely for the first one of a worker. So requests are short until one is answered, and again after one was lost. When
+/// one is repeated, the servers have forgotten it, unless it arrived more than a second late.
+struct NATSRequests {
+  private struct Request {
+    let number: Int
+    var name: String { "\(number)" }
+    var missing: Int
+    let end: ContinuousClock.Instant
+  }
+
+  /// How long the servers keep a request, and how long `cancel` may take.
+  private static let patience = Duration.seconds(2)
+  /// How long the servers keep a request while it is not known that they answer.
+  private static let shortPatience = Duration.milliseconds(500)
+  /// How much later a request counts as lost.
+  private static let delay = Duration.seconds(1)
+
+  private var requests: [Request] = []
+  private var last = 0
+  /// The last one that counted as lost.
+  private var lastLost = 0
+  /// Whether the servers have answered since a request was lost.
+  private var isHeard = false
+
+  var isEmpty: Bool { requests.isEmpty }
+  /// How many items were asked for and have not come.
+  var missing: Int { requests.reduce(0) { $0 + $1.missing } }
+
+  /// - Returns: The name of the request, and how long the servers are to keep it.
+  mutating func add(_ count: Int, at now: ContinuousClock.Instant) -> (name: String, patience: Duration) {
+    last += 1
+    let patience = isHeard ? Self.patience : Self.shortPatience
+    let request = Request(number: last, missing: count, end: now + patience + Self.delay)
+    requests.append(request)
+    return (request.name, patience)
+  }
+
+  /// It could not be sent.
+  mutating func remove(_ name: String) { requests.removeAll { $0.name == name } }
+
+  mutating func itemHasCome() {
+    forget(1, of: nil)
+    isHeard = true
+  }
+
+  /// Forgets what the request that a status ends was for. One that is late must not end a repetition.
+  /// - Parameters:
+  ///   - missing: How many of its items have not come, if the status says that.
+  ///   - isWell: Whether the status says only that there was nothing.
+  mutating func end(_ name: String, missing: Int?, isWell: Bool) {
+    isHeard = isWell
+    let all = requests.first { $0.name == name }?.missing
+    if all == nil, let number = Int(name), number <= lastLost { return }
+    forget(missing ?? all ?? 0, of: name)
+  }
+
+  /// Forgets requests that count as lost.
+  mutating func lose(at now: ContinuousClock.Instant) {
+    for request in requests where request.end <= now {
+      lastLost = max(lastLost, request.number)
+      isHeard = false
+    }
+    requests.removeAll { $0.end <= now }
+  }
+
+  /// Forgets as many items that were asked for, first those of the request.
+  private mutating func forget(_ count: Int, of name: String?) {
+    var count = count
+    if let index = requests.firstIndex(where: { $0.name == name }) {
+      let taken = min(count, requests[index].missing)
+      requests[index].missing -= taken
+      count -= taken
+    }
+    for index in requests.indices where count > 0 {
+      let taken = min(count, requests[index].missing)
+      requests[index].missing -= taken
+      count -= taken
+    }
+    requests.removeAll { $0.missing == 0 }
   }
 }

@@ -10,10 +10,16 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   /// What the workers of this connection have and had.
   var held: NATSHeldItems { get }
   /// Sends the text to the servers, and calls `done` once, with their answer or with the reason why there is none.
-  func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done)
+  /// - Parameter end: It is not sent later than that.
+  func tell(
+    _ subject: String, _ text: String, before end: ContinuousClock.Instant,
+    _ done: @escaping NATSConnection.Done)
   /// Sends the acknowledgement of the item in that place, and calls `done` once, when the servers have it or when it has
   /// to be repeated.
-  func acknowledge(_ subject: String, at place: UInt64, _ done: @escaping NATSConnection.Done)
+  /// - Parameter end: It is not sent later than that.
+  func acknowledge(
+    _ subject: String, at place: UInt64, before end: ContinuousClock.Instant,
+    _ done: @escaping NATSConnection.Done)
   /// Whether the item of that token is the one of its id that counts.
   func isFirst(_ id: String, token: String) async throws -> Bool
   /// Whether the item of that token was cancelled.
@@ -39,16 +45,20 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
 }
 
 extension NATSDeliveryQueue {
-  func acknowledge(_ subject: String, at place: UInt64, _ done: @escaping NATSConnection.Done) {
-    tell(subject, NATSDelivery.acknowledgement, done)
+  func acknowledge(
+    _ subject: String, at place: UInt64, before end: ContinuousClock.Instant,
+    _ done: @escaping NATSConnection.Done
+  ) {
+    tell(subject, NATSDelivery.acknowledgement, before: end, done)
   }
 }
 
 /// An item that the servers gave to this worker until `end`, which beats put off.
 ///
 /// The servers would take an acknowledgement that comes later, while another worker has the item. So none is sent after
-/// `end`: the time that this worker assumes ends earlier than the servers', since it begins with the sending of a beat,
-/// theirs with its arrival. Only that of the first delivery begins later, by the way of the item to this process.
+/// `end`, also if it has to wait for its sending: the time that this worker assumes ends earlier than the servers',
+/// since it begins with the sending of a beat, theirs with its arrival. Only that of the first delivery begins later, by
+/// the way of the item to this process.
 ///
 /// While the connection is lost nothing is sent, and nothing is kept to be sent later (`NATSConnection.publish`).
 final class NATSDelivery: Delivery {
@@ -160,7 +170,9 @@ final class NATSDelivery: Delivery {
     -> Bool
   {
     var hasTurn = !hasOrder
-    while !isLost {
+    // Whether the item has left its place.
+    let hasLeft = Mutex(false)
+    while !queue.held.leaveIfLost(self) {
       guard queue.isOpen else {
         if isCancelled() {
           await again(after: .zero)
@@ -182,11 +194,10 @@ final class NATSDelivery: Delivery {
           }
         }
         if !hasTurn {
-          let waited = Mutex(false)
           switch try await queue.turn(
             of: self, unless: isCancelled,
             waits: {
-              waited.withLock { $0 = true }
+              hasLeft.withLock { $0 = true }
               workersPlace.leave()
             })
           {
@@ -195,13 +206,15 @@ final class NATSDelivery: Delivery {
           case .gone:
             await finish()
             return false
+          // If it has been delivered here again meanwhile, it waits on, still without a place.
           case .lost: continue
           case .cancelled:
             await again(after: .zero)
             return false
           }
-          if waited.withLock({ $0 }) {
+          if hasLeft.withLock({ $0 }) {
             await workersPlace.take()
+            hasLeft.withLock { $0 = false }
             // The item may have been lost, and its id cancelled, meanwhile.
             continue
           }
@@ -209,12 +222,12 @@ final class NATSDelivery: Delivery {
         // The queue may have been suspended meanwhile.
         guard queue.isOpen else { continue }
         try await countStart()
-        break
+        return !queue.held.leaveIfLost(self)
       } catch {
         try? await Task.sleep(for: .milliseconds(100))
       }
     }
-    return !queue.held.leaveIfLost(self)
+    return false
   }
 
   /// Items with an order are delivered while they wait, and again if the worker dies meanwhile. So deliveries beyond the
@@ -334,27 +347,33 @@ final class NATSDelivery: Delivery {
   }
 
   /// The servers are not asked once the item is lost: a beat would count for the worker that has it now, and would be
-  /// taken for a new deadline here.
+  /// taken for a new deadline here. What waits for its sending until then is not sent.
   private func send(_ text: String, mayShare: Bool = false, _ done: @escaping @Sendable (Outcome) -> Void) {
     let start = ContinuousClock.now
-    let (subject, place, copies) = state.withLock { state -> (String?, UInt64, [String]) in
+    let (subject, place, copies, end) = state.withLock {
+      state -> (String?, UInt64, [String], ContinuousClock.Instant) in
       state.end > start && !(state.isLeaving && text == "+WPI")
-        ? (state.subject, state.place, Array(state.copies.values)) : (nil, 0, [])
+        ? (state.subject, state.place, Array(state.copies.values), state.end) : (nil, 0, [], state.end)
     }
     guard let subject else { return done(.unknown) }
-    for copy in copies { queue.tell(copy, text) { _ in } }
+    for copy in copies { queue.tell(copy, text, before: end) { _ in } }
     let answer: NATSConnection.Done = { [self] result in
       switch result {
       case .success:
         state.withLock { $0.end = max($0.end, start + queue.patience) }
         done(.answered)
-      case .failure(NATSFailure.notConnected), .failure(NATSFailure.noResponders): done(.notSent)
+      case .failure(NATSFailure.notConnected), .failure(NATSFailure.late), .failure(NATSFailure.noResponders):
+        done(.notSent)
       case .failure(NATSFailure.closed):
         state.withLock { $0.end = start }
         done(.unknown)
       case .failure: done(.unknown)
       }
     }
-    if mayShare { queue.acknowledge(subject, at: place, answer) } else { queue.tell(subject, text, answer) }
+    if mayShare {
+      queue.acknowledge(subject, at: place, before: end, answer)
+    } else {
+      queue.tell(subject, text, before: end, answer)
+    }
   }
 }

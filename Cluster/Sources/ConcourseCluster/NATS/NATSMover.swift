@@ -97,8 +97,11 @@ final class NATSMover: NATSDeliveryQueue, DeliveryPlace {
   var patience: Duration { queue.patienceOfMovers }
   var idsAreKept: Duration { queue.idsAreKept }
 
-  func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
-    queue.tell(subject, text, done)
+  func tell(
+    _ subject: String, _ text: String, before end: ContinuousClock.Instant,
+    _ done: @escaping NATSConnection.Done
+  ) {
+    queue.tell(subject, text, before: end, done)
   }
 
   func isFirst(_ key: String, token: String) async throws -> Bool {

@@ -244,8 +244,11 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     try await asClusterErrors { try await NATSWorker(of: self, receive) }
   }
 
-  func tell(_ subject: String, _ text: String, _ done: @escaping NATSConnection.Done) {
-    connection.request(subject, Array(text.utf8), within: .seconds(2), done)
+  func tell(
+    _ subject: String, _ text: String, before end: ContinuousClock.Instant,
+    _ done: @escaping NATSConnection.Done
+  ) {
+    connection.request(subject, Array(text.utf8), within: .seconds(2), before: end, done)
   }
 
   // MARK: Items that were put aside
@@ -342,7 +345,9 @@ struct NATSSubmission {
 
   mutating func failed(with error: any Error) {
     switch error {
-    case NATSFailure.noResponders, NATSFailure.notConnected, NATSFailure.tooLarge, is NATSRefusal: break
+    case NATSFailure.noResponders, NATSFailure.notConnected, NATSFailure.late, NATSFailure.tooLarge,
+      is NATSRefusal:
+      break
     default: mayBeStored = true
     }
   }
