@@ -47,6 +47,66 @@ struct ScheduleRunnerTests {
     #expect(String(decoding: third.result.output, as: UTF8.self).dropLast() == paths[0])
   }
 
+  @Test(
+    "what the program puts in the place of its TMPDIR is removed, and no link is followed"
+  )
+  func replacedFolder() throws {
+    let folder = try TemporaryFolder()
+    defer { TemporaryFolder.remove(folder.path) }
+    let kept = try folder.write([1], to: "kept/file")
+    let inner = "\(folder.path)/runs"
+    try #require(mkdir(inner, 0o700) == 0)
+    for script in [
+      "rmdir $TMPDIR; ln -s \(folder.path)/kept $TMPDIR",
+      "cd $TMPDIR && mkdir a && ln -s \(folder.path)/kept a/link && ln -s ../../kept link",
+      "mv $TMPDIR \(folder.path)/moved; : >\(folder.path)/moved/file; : >$TMPDIR",
+      "rmdir $TMPDIR; mkdir $TMPDIR; : >$TMPDIR/file; chmod 0 $TMPDIR",
+      "rmdir $TMPDIR",
+      // A name that is no text, and folders without permissions.
+      """
+      cd $TMPDIR && : >"$(printf 'a\\377')" && name=b/$(printf 'c\\377') && mkdir b "$name" && : >"$name/d" &&
+        chmod 0 "$name" b .
+      """,
+    ] {
+      var program = Self.program(script)
+      program.environment.set("TMPDIR", to: inner)
+      let run = try ScheduleRun(program, Schedule(seed: 1))
+      while !run.isOver { usleep(1000) }
+      #expect(run.result.status == 0, "\(script): \(String(decoding: run.result.output, as: UTF8.self))")
+      run.end()
+      // It is empty.
+      #expect(rmdir(inner) == 0, "\(script)")
+      try #require(mkdir(inner, 0o700) == 0 || errno == EEXIST)
+    }
+    #expect(access(kept, F_OK) == 0)
+    #expect(access("\(folder.path)/moved/file", F_OK) == 0, "what the program has moved away is its own")
+  }
+
+  @Test("a folder for temporary files that an ended process has left behind is emptied and used again")
+  func leftFolder() throws {
+    let folder = try TemporaryFolder()
+    defer { TemporaryFolder.remove(folder.path) }
+    func name(_ number: Int) -> String { "\(folder.path)/concourse-000\(number)" }
+    // The first two are not of a run.
+    try folder.write([1], to: "concourse-0000/file")
+    try folder.write([1], to: "concourse-0001")
+    try folder.write([1], to: "concourse-0002/inner/file")
+    try #require(chmod(name(2), 0o1700) == 0)
+    let first = try #require(RunFolder(in: folder.path))
+    let second = try #require(RunFolder(in: folder.path))
+    #expect(first.path == name(2) && second.path == name(3))
+    #expect(access(name(2) + "/inner", F_OK) != 0)
+    #expect(access(name(0) + "/file", F_OK) == 0 && access(name(1), F_OK) == 0)
+    // A schedule of a test has removed it; the next one has it again.
+    try #require(rmdir(first.path) == 0)
+    first.clear()
+    try folder.write([1], to: "concourse-0002/file")
+    first.clear()
+    #expect(access(name(2), F_OK) == 0 && access(name(2) + "/file", F_OK) != 0)
+    #expect(RunFolder(in: folder.path)?.path == name(4))
+    withExtendedLifetime((first, second)) {}
+  }
+
   @Test("what fails only beside other runs is not found")
   func disturbed() throws {
     let folder = try TemporaryFolder()
