@@ -129,6 +129,76 @@ struct ScheduleRunnerTests {
     #expect(try Exploration(options, failing).run { _ in }?.failure == .status(3))
   }
 
+  /// Runs the script, which knows the number of its schedule, and how often that has run before.
+  private static func exploration(
+    _ script: String, schedules: Int, in folder: TemporaryFolder
+  ) throws -> Exploration {
+    let seed = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.seed))
+    let outcome = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.outcome))
+    let leaks = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.leaks))
+    let begin = """
+      put() { printf "$1" | dd of=/proc/self/fd/1000 bs=1 seek=$2 conv=notrunc 2>/dev/null; }
+      ended() { put "$1" \(outcome); }
+      leaks() { put '\\001' \(leaks); }
+      ended '\\001'
+      number=$(($(od -An -tu8 -j\(seed) -N8 /proc/self/fd/1000) % 1000000))
+      cd \(folder.path)
+      before=$(ls | grep -c "^$number-")
+      : >"$number-$before"
+
+      """
+    var options = ExploreOptions()
+    options.schedules = schedules
+    return Exploration(options, ScheduleRunner(Self.program(begin + script), jobs: 2))
+  }
+
+  @Test("a failure counts at once if the program uses something that differs from run to run")
+  func leakingFailure() throws {
+    let folder = try TemporaryFolder()
+    let script = "[ $number != 3 ] || [ $before != 0 ] || { leaks; exit 3; }"
+    let exploration = try Self.exploration(script, schedules: 6, in: folder)
+    #expect(try exploration.run { _ in }?.failure == .status(3))
+    #expect(exploration.figures.disturbed == 0)
+  }
+
+  @Test("a repeated schedule that fails only beside others is no difference")
+  func disturbedRepeat() throws {
+    let folder = try TemporaryFolder()
+    let exploration = try Self.exploration(
+      "[ $number != 9 ] || [ $before != 1 ] || exit 3", schedules: 12, in: folder)
+    #expect(try exploration.run { _ in } == nil)
+    #expect(exploration.figures.schedules == 12 && exploration.figures.repeated == 1)
+    #expect(exploration.figures.disturbed == 1)
+    #expect(exploration.difference == nil)
+    // One that fails from then on is found, and is one.
+    let other = try TemporaryFolder()
+    let failing = try Self.exploration(
+      "[ $number != 9 ] || [ $before = 0 ] || exit 3", schedules: 12, in: other)
+    #expect(try failing.run { _ in }?.failure == .status(3))
+    #expect(failing.difference?.schedule.number == 9)
+  }
+
+  @Test("a program that cannot be explored is refused also if another run has failed beside others")
+  func disturbedRefusal() throws {
+    let folder = try TemporaryFolder()
+    let spinning = CONCOURSE_EXPLORING_SPINNING.rawValue
+    let script = """
+      case $number-$before in
+      3-0) echo $$ >id; mv id process; until [ -e 4-0 ]; do sleep 0.01; done; exit 3 ;;
+      4-0)
+        until [ -e process ]; do sleep 0.01; done
+        # Until the end of that run has been taken.
+        while kill -0 $(cat process); do sleep 0.01; done
+        ended '\\00\(spinning)';
+        sleep 10 ;;
+      esac
+      """
+    let exploration = try Self.exploration(script, schedules: 6, in: folder)
+    let refusal = try #require(throws: Exploration.Refusal.self) { _ = try exploration.run { _ in } }
+    #expect(refusal.reason.hasPrefix("spins"))
+    #expect(exploration.figures.disturbed == 1)
+  }
+
   @Test("the first result in the order of schedules is taken, whichever ends first")
   func first() throws {
     // The first run waits until the second one has written a file.
