@@ -88,7 +88,7 @@ INTERPOSED(int, poll, struct pollfd *descriptors, nfds_t count, int timeout) {
 INTERPOSED(int, ppoll, struct pollfd *descriptors, nfds_t count, const struct timespec *time, const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(ppoll)(descriptors, count, time, mask);
-  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
+  if (!explore_is_duration(time)) return (int)explore_result(-EINVAL);
   bool waits = !time || time->tv_sec != 0 || time->tv_nsec != 0;
   return wait_for(self, descriptors, count, waits, explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }
@@ -126,7 +126,13 @@ INTERPOSED(int, select, int limit, fd_set *reads, fd_set *writes, fd_set *others
   if (!self) return REAL(select)(limit, reads, writes, others, timeout);
   fd_set *sets[3] = {reads, writes, others};
   uint64_t deadline = NEVER;
-  if (timeout) deadline = explore_now() + (uint64_t)timeout->tv_sec * NANOSECONDS + (uint64_t)timeout->tv_usec * 1000;
+  if (timeout) {
+    // Microseconds may be more than a second here.
+    struct timespec time = {timeout->tv_sec, timeout->tv_usec % 1000000 * 1000};
+    if (timeout->tv_sec < 0 || timeout->tv_usec < 0) return (int)explore_result(-EINVAL);
+    if (time.tv_sec < INT32_MAX) time.tv_sec += timeout->tv_usec / 1000000;
+    deadline = explore_deadline(CLOCK_MONOTONIC, &time, false);
+  }
   int found = select_in(self, limit, sets, !timeout || timeout->tv_sec || timeout->tv_usec, deadline, NULL, HERE);
   if (!timeout) return found;
   // As the kernel does it, the time that is left.
@@ -139,7 +145,7 @@ INTERPOSED(int, pselect, int limit, fd_set *reads, fd_set *writes, fd_set *other
            const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(pselect)(limit, reads, writes, others, time, mask);
-  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
+  if (!explore_is_duration(time)) return (int)explore_result(-EINVAL);
   fd_set *sets[3] = {reads, writes, others};
   return select_in(self, limit, sets, !time || time->tv_sec || time->tv_nsec,
                    explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
@@ -181,7 +187,7 @@ INTERPOSED(int, epoll_pwait2, int epoll, struct epoll_event *events, int capacit
            const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(epoll_pwait2)(epoll, events, capacity, time, mask);
-  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
+  if (!explore_is_duration(time)) return (int)explore_result(-EINVAL);
   return wait_events(self, epoll, events, capacity, !time || time->tv_sec || time->tv_nsec,
                      explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -396,6 +397,41 @@ static int times(void) {
   return pselect(0, NULL, NULL, NULL, &bad, NULL) != -1 || errno != EINVAL;
 }
 
+// For locks and semaphores it has passed; the kernel refuses it.
+static int negative_times(void) {
+  struct timespec past = {-1, 0};
+  struct timeval before[2] = {{-1, 0}, {0, -1}}, much_more = {0, 2500000};
+  struct epoll_event event;
+  struct itimerspec once = {.it_value = past}, again = {.it_value.tv_sec = 1, .it_interval = past};
+  pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+  pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+  sigset_t user;
+  timer_t timer;
+  sigemptyset(&user);
+  sigaddset(&user, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &user, NULL);
+  sem_init(&semaphore, 0, 0);
+  pthread_mutex_lock(&mutex);
+  pthread_rwlock_rdlock(&lock);
+  if (pthread_mutex_timedlock(&mutex, &past) != ETIMEDOUT) return 1;
+  if (pthread_cond_timedwait(&condition, &mutex, &past) != ETIMEDOUT) return 2;
+  if (pthread_rwlock_timedwrlock(&lock, &past) != ETIMEDOUT) return 3;
+  if (sem_timedwait(&semaphore, &past) != -1 || errno != ETIMEDOUT) return 4;
+  if (ppoll(NULL, 0, &past, NULL) != -1 || errno != EINVAL) return 5;
+  if (pselect(0, NULL, NULL, NULL, &past, NULL) != -1 || errno != EINVAL) return 6;
+  for (int i = 0; i < 2; i++)
+    if (select(0, NULL, NULL, NULL, &before[i]) != -1 || errno != EINVAL) return 7;
+  if (select(0, NULL, NULL, NULL, &much_more) != 0) return 8;
+  if (sigtimedwait(&user, NULL, &past) != -1 || errno != EINVAL) return 9;
+  if (epoll_pwait2(epoll_create1(0), &event, 1, &past, NULL) != -1 || errno != EINVAL) return 10;
+  int descriptor = timerfd_create(CLOCK_MONOTONIC, 0);
+  if (timerfd_settime(descriptor, 0, &once, NULL) != -1 || errno != EINVAL) return 11;
+  if (timerfd_settime(descriptor, TFD_TIMER_ABSTIME, &again, NULL) != -1 || errno != EINVAL) return 12;
+  struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
+  if (timer_create(CLOCK_MONOTONIC, &nothing, &timer) != 0) return 13;
+  return timer_settime(timer, 0, &once, NULL) != -1 || errno != EINVAL;
+}
+
 static int remaining(void) {
   struct timeval limit = {10, 0};
   fd_set reads;
@@ -516,6 +552,7 @@ static const struct {
     {"timers", timers},             {"barriers", barriers},       {"robust", robust},
     {"socket-limits", socket_limits}, {"empty", empty},           {"own-lock", own_lock},
     {"times", times},               {"remaining", remaining},     {"clocked", clocked},
+    {"negative-times", negative_times},
     {"wait-all", wait_all},         {"big", big},                 {"messages", messages},
     {"small-stack", small_stack},
 };
