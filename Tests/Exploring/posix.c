@@ -191,6 +191,57 @@ static int restarted(void) {
          run_with(accept_one, send_user, connect_one) || run_with(fill, send_user, drain);
 }
 
+/// What a call has transferred, while signals come.
+static long transferred;
+enum { MUCH = 300000 };
+static char much[MUCH];
+static void *write_much(void *unused) {
+  transferred = write(ends[1], much, MUCH);
+  is_awake = 1;
+  return unused;
+}
+static void *write_parts(void *unused) {
+  struct iovec parts[2] = {{much, 100}, {much, MUCH - 100}};
+  transferred = writev(ends[1], parts, 2);
+  is_awake = 1;
+  return unused;
+}
+static void *send_much(void *unused) {
+  struct iovec parts[2] = {{much, 100}, {much, MUCH - 100}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+  transferred = sendmsg(sockets[1], &message, 0);
+  is_awake = 1;
+  return unused;
+}
+static void *receive_all(void *unused) {
+  transferred = recv(sockets[0], much, MUCH, MSG_WAITALL);
+  is_awake = 1;
+  return unused;
+}
+
+/// Sends signals until the call ends. The first may come before it.
+static int ends_short(const char *what, void *(*function)(void *)) {
+  pthread_t thread;
+  is_awake = 0;
+  pthread_create(&thread, NULL, function, NULL);
+  while (!is_awake) {
+    pthread_kill(thread, SIGUSR1);
+    usleep(1000);
+  }
+  pthread_join(thread, NULL);
+  return transferred > 0 && transferred < MUCH ? 0 : failure(what, transferred);
+}
+
+// Only a call that has transferred nothing goes on after a handler.
+static int partial(void) {
+  int other_ends[2];
+  set_handler(SIGUSR1, SA_RESTART);
+  if (ends_short("write", write_much) || pipe(other_ends) != 0) return 1;
+  dup2(other_ends[1], ends[1]);
+  if (ends_short("writev", write_parts) || ends_short("sendmsg", send_much)) return 1;
+  return ends_short("recv", receive_all);
+}
+
 static void *terminate(void *unused) {
   sleep(1);
   kill(getpid(), SIGTERM);
@@ -552,7 +603,7 @@ static const struct {
     {"timers", timers},             {"barriers", barriers},       {"robust", robust},
     {"socket-limits", socket_limits}, {"empty", empty},           {"own-lock", own_lock},
     {"times", times},               {"remaining", remaining},     {"clocked", clocked},
-    {"negative-times", negative_times},
+    {"partial", partial},           {"negative-times", negative_times},
     {"wait-all", wait_all},         {"big", big},                 {"messages", messages},
     {"small-stack", small_stack},
 };
