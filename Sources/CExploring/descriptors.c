@@ -270,7 +270,7 @@ static size_t size_of(const struct iovec *parts, size_t count) {
 INTERPOSED(ssize_t, read, int descriptor, void *bytes, size_t size) {
   struct explored *self = explore_current();
   if (!self) return REAL(read)(descriptor, bytes, size);
-  // Of a pipe or a socket, nothing is there at once.
+  // Reading zero bytes from a pipe or a stream socket never waits.
   if (size == 0 && is_stream(descriptor)) return REAL(read)(descriptor, bytes, size);
   if (explore_is_random(descriptor)) {
     explore_fill_random(bytes, size);

@@ -282,7 +282,7 @@ EXPORTED int concourse_exploring_await_idleness(void) {
   return 1;
 }
 
-// Those of POSIX: locks and barriers, for example, are none.
+// The cancellation points of POSIX. Waits for locks and barriers are not among them.
 bool explore_ends_by_cancelling(const struct explored *thread) {
   if (thread->refuses_cancelling) return false;
   switch (thread->operation) {
