@@ -25,7 +25,7 @@ package final class RunFolder {
   private var descriptor: Int32
 
   /// nil if none can be made. Then the program has the usual folder.
-  /// - Parameter parent: The folder that would be the program's own TMPDIR.
+  /// - Parameter parent: The program's own TMPDIR.
   package init?(in parent: String?) {
     var folder = parent ?? "/tmp"
     while folder.count > 1 && folder.hasSuffix("/") { folder.removeLast() }
