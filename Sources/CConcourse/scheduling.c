@@ -82,8 +82,10 @@ bool concourse_may_set_priority(void) {
   return !has_filter() || (in_container && filter_count() == container_filters);
 }
 
-void concourse_yield(void) {
-  if (in_container || !has_filter()) sched_yield();
+bool concourse_yield(void) {
+  if (!in_container && has_filter()) return false;
+  sched_yield();
+  return true;
 }
 
 int concourse_set_nice(int nice) {

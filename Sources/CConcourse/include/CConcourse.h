@@ -161,8 +161,8 @@ bool concourse_may_take_nice(int nice);
 /// filter. Kernels before 6.12 ignore it.
 int concourse_set_slice(uint64_t nanoseconds);
 
-/// Lets another thread have this processor, unless a seccomp filter may kill the process for it.
-void concourse_yield(void);
+/// Lets another thread have this processor, unless a seccomp filter may kill the process for it. Returns whether it did.
+bool concourse_yield(void);
 
 /// Notes the calling thread as a worker, after it has got its signal mask. Processes that it starts get the signal mask,
 /// the nice value and the slice of the process (children.c).

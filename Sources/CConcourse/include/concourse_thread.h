@@ -54,10 +54,10 @@ struct concourse_thread {
   void *_Nullable delivering;
   /// The group of the item that the thread runs, not counted: the item keeps it alive. NULL outside grouped items.
   void *_Nullable group;
-  /// For how many nanoseconds the thread slept before it was last woken; 0 also if its waits are not to spin long therefore
-  /// (see Park/Spin.swift).
+  /// For how many nanoseconds the thread last slept on a futex; 0 as well after a yield that gave its processor away (see
+  /// Park/Spin.swift).
   uint32_t last_sleep;
-  /// The number of its long spins since the last quick one, at most 8.
+  /// How many of its long spins were not worth it since one was, at most 8. Those that a yield ended do not count.
   uint8_t slow_spins;
   /// How many further waits do not spin long.
   uint16_t long_spins_barred;

@@ -6,7 +6,7 @@ package enum Spin {
   static let lockRounds = 40
   /// A thread that waits for a hand-over or a signal: about the time that putting it to sleep and waking it takes.
   package static let waitRounds = 400
-  /// A worker without work searches this many times before it parks.
+  /// A worker without work looks for some this often before it spins long or parks.
   static let searchRounds = 40
   /// The pause of a drain that has caught up with its producers before it checks for more, and the number of such
   /// checks before it releases its queue.
@@ -40,13 +40,15 @@ package enum Spin {
   private static let leastBar: UInt16 = 8
   private static let mostDoublings: UInt8 = 7
 
-  // ORDERING: relaxed; a heuristic that publishes nothing.
-  private static let hasOneProcessor = Atomic<Bool>(false)
+  // ORDERING: relaxed, both throughout; heuristics that publish nothing.
+  private static let processors = Atomic<Int32>(.max)
+  /// The number of threads that spin long. A forked child may begin with some that it does not have.
+  static let longSpinners = Atomic<Int32>(0)
 
   /// Notes on how many processors the process runs. The pool, which looks at the machine, calls it.
   static func note(processors: Int) {
     // ORDERING: relaxed; as above.
-    hasOneProcessor.store(processors == 1, ordering: .relaxed)
+    self.processors.store(Int32(clamping: processors), ordering: .relaxed)
   }
 
   // ORDERING: relaxed throughout; heuristics that publish nothing. Written only where processors are scarce.
@@ -55,7 +57,7 @@ package enum Spin {
   /// The debt that the next long yield sets.
   private static let penalty = Atomic<Int32>(leastPenalty)
 
-  /// Spins until `done` holds, and yields the processor once.
+  /// Spins until `done` holds. Yields the processor once; in a long spin, again and again.
   ///
   /// The thread that will make `done` true may be queued behind this thread on this processor: the kernel tends to
   /// put a woken thread beside its waker. So this thread yields after a short spin, or at once if it has just woken a
@@ -82,7 +84,7 @@ package enum Spin {
     note(yield: yielded)
     // With one processor, nothing changes while this thread has it.
     // ORDERING: relaxed; a heuristic.
-    if hasOneProcessor.load(ordering: .relaxed) { return done() }
+    if processors.load(ordering: .relaxed) == 1 { return done() }
     for _ in 0..<rounds {
       if done() { return true }
       Processor.pause()
@@ -91,12 +93,12 @@ package enum Spin {
     return waitLonger(thread, yielded, until: done)
   }
 
-  /// Spins on. Two threads that answer each other would else both sleep at each step if waking a thread takes longer than
-  /// the first spin: once one of them is still awake when the answer comes, neither sleeps any more.
+  /// Spins on. Two threads that answer each other would otherwise both sleep at each step if waking a thread takes longer
+  /// than the first spin: once one of them is still awake when the answer comes, neither sleeps any more.
   ///
-  /// A thread whose long spins are not worth it soon stops to make them: one that waits 50 µs for each signal would
-  /// otherwise keep a processor busy. And it stops at once if another thread wants its processor, since that may be the
-  /// thread that it waits for.
+  /// A thread whose long spins are not worth it soon stops making them: one that waits 50 µs for each signal would
+  /// otherwise keep a processor busy. It stops at once if another thread wants its processor, since that may be the thread
+  /// that it waits for. And no more threads spin long than the process has processors, or its share of them by a quota.
   /// - Parameter yielded: how many nanoseconds the yield before took.
   /// - Returns: whether `done` held.
   @inline(never)
@@ -111,6 +113,10 @@ package enum Spin {
       thread.pointee.long_spins_barred -= 1
       return done()
     }
+    // ORDERING: relaxed, all; see `longSpinners`.
+    defer { longSpinners.wrappingSubtract(1, ordering: .relaxed) }
+    let others = longSpinners.wrappingAdd(1, ordering: .relaxed).oldValue
+    guard others < processors.load(ordering: .relaxed) else { return done() }
     let began = Clock.uptime()
     var now = began
     for _ in 0..<mostYields where now &- began < longSpin {
@@ -134,7 +140,7 @@ package enum Spin {
   }
 
   /// Adjusts to a long spin of `duration` nanoseconds.
-  private static func note(longSpin duration: UInt64, _ thread: UnsafeMutablePointer<concourse_thread>) {
+  static func note(longSpin duration: UInt64, _ thread: UnsafeMutablePointer<concourse_thread>) {
     let slow = thread.pointee.slow_spins
     guard duration >= quickSpin else {
       thread.pointee.slow_spins = 0
@@ -153,12 +159,12 @@ package enum Spin {
     return false
   }
 
-  /// - Returns: the duration of the yield in nanoseconds.
+  /// - Returns: the duration of the yield in nanoseconds. Where the process cannot yield, that of one to another thread,
+  ///   since one may want this processor.
   @inline(never)
   private static func yield() -> UInt64 {
     let began = Clock.uptime()
-    Processor.yield()
-    return Clock.uptime() &- began
+    return Processor.yield() ? Clock.uptime() &- began : sharedYield
   }
 
   /// Adjusts debt and penalty to a yield of `yield` nanoseconds.

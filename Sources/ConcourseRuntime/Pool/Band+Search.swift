@@ -27,6 +27,8 @@ extension Band {
     let found = Spin.wait(rounds: Spin.searchRounds) {
       if hasWork { return true }
       round += 1
+      // A long spin only looks for work. What follows reads what other workers write.
+      if round > 2 * Spin.searchRounds { return false }
       if shard.isOneOfSeveral && round % 16 == 1 && relieveNeighbour() { return true }
       if round % 16 == 0 {
         if let candidate, steal(candidate, for: worker) { return true }

@@ -35,7 +35,9 @@ package enum Futex {
       case .wall(let nanoseconds):
         failure = concourse_futex_wait(address, expected, 2, nanoseconds)
       }
-      if failure == 0 { CurrentThread.state.pointee.last_sleep = UInt32(clamping: Clock.uptime() &- began) }
+      if failure != EAGAIN {
+        CurrentThread.state.pointee.last_sleep = UInt32(clamping: Clock.uptime() &- began)
+      }
       // EINTR and EAGAIN mean: look at the word again. Every caller loops.
       return failure == ETIMEDOUT ? .timedOut : .lookAgain
     }

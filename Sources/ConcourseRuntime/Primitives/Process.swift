@@ -81,7 +81,9 @@ package enum Processor {
 
 extension Processor {
   /// Lets another thread have this processor. Does nothing where a seccomp filter may kill the process for it.
-  static func yield() { concourse_yield() }
+  /// - Returns: whether it did.
+  @discardableResult
+  static func yield() -> Bool { concourse_yield() }
 }
 
 extension Process {

@@ -57,19 +57,45 @@ extension Engine {
       }
     }
 
-    @Test("a thread whose long spins are in vain makes fewer and fewer")
-    func longSpinsInVain() async {
+    @Test("a thread whose long spins are not worth it makes fewer and fewer, until one is")
+    func bar() async {
+      await #expect(processExitsWith: .success) {
+        let thread = CurrentThread.state
+        let bars = (0..<10).map { _ in
+          Spin.note(longSpin: 60_000, thread)
+          return thread.pointee.long_spins_barred
+        }
+        #expect(bars == [0, 8, 16, 32, 64, 128, 256, 512, 1_024, 1_024])
+        for _ in 0..<1_024 {
+          thread.pointee.last_sleep = 20_000
+          #expect(Self.looks() < 50)
+        }
+        Spin.note(longSpin: 1_000, thread)
+        #expect(thread.pointee.slow_spins == 0)
+      }
+    }
+
+    @Test("no more threads spin long than there are processors")
+    func crowd() async {
       await #expect(processExitsWith: .success) {
         Spin.note(processors: 2)
-        let thread = CurrentThread.state
-        func looks() -> Int {
-          thread.pointee.last_sleep = 20_000
-          return Self.looks()
+        Spin.longSpinners.wrappingAdd(2, ordering: .relaxed)
+        for _ in 0..<100 {
+          CurrentThread.state.pointee.last_sleep = 20_000
+          #expect(Self.looks() < 50)
         }
-        // Each but the first bars the next 8, 16, 32 ... waits.
-        while thread.pointee.slow_spins < 8 { _ = looks() }
-        #expect((0..<512).allSatisfy { _ in looks() < 50 })
       }
+    }
+
+    @Test("a thread knows how long it last slept")
+    func lastSleep() {
+      let word = Atomic<UInt32>(0)
+      let deadline = Deadline.uptime(Clock.uptime() + 20_000_000)
+      CurrentThread.state.pointee.last_sleep = 0
+      #expect(Futex.wait(word, expected: 1, deadline: deadline) == .lookAgain)
+      #expect(CurrentThread.state.pointee.last_sleep == 0)
+      while Futex.wait(word, expected: 0, deadline: deadline) != .timedOut {}
+      #expect(CurrentThread.state.pointee.last_sleep > 0)
     }
 
     @Test("on one processor no thread spins long")
