@@ -226,6 +226,8 @@ static void describe(const struct alarm *alarm, struct itimerspec *time) {
 INTERPOSED(int, timer_settime, timer_t timer, int flags, const struct itimerspec *time, struct itimerspec *old) {
   struct alarm *alarm = known(timer);
   if (!alarm) return REAL(timer_settime)(timer, flags, time, old);
+  if (!explore_is_duration(&time->it_value) || !explore_is_duration(&time->it_interval))
+    return (int)explore_result(-EINVAL);
   if (old) describe(alarm, old);
   bool is_off = nanoseconds(&time->it_value) == 0;
   alarm->deadline = is_off ? NEVER : explore_deadline(alarm->clock, &time->it_value, (flags & TIMER_ABSTIME) != 0);

@@ -75,6 +75,10 @@ static long futex(struct explored *self, long *a, const void *place) {
   const struct timespec *time = (const struct timespec *)a[3];
   clockid_t clock = a[1] & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
   switch (a[1] & COMMAND) {
+    case FUTEX_WAIT: case FUTEX_WAIT_BITSET: case FUTEX_LOCK_PI: case FUTEX_LOCK_PI2:
+      if (!explore_is_duration(time)) return refused(EINVAL);
+  }
+  switch (a[1] & COMMAND) {
     case FUTEX_WAIT: return wait_on(self, word, (uint32_t)a[2], explore_deadline(clock, time, false), place);
     case FUTEX_WAIT_BITSET: return wait_on(self, word, (uint32_t)a[2], explore_deadline(clock, time, true), place);
     case FUTEX_WAKE:

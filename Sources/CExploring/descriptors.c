@@ -88,7 +88,7 @@ INTERPOSED(int, poll, struct pollfd *descriptors, nfds_t count, int timeout) {
 INTERPOSED(int, ppoll, struct pollfd *descriptors, nfds_t count, const struct timespec *time, const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(ppoll)(descriptors, count, time, mask);
-  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
+  if (!explore_is_duration(time)) return (int)explore_result(-EINVAL);
   bool waits = !time || time->tv_sec != 0 || time->tv_nsec != 0;
   return wait_for(self, descriptors, count, waits, explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }
@@ -126,7 +126,13 @@ INTERPOSED(int, select, int limit, fd_set *reads, fd_set *writes, fd_set *others
   if (!self) return REAL(select)(limit, reads, writes, others, timeout);
   fd_set *sets[3] = {reads, writes, others};
   uint64_t deadline = NEVER;
-  if (timeout) deadline = explore_now() + (uint64_t)timeout->tv_sec * NANOSECONDS + (uint64_t)timeout->tv_usec * 1000;
+  if (timeout) {
+    // Microseconds may be more than a second here.
+    struct timespec time = {timeout->tv_sec, timeout->tv_usec % 1000000 * 1000};
+    if (timeout->tv_sec < 0 || timeout->tv_usec < 0) return (int)explore_result(-EINVAL);
+    if (time.tv_sec < INT32_MAX) time.tv_sec += timeout->tv_usec / 1000000;
+    deadline = explore_deadline(CLOCK_MONOTONIC, &time, false);
+  }
   int found = select_in(self, limit, sets, !timeout || timeout->tv_sec || timeout->tv_usec, deadline, NULL, HERE);
   if (!timeout) return found;
   // As the kernel does it, the time that is left.
@@ -139,7 +145,7 @@ INTERPOSED(int, pselect, int limit, fd_set *reads, fd_set *writes, fd_set *other
            const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(pselect)(limit, reads, writes, others, time, mask);
-  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
+  if (!explore_is_duration(time)) return (int)explore_result(-EINVAL);
   fd_set *sets[3] = {reads, writes, others};
   return select_in(self, limit, sets, !time || time->tv_sec || time->tv_nsec,
                    explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
@@ -181,7 +187,7 @@ INTERPOSED(int, epoll_pwait2, int epoll, struct epoll_event *events, int capacit
            const sigset_t *mask) {
   struct explored *self = explore_current();
   if (!self) return REAL(epoll_pwait2)(epoll, events, capacity, time, mask);
-  if (!explore_is_time(time)) return (int)explore_result(-EINVAL);
+  if (!explore_is_duration(time)) return (int)explore_result(-EINVAL);
   return wait_events(self, epoll, events, capacity, !time || time->tv_sec || time->tv_nsec,
                      explore_deadline(CLOCK_MONOTONIC, time, false), mask, HERE);
 }
@@ -206,7 +212,8 @@ static uint64_t own_deadline(int descriptor, short events) {
 }
 
 /// Comes back when the call can be made: it does not block then, or the descriptor never does. Returns 0 or the errno.
-static int ready_for(struct explored *self, int descriptor, short events, uint16_t operation, bool blocks,
+/// `begun`: the call has transferred something already, so it ends with the next signal and is not restarted.
+static int ready_for(struct explored *self, int descriptor, short events, uint16_t operation, bool blocks, bool begun,
                      const void *place) {
   if (!may_block(descriptor)) return 0;
   explore_point(self, operation, (void *)(uintptr_t)descriptor, place);
@@ -219,7 +226,7 @@ static int ready_for(struct explored *self, int descriptor, short events, uint16
     explore_test_cancel(self);
     if (result == ETIMEDOUT) return EAGAIN;
     // As in the kernel, a call with a time limit does not go on.
-    if (result == EINTR && (deadline != NEVER || !explore_goes_on(self))) return EINTR;
+    if (result == EINTR && (begun || deadline != NEVER || !explore_goes_on(self))) return EINTR;
   }
   return 0;
 }
@@ -254,7 +261,7 @@ static size_t size_of(const struct iovec *parts, size_t count) {
   INTERPOSED(type, name, parameters) {                                                      \
     struct explored *self = explore_current();                                              \
     if (!self) return REAL(name)(arguments);                                                \
-    int failure = ready_for(self, descriptor, events, operation, blocks, HERE);             \
+    int failure = ready_for(self, descriptor, events, operation, blocks, false, HERE);      \
     if (failure == 0) return REAL(name)(arguments);                                         \
     errno = failure;                                                                        \
     return -1;                                                                              \
@@ -263,31 +270,48 @@ static size_t size_of(const struct iovec *parts, size_t count) {
 INTERPOSED(ssize_t, read, int descriptor, void *bytes, size_t size) {
   struct explored *self = explore_current();
   if (!self) return REAL(read)(descriptor, bytes, size);
-  // Of a pipe or a socket, nothing is there at once.
+  // Reading zero bytes from a pipe or a stream socket never waits.
   if (size == 0 && is_stream(descriptor)) return REAL(read)(descriptor, bytes, size);
   if (explore_is_random(descriptor)) {
     explore_fill_random(bytes, size);
     return (ssize_t)size;
   }
-  int failure = ready_for(self, descriptor, POLLIN, OP_READ, true, HERE);
+  int failure = ready_for(self, descriptor, POLLIN, OP_READ, true, false, HERE);
   if (failure != 0) return explore_result(-failure);
   ssize_t result = REAL(read)(descriptor, bytes, size);
   if (result == 8) explore_count_expirations(descriptor, bytes);
   return result;
 }
 
+/// The C library's `write`, or `send` with the flags.
+static ssize_t put_once(int descriptor, const void *bytes, size_t size, bool sends, int flags) {
+  static ssize_t (*write_)(int, const void *, size_t);
+  static ssize_t (*send_)(int, const void *, size_t, int);
+  if (sends && !send_) *(void **)&send_ = explore_real("send");
+  if (!sends && !write_) *(void **)&write_ = explore_real("write");
+  return sends ? send_(descriptor, bytes, size, flags) : write_(descriptor, bytes, size);
+}
+
+/// Writes or sends, in parts that do not block. `begun`: the call has written something before these bytes.
+static ssize_t put(struct explored *self, int descriptor, const void *bytes, size_t size, bool sends, int flags, bool begun,
+                   const void *place) {
+  size_t done = 0;
+  bool blocks = !sends || blocks_in(flags);
+  for (;;) {
+    int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks, begun || done > 0, place);
+    if (failure != 0) return done ? (ssize_t)done : explore_result(-failure);
+    size_t rest = size - done, part = blocks ? sure_part(descriptor, rest) : rest;
+    ssize_t result = put_once(descriptor, (const char *)bytes + done, part, sends, flags);
+    if (result < 0) return done ? (ssize_t)done : result;
+    done += (size_t)result;
+    if (done >= size || result == 0 || !blocks || sure_part(descriptor, size) == size) return (ssize_t)done;
+  }
+}
+
 INTERPOSED(ssize_t, write, int descriptor, const void *bytes, size_t size) {
   struct explored *self = explore_current();
   if (!self) return REAL(write)(descriptor, bytes, size);
-  size_t done = 0;
-  for (;;) {
-    int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, true, HERE);
-    if (failure != 0) return done ? (ssize_t)done : explore_result(-failure);
-    ssize_t result = REAL(write)(descriptor, (const char *)bytes + done, sure_part(descriptor, size - done));
-    if (result < 0) return done ? (ssize_t)done : result;
-    done += (size_t)result;
-    if (done >= size || result == 0 || sure_part(descriptor, size) == size) return (ssize_t)done;
-  }
+  return put(self, descriptor, bytes, size, false, 0, false, HERE);
 }
 
 WAITS(ssize_t, readv, POLLIN, OP_READ, true, LIST(int descriptor, const struct iovec *parts, int count),
@@ -303,7 +327,7 @@ WAITS(int, accept4, POLLIN, OP_ACCEPT, true, LIST(int descriptor, struct sockadd
 static ssize_t receive(struct explored *self, int descriptor, struct msghdr *message, int flags, const void *place) {
   static ssize_t (*real)(int, struct msghdr *, int);
   if (!real) *(void **)&real = explore_real("recvmsg");
-  int failure = ready_for(self, descriptor, POLLIN, OP_READ, blocks_in(flags), place);
+  int failure = ready_for(self, descriptor, POLLIN, OP_READ, blocks_in(flags), false, place);
   if (failure != 0) return explore_result(-failure);
   bool all = flags & MSG_WAITALL && !(flags & (MSG_PEEK | MSG_DONTWAIT)) && is_stream(descriptor);
   ssize_t done = real(descriptor, message, all ? flags & ~MSG_WAITALL : flags);
@@ -315,7 +339,7 @@ static ssize_t receive(struct explored *self, int descriptor, struct msghdr *mes
       size_t skipped = (size_t)done - before;
       struct iovec part = {(char *)rest.iov_base + skipped, rest.iov_len - skipped};
       struct msghdr next = {.msg_iov = &part, .msg_iovlen = 1};
-      if (ready_for(self, descriptor, POLLIN, OP_READ, true, place) != 0) return done;
+      if (ready_for(self, descriptor, POLLIN, OP_READ, true, true, place) != 0) return done;
       ssize_t result = real(descriptor, &next, flags & ~MSG_WAITALL);
       if (result <= 0) return done;
       done += result;
@@ -351,13 +375,14 @@ INTERPOSED(ssize_t, recvmsg, int descriptor, struct msghdr *message, int flags) 
 }
 
 /// Writes the parts one after the other, behind the first `done` bytes.
-static ssize_t write_rest(int descriptor, const struct iovec *parts, size_t count, size_t done, bool sends, int flags) {
+static ssize_t put_rest(struct explored *self, int descriptor, const struct iovec *parts, size_t count, size_t done,
+                        bool sends, int flags, const void *place) {
   size_t before = 0;
   for (size_t i = 0; i < count; before += parts[i++].iov_len) {
     if (done >= before + parts[i].iov_len) continue;
     const char *bytes = (const char *)parts[i].iov_base + (done - before);
     size_t size = before + parts[i].iov_len - done;
-    ssize_t result = sends ? send(descriptor, bytes, size, flags) : write(descriptor, bytes, size);
+    ssize_t result = put(self, descriptor, bytes, size, sends, flags, done > 0, place);
     if (result < 0) return done ? (ssize_t)done : result;
     done += (size_t)result;
     if ((size_t)result < size) break;
@@ -369,16 +394,17 @@ INTERPOSED(ssize_t, writev, int descriptor, const struct iovec *parts, int count
   struct explored *self = explore_current();
   if (!self) return REAL(writev)(descriptor, parts, count);
   size_t size = count > 0 ? size_of(parts, (size_t)count) : 0;
-  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, true, HERE);
+  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, true, false, HERE);
   if (failure != 0) return explore_result(-failure);
-  if (sure_part(descriptor, size) < size) return write_rest(descriptor, parts, (size_t)count, 0, false, 0);
+  if (sure_part(descriptor, size) < size)
+    return put_rest(self, descriptor, parts, (size_t)count, 0, false, 0, HERE);
   return REAL(writev)(descriptor, parts, count);
 }
 
 INTERPOSED(ssize_t, sendmsg, int descriptor, const struct msghdr *message, int flags) {
   struct explored *self = explore_current();
   if (!self) return REAL(sendmsg)(descriptor, message, flags);
-  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks_in(flags), HERE);
+  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks_in(flags), false, HERE);
   if (failure != 0) return explore_result(-failure);
   size_t size = size_of(message->msg_iov, message->msg_iovlen);
   if (!blocks_in(flags) || sure_part(descriptor, size) == size) return REAL(sendmsg)(descriptor, message, flags);
@@ -391,33 +417,24 @@ INTERPOSED(ssize_t, sendmsg, int descriptor, const struct msghdr *message, int f
   begin.msg_iovlen = 1;
   ssize_t result = REAL(sendmsg)(descriptor, &begin, flags);
   if (result <= 0) return result;
-  return write_rest(descriptor, message->msg_iov, message->msg_iovlen, (size_t)result, true, flags);
+  return put_rest(self, descriptor, message->msg_iov, message->msg_iovlen, (size_t)result, true, flags, HERE);
 }
 
 INTERPOSED(ssize_t, sendto, int descriptor, const void *bytes, size_t size, int flags, const struct sockaddr *to,
            socklen_t length) {
   struct explored *self = explore_current();
   if (!self) return REAL(sendto)(descriptor, bytes, size, flags, to, length);
-  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks_in(flags), HERE);
+  int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks_in(flags), false, HERE);
   if (failure != 0) return explore_result(-failure);
-  if (blocks_in(flags) && sure_part(descriptor, size) < size) return send(descriptor, bytes, size, flags);
+  if (blocks_in(flags) && sure_part(descriptor, size) < size)
+    return put(self, descriptor, bytes, size, true, flags, false, HERE);
   return REAL(sendto)(descriptor, bytes, size, flags, to, length);
 }
 
 INTERPOSED(ssize_t, send, int descriptor, const void *bytes, size_t size, int flags) {
   struct explored *self = explore_current();
   if (!self) return REAL(send)(descriptor, bytes, size, flags);
-  size_t done = 0;
-  bool blocks = blocks_in(flags);
-  for (;;) {
-    int failure = ready_for(self, descriptor, POLLOUT, OP_WRITE, blocks, HERE);
-    if (failure != 0) return done ? (ssize_t)done : explore_result(-failure);
-    size_t part = blocks ? sure_part(descriptor, size - done) : size;
-    ssize_t result = REAL(send)(descriptor, (const char *)bytes + done, part, flags);
-    if (result < 0) return done ? (ssize_t)done : result;
-    done += (size_t)result;
-    if (done >= size || result == 0 || part == size) return (ssize_t)done;
-  }
+  return put(self, descriptor, bytes, size, true, flags, false, HERE);
 }
 
 static bool leads_out(const struct sockaddr *to) {

@@ -276,6 +276,11 @@ uint64_t explore_deadline(clockid_t clock, const struct timespec *time, bool is_
 static inline bool explore_is_time(const struct timespec *time) {
   return !time || (time->tv_nsec >= 0 && time->tv_nsec < NANOSECONDS);
 }
+/// As `explore_is_time`, for calls that refuse negative seconds: those of the kernel. For locks and semaphores of the C
+/// library such a moment has passed.
+static inline bool explore_is_duration(const struct timespec *time) {
+  return explore_is_time(time) && (!time || time->tv_sec >= 0);
+}
 /// As `nanosleep`.
 int explore_nanosleep(struct explored *self, const struct timespec *time, struct timespec *rest, const void *place);
 /// Advances to a time; with real time, sleeps until then or until a descriptor is ready.

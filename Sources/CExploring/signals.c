@@ -192,7 +192,7 @@ INTERPOSED(int, sigwaitinfo, const sigset_t *set, siginfo_t *information) {
 
 INTERPOSED(int, sigtimedwait, const sigset_t *set, siginfo_t *information, const struct timespec *time) {
   struct explored *self = explore_current();
-  if (!self || !explore_is_time(time)) return REAL(sigtimedwait)(set, information, time);
+  if (!self || !explore_is_duration(time)) return REAL(sigtimedwait)(set, information, time);
   return (int)explore_result(
       await_signal(self, set, information, explore_deadline(CLOCK_MONOTONIC, time, false), HERE));
 }

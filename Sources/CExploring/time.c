@@ -42,8 +42,9 @@ static bool is_realtime(clockid_t clock) {
 
 uint64_t explore_deadline(clockid_t clock, const struct timespec *time, bool is_absolute) {
   if (!time) return NEVER;
+  // It has passed. Calls that refuse it do not come here.
+  if (time->tv_sec < 0) return is_absolute ? 0 : explore_now();
   uint64_t wanted = nanoseconds(time);
-  if (time->tv_sec < 0) wanted = 0;
   if ((uint64_t)time->tv_sec > UINT64_MAX / NANOSECONDS / 2) return NEVER - 1;
   if (!is_absolute) return explore_now() + wanted;
   uint64_t start = is_realtime(clock) ? realtime_start : monotonic_start;
@@ -140,7 +141,7 @@ static void leave_rest(uint64_t deadline, struct timespec *rest) {
 }
 
 int explore_nanosleep(struct explored *self, const struct timespec *time, struct timespec *rest, const void *place) {
-  if (!explore_is_time(time) || time->tv_sec < 0) return (int)explore_result(-EINVAL);
+  if (!explore_is_duration(time)) return (int)explore_result(-EINVAL);
   uint64_t deadline = explore_deadline(CLOCK_MONOTONIC, time, false);
   if (sleep_until(self, deadline, place) == 0) return 0;
   leave_rest(deadline, rest);
@@ -156,7 +157,8 @@ INTERPOSED(int, nanosleep, const struct timespec *time, struct timespec *rest) {
 INTERPOSED(int, clock_nanosleep, clockid_t clock, int flags, const struct timespec *time, struct timespec *rest) {
   struct explored *self = explore_current();
   if (!self) return REAL(clock_nanosleep)(clock, flags, time, rest);
-  if (!explore_is_time(time) || time->tv_sec < 0) return EINVAL;
+  // The kernel refuses such moments, too.
+  if (!explore_is_duration(time)) return EINVAL;
   uint64_t deadline = explore_deadline(clock, time, flags & TIMER_ABSTIME);
   if (sleep_until(self, deadline, HERE) == 0) return 0;
   if (!(flags & TIMER_ABSTIME)) leave_rest(deadline, rest);
@@ -258,6 +260,8 @@ static void describe(const struct timer *timer, struct itimerspec *time) {
 INTERPOSED(int, timerfd_settime, int descriptor, int flags, const struct itimerspec *time, struct itimerspec *old) {
   struct timer *timer_ = timer(descriptor);
   if (!timer_ || !time) return REAL(timerfd_settime)(descriptor, flags, time, old);
+  if (!explore_is_duration(&time->it_value) || !explore_is_duration(&time->it_interval))
+    return (int)explore_result(-EINVAL);
   if (old) describe(timer_, old);
   // The real one becomes unreadable.
   struct itimerspec none = {.it_value = {0}};

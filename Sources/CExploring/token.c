@@ -72,9 +72,10 @@ void explore_sleep(struct explored *self) {
     SYSTEM4(SYS_futex, &self->gate, FUTEX_WAIT_PRIVATE, 0, NULL);
   self->gate = 0;
   explored_file->running = self->number;
+  await_death();
+  // Behind that wait: the ending thread may get a processor seconds later, too.
   // ORDERING: relaxed; the watchdog looks again and again.
   __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
-  await_death();
   take_signals(self);
 }
 
@@ -281,7 +282,7 @@ EXPORTED int concourse_exploring_await_idleness(void) {
   return 1;
 }
 
-// Those of POSIX: locks and barriers, for example, are none.
+// The cancellation points of POSIX. Waits for locks and barriers are not among them.
 bool explore_ends_by_cancelling(const struct explored *thread) {
   if (thread->refuses_cancelling) return false;
   switch (thread->operation) {

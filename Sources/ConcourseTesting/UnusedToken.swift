@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 
 /// Says at the end of the test process that none of its explorations had the token of the environment: each has then run
-/// as ever, and a test that passes has not repeated anything.
+/// its usual schedules, and a test that passes has not repeated anything.
 enum UnusedToken {
   private enum State {
     case unseen, foreign, used

@@ -1,4 +1,5 @@
 import CExploring
+import Glibc
 import Testing
 
 @testable import ConcourseSchedules
@@ -259,14 +260,39 @@ struct ExploreTextTests {
   @Test("the line that repeats a schedule can be pasted into a shell, and has the options that decide")
   func repetition() {
     var options = ExploreOptions()
+    func bytes(_ words: String...) -> [[UInt8]] { words.map { Array($0.utf8) } }
     #expect(
-      ExploreText.repetition("04ab", ["./p", "two words", "it's", ""], options)
+      ExploreText.repetition("04ab", bytes("./p", "two words", "it's", ""), options)
         == "repeat it: concourse explore --replay 04ab -- ./p 'two words' 'it'\\''s' ''")
     (options.findsRaces, options.steps, options.library) = (true, 900, "a b.so")
     #expect(
-      ExploreText.repetition("a;b.token", ["p", "*", "x=1"], options)
+      ExploreText.repetition("a;b.token", bytes("p", "*", "x=1"), options)
         == "repeat it: concourse explore --races --steps 900 --library 'a b.so' --replay 'a;b.token' -- p '*' x=1"
     )
+  }
+
+  @Test(
+    "each word of that line is for a shell the word that was given, and the line is shown as it is",
+    .enabled(if: access("/bin/bash", X_OK) == 0, "needs bash"))
+  func quotedWords() throws {
+    let words: [[UInt8]] = [
+      // An apostrophe with a mark above it, and one that is followed by an invisible joiner.
+      Array("it'\u{301}s".utf8), Array("'\u{200D}'".utf8), Array("a\u{202E}b\u{AD}".utf8),
+      Array("\u{1B}[2J\r\nline\ttab\u{7F}7\\n".utf8), Array("\u{2028}\u{85}é€".utf8), [],
+      Array("!$(x) `y` \\ \"z\"".utf8), [0x61, 0xFF, 0x37, 0x27, 0x5C], [0xC3, 0x0A, 0xA9],
+    ]
+    let line = ExploreText.repetition("04ab", words, ExploreOptions())
+    #expect(ForeignText.line(line) == line)
+    #expect(ExploreText.quoted("it'\u{301}s") == "'it'\\''\u{301}s'")
+    #expect(ExploreText.quoted("a\tb\u{1B}7") == "$'a\\tb\\0337'")
+    let quoted = words.map { ExploreText.quoted($0) }.joined(separator: " ")
+    let folder = try TemporaryFolder()
+    let script = try folder.write(Array("printf '%s\\0' \(quoted)\n".utf8), to: "script")
+    let output = try #require(popen("/bin/bash '\(script)'", "r"))
+    var bytes: [UInt8] = []
+    while case let byte = fgetc(output), byte != EOF { bytes.append(UInt8(byte)) }
+    #expect(pclose(output) == 0)
+    #expect(bytes == words.flatMap { $0 + [0] })
   }
 
   @Test("only what has the digits of a token, and enough of them, counts as a token and not as a file")

@@ -47,6 +47,66 @@ struct ScheduleRunnerTests {
     #expect(String(decoding: third.result.output, as: UTF8.self).dropLast() == paths[0])
   }
 
+  @Test(
+    "what the program puts in the place of its TMPDIR is removed, and no link is followed"
+  )
+  func replacedFolder() throws {
+    let folder = try TemporaryFolder()
+    defer { TemporaryFolder.remove(folder.path) }
+    let kept = try folder.write([1], to: "kept/file")
+    let inner = "\(folder.path)/runs"
+    try #require(mkdir(inner, 0o700) == 0)
+    for script in [
+      "rmdir $TMPDIR; ln -s \(folder.path)/kept $TMPDIR",
+      "cd $TMPDIR && mkdir a && ln -s \(folder.path)/kept a/link && ln -s ../../kept link",
+      "mv $TMPDIR \(folder.path)/moved; : >\(folder.path)/moved/file; : >$TMPDIR",
+      "rmdir $TMPDIR; mkdir $TMPDIR; : >$TMPDIR/file; chmod 0 $TMPDIR",
+      "rmdir $TMPDIR",
+      // A name that is no text, and folders without permissions.
+      """
+      cd $TMPDIR && : >"$(printf 'a\\377')" && name=b/$(printf 'c\\377') && mkdir b "$name" && : >"$name/d" &&
+        chmod 0 "$name" b .
+      """,
+    ] {
+      var program = Self.program(script)
+      program.environment.set("TMPDIR", to: inner)
+      let run = try ScheduleRun(program, Schedule(seed: 1))
+      while !run.isOver { usleep(1000) }
+      #expect(run.result.status == 0, "\(script): \(String(decoding: run.result.output, as: UTF8.self))")
+      run.end()
+      // It is empty.
+      #expect(rmdir(inner) == 0, "\(script)")
+      try #require(mkdir(inner, 0o700) == 0 || errno == EEXIST)
+    }
+    #expect(access(kept, F_OK) == 0)
+    #expect(access("\(folder.path)/moved/file", F_OK) == 0, "what the program has moved away is its own")
+  }
+
+  @Test("a folder for temporary files that an ended process has left behind is emptied and used again")
+  func leftFolder() throws {
+    let folder = try TemporaryFolder()
+    defer { TemporaryFolder.remove(folder.path) }
+    func name(_ number: Int) -> String { "\(folder.path)/concourse-000\(number)" }
+    // The first two are not of a run.
+    try folder.write([1], to: "concourse-0000/file")
+    try folder.write([1], to: "concourse-0001")
+    try folder.write([1], to: "concourse-0002/inner/file")
+    try #require(chmod(name(2), 0o1700) == 0)
+    let first = try #require(RunFolder(in: folder.path))
+    let second = try #require(RunFolder(in: folder.path))
+    #expect(first.path == name(2) && second.path == name(3))
+    #expect(access(name(2) + "/inner", F_OK) != 0)
+    #expect(access(name(0) + "/file", F_OK) == 0 && access(name(1), F_OK) == 0)
+    // A schedule of a test has removed it; the next one has it again.
+    try #require(rmdir(first.path) == 0)
+    first.clear()
+    try folder.write([1], to: "concourse-0002/file")
+    first.clear()
+    #expect(access(name(2), F_OK) == 0 && access(name(2) + "/file", F_OK) != 0)
+    #expect(RunFolder(in: folder.path)?.path == name(4))
+    withExtendedLifetime((first, second)) {}
+  }
+
   @Test("what fails only beside other runs is not found")
   func disturbed() throws {
     let folder = try TemporaryFolder()
@@ -67,6 +127,76 @@ struct ScheduleRunnerTests {
     // What fails alone, too, is.
     let failing = ScheduleRunner(Self.program(begin + "exit 3"), jobs: 2)
     #expect(try Exploration(options, failing).run { _ in }?.failure == .status(3))
+  }
+
+  /// Runs the script, which knows the number of its schedule, and how often that has run before.
+  private static func exploration(
+    _ script: String, schedules: Int, in folder: TemporaryFolder
+  ) throws -> Exploration {
+    let seed = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.seed))
+    let outcome = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.outcome))
+    let leaks = try #require(MemoryLayout<concourse_exploring_header>.offset(of: \.leaks))
+    let begin = """
+      put() { printf "$1" | dd of=/proc/self/fd/1000 bs=1 seek=$2 conv=notrunc 2>/dev/null; }
+      ended() { put "$1" \(outcome); }
+      leaks() { put '\\001' \(leaks); }
+      ended '\\001'
+      number=$(($(od -An -tu8 -j\(seed) -N8 /proc/self/fd/1000) % 1000000))
+      cd \(folder.path)
+      before=$(ls | grep -c "^$number-")
+      : >"$number-$before"
+
+      """
+    var options = ExploreOptions()
+    options.schedules = schedules
+    return Exploration(options, ScheduleRunner(Self.program(begin + script), jobs: 2))
+  }
+
+  @Test("a failure counts at once if the program uses something that differs from run to run")
+  func leakingFailure() throws {
+    let folder = try TemporaryFolder()
+    let script = "[ $number != 3 ] || [ $before != 0 ] || { leaks; exit 3; }"
+    let exploration = try Self.exploration(script, schedules: 6, in: folder)
+    #expect(try exploration.run { _ in }?.failure == .status(3))
+    #expect(exploration.figures.disturbed == 0)
+  }
+
+  @Test("a repeated schedule that fails only beside others is no difference")
+  func disturbedRepeat() throws {
+    let folder = try TemporaryFolder()
+    let exploration = try Self.exploration(
+      "[ $number != 9 ] || [ $before != 1 ] || exit 3", schedules: 12, in: folder)
+    #expect(try exploration.run { _ in } == nil)
+    #expect(exploration.figures.schedules == 12 && exploration.figures.repeated == 1)
+    #expect(exploration.figures.disturbed == 1)
+    #expect(exploration.difference == nil)
+    // One that fails from then on is found, and is one.
+    let other = try TemporaryFolder()
+    let failing = try Self.exploration(
+      "[ $number != 9 ] || [ $before = 0 ] || exit 3", schedules: 12, in: other)
+    #expect(try failing.run { _ in }?.failure == .status(3))
+    #expect(failing.difference?.schedule.number == 9)
+  }
+
+  @Test("a program that cannot be explored is refused also if another run has failed beside others")
+  func disturbedRefusal() throws {
+    let folder = try TemporaryFolder()
+    let spinning = CONCOURSE_EXPLORING_SPINNING.rawValue
+    let script = """
+      case $number-$before in
+      3-0) echo $$ >id; mv id process; until [ -e 4-0 ]; do sleep 0.01; done; exit 3 ;;
+      4-0)
+        until [ -e process ]; do sleep 0.01; done
+        # Until the end of that run has been taken.
+        while kill -0 $(cat process); do sleep 0.01; done
+        ended '\\00\(spinning)';
+        sleep 10 ;;
+      esac
+      """
+    let exploration = try Self.exploration(script, schedules: 6, in: folder)
+    let refusal = try #require(throws: Exploration.Refusal.self) { _ = try exploration.run { _ in } }
+    #expect(refusal.reason.hasPrefix("spins"))
+    #expect(exploration.figures.disturbed == 1)
   }
 
   @Test("the first result in the order of schedules is taken, whichever ends first")

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -188,6 +189,57 @@ static int restarted(void) {
   return run_with(read_one, send_user, write_one) || run_with(receive_one, send_user, send_one) ||
          run_with(wait_semaphore, send_user, post) || run_with(lock_file, send_user, unlock_file) ||
          run_with(accept_one, send_user, connect_one) || run_with(fill, send_user, drain);
+}
+
+/// What a call has transferred, while signals come.
+static long transferred;
+enum { MUCH = 300000 };
+static char much[MUCH];
+static void *write_much(void *unused) {
+  transferred = write(ends[1], much, MUCH);
+  is_awake = 1;
+  return unused;
+}
+static void *write_parts(void *unused) {
+  struct iovec parts[2] = {{much, 100}, {much, MUCH - 100}};
+  transferred = writev(ends[1], parts, 2);
+  is_awake = 1;
+  return unused;
+}
+static void *send_much(void *unused) {
+  struct iovec parts[2] = {{much, 100}, {much, MUCH - 100}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+  transferred = sendmsg(sockets[1], &message, 0);
+  is_awake = 1;
+  return unused;
+}
+static void *receive_all(void *unused) {
+  transferred = recv(sockets[0], much, MUCH, MSG_WAITALL);
+  is_awake = 1;
+  return unused;
+}
+
+/// Sends signals until the call ends. The first may come before it.
+static int ends_short(const char *what, void *(*function)(void *)) {
+  pthread_t thread;
+  is_awake = 0;
+  pthread_create(&thread, NULL, function, NULL);
+  while (!is_awake) {
+    pthread_kill(thread, SIGUSR1);
+    usleep(1000);
+  }
+  pthread_join(thread, NULL);
+  return transferred > 0 && transferred < MUCH ? 0 : failure(what, transferred);
+}
+
+// Only a call that has transferred nothing goes on after a handler.
+static int partial(void) {
+  int other_ends[2];
+  set_handler(SIGUSR1, SA_RESTART);
+  if (ends_short("write", write_much) || pipe(other_ends) != 0) return 1;
+  dup2(other_ends[1], ends[1]);
+  if (ends_short("writev", write_parts) || ends_short("sendmsg", send_much)) return 1;
+  return ends_short("recv", receive_all);
 }
 
 static void *terminate(void *unused) {
@@ -396,6 +448,41 @@ static int times(void) {
   return pselect(0, NULL, NULL, NULL, &bad, NULL) != -1 || errno != EINVAL;
 }
 
+// For locks and semaphores it has passed; the kernel refuses it.
+static int negative_times(void) {
+  struct timespec past = {-1, 0};
+  struct timeval before[2] = {{-1, 0}, {0, -1}}, much_more = {0, 2500000};
+  struct epoll_event event;
+  struct itimerspec once = {.it_value = past}, again = {.it_value.tv_sec = 1, .it_interval = past};
+  pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+  pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+  sigset_t user;
+  timer_t timer;
+  sigemptyset(&user);
+  sigaddset(&user, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &user, NULL);
+  sem_init(&semaphore, 0, 0);
+  pthread_mutex_lock(&mutex);
+  pthread_rwlock_rdlock(&lock);
+  if (pthread_mutex_timedlock(&mutex, &past) != ETIMEDOUT) return 1;
+  if (pthread_cond_timedwait(&condition, &mutex, &past) != ETIMEDOUT) return 2;
+  if (pthread_rwlock_timedwrlock(&lock, &past) != ETIMEDOUT) return 3;
+  if (sem_timedwait(&semaphore, &past) != -1 || errno != ETIMEDOUT) return 4;
+  if (ppoll(NULL, 0, &past, NULL) != -1 || errno != EINVAL) return 5;
+  if (pselect(0, NULL, NULL, NULL, &past, NULL) != -1 || errno != EINVAL) return 6;
+  for (int i = 0; i < 2; i++)
+    if (select(0, NULL, NULL, NULL, &before[i]) != -1 || errno != EINVAL) return 7;
+  if (select(0, NULL, NULL, NULL, &much_more) != 0) return 8;
+  if (sigtimedwait(&user, NULL, &past) != -1 || errno != EINVAL) return 9;
+  if (epoll_pwait2(epoll_create1(0), &event, 1, &past, NULL) != -1 || errno != EINVAL) return 10;
+  int descriptor = timerfd_create(CLOCK_MONOTONIC, 0);
+  if (timerfd_settime(descriptor, 0, &once, NULL) != -1 || errno != EINVAL) return 11;
+  if (timerfd_settime(descriptor, TFD_TIMER_ABSTIME, &again, NULL) != -1 || errno != EINVAL) return 12;
+  struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
+  if (timer_create(CLOCK_MONOTONIC, &nothing, &timer) != 0) return 13;
+  return timer_settime(timer, 0, &once, NULL) != -1 || errno != EINVAL;
+}
+
 static int remaining(void) {
   struct timeval limit = {10, 0};
   fd_set reads;
@@ -516,6 +603,7 @@ static const struct {
     {"timers", timers},             {"barriers", barriers},       {"robust", robust},
     {"socket-limits", socket_limits}, {"empty", empty},           {"own-lock", own_lock},
     {"times", times},               {"remaining", remaining},     {"clocked", clocked},
+    {"partial", partial},           {"negative-times", negative_times},
     {"wait-all", wait_all},         {"big", big},                 {"messages", messages},
     {"small-stack", small_stack},
 };

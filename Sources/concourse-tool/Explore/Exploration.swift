@@ -76,31 +76,38 @@ final class Exploration {
   func run(_ progress: (ExplorationFigures) -> Void) throws -> Failed? {
     defer { figures.seconds = elapsed }
     while true {
-      let failed = try runUntilFailure(progress)
-      guard !failed.isEmpty else { return nil }
-      for failed in failed.sorted(by: { $0.schedule.number < $1.schedule.number }) {
-        if try failsAlone(failed) { return failed }
+      let (failures, refusal) = try runUntilFailure(progress)
+      for found in failures.sorted(by: { $0.run.schedule.number < $1.run.schedule.number }) {
+        if try failsAlone(found.run) {
+          if found.hasPassed && difference == nil { difference = Difference(schedule: found.run.schedule) }
+          return found.run
+        }
         figures.disturbed += 1
-        if figures.firstDisturbed == nil { figures.firstDisturbed = failed.schedule.number }
+        if figures.firstDisturbed == nil { figures.firstDisturbed = found.run.schedule.number }
       }
-      guard runner.interruption == nil, wantsMore(started) else { return nil }
+      if let refusal { throw refusal }
+      guard !failures.isEmpty, runner.interruption == nil, wantsMore(started) || !again.isEmpty else {
+        return nil
+      }
     }
   }
 
   /// Runs share the machine: a port, or a file outside of the folder that each has. What failed beside others counts if it
-  /// fails alone, too.
+  /// fails alone, too. One that may differ from run to run counts at once, since it may pass alone for that reason.
   private func failsAlone(_ failed: Failed) throws -> Bool {
-    guard runner.jobs > 1, failed.schedule.number > 0, let run = try runner.run(failed.schedule) else {
-      return true
-    }
+    guard runner.jobs > 1, failed.schedule.number > 0, !options.isRealTime, failed.result.header.leaks == 0,
+      let run = try runner.run(failed.schedule)
+    else { return true }
     defer { run.end() }
-    if case .failed = run.result.verdict(hasStepLimit: true) { return true }
-    return false
+    return run.result.verdict(hasStepLimit: true) != .passed
   }
 
-  /// The failures of the first schedules of which one fails, in no order.
-  private func runUntilFailure(_ progress: (ExplorationFigures) -> Void) throws -> [Failed] {
-    var failures: [Failed] = []
+  /// The failures of the first schedules of which one fails, in no order, and whether each is of a schedule that has passed
+  /// before. Then the first that cannot be explored, if there is one.
+  private func runUntilFailure(_ progress: (ExplorationFigures) -> Void) throws -> (
+    [(run: Failed, hasPassed: Bool)], Refusal?
+  ) {
+    var failures: [(run: Failed, hasPassed: Bool)] = []
     var refusal: Refusal?
     try runner.run {
       // The first run says how long they are.
@@ -115,11 +122,10 @@ final class Exploration {
       if let hash = self.hashes[number] {
         self.figures.repeated += 1
         let verdict = result.verdict(hasStepLimit: true)
-        if self.difference == nil, hash != result.header.hash || verdict != .passed {
-          self.difference = Difference(schedule: run.schedule)
-        }
         if case .failed(let failure) = verdict, failure != .stepLimit || self.options.steps != nil {
-          failures.append(Failed(schedule: run.schedule, failure: failure, result: result))
+          failures.append((Failed(schedule: run.schedule, failure: failure, result: result), true))
+        } else if self.difference == nil, hash != result.header.hash || verdict != .passed {
+          self.difference = Difference(schedule: run.schedule)
         }
         run.end()
         return true
@@ -134,7 +140,7 @@ final class Exploration {
       case .failed(.stepLimit) where self.options.steps == nil: self.figures.unfinished += 1
       // Others with smaller numbers still run: which is found must not depend on the time that each takes.
       case .failed(let failure):
-        failures.append(Failed(schedule: run.schedule, failure: failure, result: result))
+        failures.append((Failed(schedule: run.schedule, failure: failure, result: result), false))
       case .unusable(let reason):
         refusal = Refusal(reason: reason, places: FailurePlaces.culprit(of: run, result))
       }
@@ -142,8 +148,7 @@ final class Exploration {
       progress(self.figures)
       return refusal == nil
     }
-    if failures.isEmpty, let refusal { throw refusal }
-    return failures
+    return (failures, refusal)
   }
 
   private func wantsMore(_ started: Int) -> Bool {

@@ -292,7 +292,7 @@ enum ExploreCommand: Command {
       }
     }
     var lines = ExploreText.failure(found, story)
-    if found.repeats, let token { lines.append(repetition(token, words, options)) }
+    if found.repeats, let token { lines.append(repetition(token, options)) }
     for line in lines { Terminal.printLine(line) }
     guard let path = options.output, story != nil else { return }
     let stacks = found.result.events.map(\.addresses)
@@ -310,9 +310,7 @@ enum ExploreCommand: Command {
   private static let longest = 100
 
   /// How to repeat a schedule.
-  private static func repetition(
-    _ token: ScheduleToken, _ words: ArraySlice<String>, _ options: ExploreOptions
-  ) -> String {
+  private static func repetition(_ token: ScheduleToken, _ options: ExploreOptions) -> String {
     var text = token.text
     if text.utf8.count > longest {
       do throws(OutputFile.Failure) {
@@ -321,7 +319,8 @@ enum ExploreCommand: Command {
         text = file.path
       } catch { Terminal.printError("\(error.path) cannot be written: \(error.reason)") }
     }
-    return ForeignText.line(ExploreText.repetition(text, words, options))
+    // Its words are quoted such that a terminal shows them, so nothing has to be cleaned.
+    return ExploreText.repetition(text, commandLine(from: options.target), options)
   }
 
   private static func differing(_ difference: Exploration.Difference, _ runner: ScheduleRunner) -> (

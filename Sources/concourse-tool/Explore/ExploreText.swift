@@ -100,22 +100,64 @@ enum ExploreText {
 
   /// The command line that repeats a schedule, for a shell.
   /// - Parameter token: The token, or the file that has it.
-  static func repetition(_ token: String, _ words: some Sequence<String>, _ options: ExploreOptions) -> String
-  {
+  /// - Parameter words: The program and its arguments, as bytes.
+  static func repetition(
+    _ token: String, _ words: some Sequence<[UInt8]>, _ options: ExploreOptions
+  ) -> String {
     var line = ["repeat it: concourse explore"]
     if options.findsRaces { line.append("--races") }
     // Both may decide whether the schedule fails.
     if let steps = options.steps { line.append("--steps \(steps)") }
     if let library = options.library { line.append("--library \(quoted(library))") }
     line += ["--replay", quoted(token), "--"]
-    return (line + words.map(quoted)).joined(separator: " ")
+    return (line + words.map { quoted($0) }).joined(separator: " ")
   }
 
-  /// The word as a shell takes it.
-  static func quoted(_ word: String) -> String {
-    let plain = Set("%+,-./0123456789:=@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
-    guard word.isEmpty || !word.allSatisfy(plain.contains) else { return word }
-    return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+  static func quoted(_ word: String) -> String { quoted(Array(word.utf8)) }
+
+  private static let plain = Set(
+    "%+,-./0123456789:=@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz".utf8)
+
+  /// The word as a shell takes it. What a terminal would obey or not show is escaped, and so are bytes that are no text.
+  static func quoted(_ word: [UInt8]) -> String {
+    let text = String(validating: word, as: UTF8.self)
+    if let text, text.unicodeScalars.allSatisfy({ $0.effect == .none }) {
+      if !word.isEmpty && word.allSatisfy(plain.contains) { return text }
+      // An apostrophe may be one character together with the mark behind it.
+      var quoted = "'".unicodeScalars
+      for scalar in text.unicodeScalars {
+        if scalar == "'" { quoted.append(contentsOf: "'\\'".unicodeScalars) }
+        quoted.append(scalar)
+      }
+      quoted.append("'")
+      return String(quoted)
+    }
+    var quoted = "$'".unicodeScalars
+    func append(escaped bytes: some Sequence<UInt8>) {
+      for byte in bytes {
+        let digits = String(byte, radix: 8)
+        quoted.append(
+          contentsOf: ("\\" + String(repeating: "0", count: 3 - digits.count) + digits).unicodeScalars)
+      }
+    }
+    for scalar in text?.unicodeScalars ?? String.UnicodeScalarView() {
+      switch scalar {
+      case "'", "\\":
+        quoted.append("\\")
+        quoted.append(scalar)
+      case "\n": quoted.append(contentsOf: "\\n".unicodeScalars)
+      case "\t": quoted.append(contentsOf: "\\t".unicodeScalars)
+      case _ where scalar.effect != .none: append(escaped: String(scalar).utf8)
+      default: quoted.append(scalar)
+      }
+    }
+    if text == nil {
+      for byte in word {
+        if plain.contains(byte) { quoted.append(Unicode.Scalar(byte)) } else { append(escaped: [byte]) }
+      }
+    }
+    quoted.append("'")
+    return String(quoted)
   }
 
   /// Without the thread, which the line has named.

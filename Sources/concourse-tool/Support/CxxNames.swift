@@ -14,7 +14,7 @@ enum CxxNames {
     unsafeBitCast($0, to: Demangle.self)
   }
 
-  /// The symbol itself if it is none of C++, or cannot be read.
+  /// The symbol itself if it is not a C++ name, or cannot be read.
   static func readable(_ symbol: String) -> String {
     guard symbol.hasPrefix("_Z"), let demangle else { return symbol }
     var status: Int32 = 0
