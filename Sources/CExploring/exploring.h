@@ -242,6 +242,8 @@ void explore_arrives(struct explored *thread);
 /// Counts a decision of a thread of the program. Returns true if the program has only polled, for so long that it hangs.
 /// `other_deadline`: says when a thread goes on that does not poll.
 bool explore_note_polling(struct explored *self, uint64_t (*other_deadline)(void));
+/// Another number whenever the program has done something else than to poll.
+uint32_t explore_polling_phase(void);
 /// Whether the program has only polled for a while.
 bool explore_is_polling(void);
 /// Whether the thread is one of those that do.

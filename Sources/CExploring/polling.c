@@ -89,6 +89,8 @@ bool explore_note_polling(struct explored *self, uint64_t (*other_deadline)(void
   return decisions >= DECISIONS || (explore_now() - begin >= hour && other_deadline() == NEVER);
 }
 
+uint32_t explore_polling_phase(void) { return phase; }
+
 bool explore_is_polling(void) { return decisions > PATIENCE; }
 
 bool explore_polls(const struct explored *thread) { return thread->poll_phase == phase && thread->polls > HABIT; }

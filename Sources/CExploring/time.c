@@ -70,15 +70,19 @@ void explore_advance(uint64_t time) {
 
 static bool is_virtual(clockid_t clock) { return clock >= 0 && !explored_file->real_time; }
 
-/// A thread that reads clocks and does nothing else may wait for another one.
+/// A thread that reads clocks and does nothing else, or only takes locks beside it as an empty run loop does, may wait for
+/// another one.
 static void read_clock(struct explored *self, const void *place) {
   enum { READINGS = 200 };
-  static uint32_t readings;
-  static uint32_t points;
+  static uint32_t readings, points, phase;
+  /// Readings while the program has only polled.
+  static uint32_t idle_readings;
   now += 1000;
   if (self->points != points) readings = 0;
   points = self->points;
-  if (++readings < READINGS) return;
+  if (explore_polling_phase() != phase) idle_readings = 0;
+  phase = explore_polling_phase();
+  if (++readings < READINGS && ++idle_readings < 10 * READINGS) return;
   readings = 0;
   explore_yield(self, OP_CLOCK, NULL, place);
 }

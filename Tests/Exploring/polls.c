@@ -1,5 +1,6 @@
 // Threads that poll until another thread sets what they look for: after a day, or within the time limit of a third thread.
-// With the argument `sleeping`, `yielding` or `looking`, no thread sets it.
+// With the argument `sleeping`, `yielding` or `looking`, no thread sets it. With `clocks`, they read clocks in between, as an
+// empty run loop does.
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,6 +16,10 @@ static void (*rest)(void);
 static void sleeps(void) { usleep(1000); }
 static void yields(void) { sched_yield(); }
 static void looks(void) { poll(NULL, 0, 1); }
+static void reads_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+}
 
 static bool look(void) {
   pthread_mutex_lock(&mutex);
@@ -74,6 +79,12 @@ int main(int arguments, char **names) {
     if (strcmp(names[1], modes[i]) != 0) continue;
     rest = manners[i];
     together(await, await, NULL);
+  }
+  if (arguments > 1 && strcmp(names[1], "clocks") == 0) {
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    rest = reads_clock;
+    together(set_soon, await_signal, &condition);
+    return is_late ? 2 : 0;
   }
   for (int i = 0; i < 3; i++) {
     rest = manners[i];
