@@ -70,8 +70,7 @@ void explore_advance(uint64_t time) {
 
 static bool is_virtual(clockid_t clock) { return clock >= 0 && !explored_file->real_time; }
 
-/// A thread that reads clocks and does nothing else, or only takes locks beside it as an empty run loop does, may wait for
-/// another one.
+/// A thread that only reads clocks, or reads clocks and takes locks as an empty run loop does, may wait for another one.
 static void read_clock(struct explored *self, const void *place) {
   enum { READINGS = 200 };
   static uint32_t readings, points, phase;

@@ -112,10 +112,16 @@ package final class RunFolder {
   /// Whether the program has left it at its place. One that it has moved is the program's.
   private var isInPlace: Bool { descriptor >= 0 && Self.isSame(descriptor, path) }
 
-  /// Takes the folder that the program has put in its place. Returns false if there is none.
+  /// Takes the folder that the program has put in its place. Returns false if there is none, or if it is mounted there.
   private func adopt() -> Bool {
     let found = Self.openFolder(path, in: AT_FDCWD)
     guard found >= 0 else { return false }
+    if descriptor >= 0 {
+      guard let mount = Self.mount(of: found), mount == Self.mount(of: descriptor) else {
+        close(found)
+        return false
+      }
+    }
     flock(found, LOCK_EX | LOCK_NB)
     replaceDescriptor(found)
     return true
@@ -143,10 +149,8 @@ package final class RunFolder {
   /// Returns false if something is left.
   @discardableResult
   private static func clear(_ folder: Int32) -> Bool {
-    var own = stat()
     // The program may have protected it.
     fchmod(folder, mode)
-    guard fstat(folder, &own) == 0 else { return false }
     // One with a place of its own, from the beginning.
     let copy = openat(folder, ".", flags)
     guard copy >= 0 else { return false }
@@ -161,19 +165,30 @@ package final class RunFolder {
       let name = (UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!)
         .assumingMemoryBound(to: CChar.self)
       if strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(folder, name, 0) == 0 { continue }
-      isEmpty = errno == EISDIR && remove(name, in: folder, of: own.st_dev) && isEmpty
+      isEmpty = errno == EISDIR && remove(name, in: folder) && isEmpty
     }
     return isEmpty
   }
 
-  /// Removes a folder in another one. What is mounted there is not the run's, and stays.
-  private static func remove(_ name: UnsafePointer<CChar>, in folder: Int32, of device: dev_t) -> Bool {
+  /// Removes a folder in another one. What is mounted there, perhaps a folder of the user, stays.
+  private static func remove(_ name: UnsafePointer<CChar>, in folder: Int32) -> Bool {
     let inner = openFolder(name, in: folder)
     guard inner >= 0 else { return false }
     defer { close(inner) }
-    var status = stat()
-    guard fstat(inner, &status) == 0, status.st_dev == device else { return false }
+    guard let mount = mount(of: inner), mount == Self.mount(of: folder) else { return false }
     clear(inner)
     return unlinkat(folder, name, AT_REMOVEDIR) == 0
+  }
+
+  /// The number of the mount through which a folder was opened. A folder that is mounted twice has one device, and two of
+  /// these.
+  private static func mount(of descriptor: Int32) -> String? {
+    let file = open("/proc/self/fdinfo/\(descriptor)", O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 512)
+    let count = read(file, &bytes, bytes.count)
+    let lines = bytes.prefix(max(count, 0)).split(separator: UInt8(ascii: "\n"))
+    return lines.first { $0.starts(with: "mnt_id:".utf8) }.map { String(decoding: $0, as: UTF8.self) }
   }
 }

@@ -1,5 +1,6 @@
 import ConcourseSchedules
 import Glibc
+import Synchronization
 
 /// Which exploration of which test.
 struct ExplorationPlace: Sendable {
@@ -202,4 +203,30 @@ struct TestExploration {
 extension ScheduleFailure {
   /// The process of a schedule ends with status 1 after an issue.
   var testText: String { self == .status(1) ? "the test failed" : text }
+}
+
+/// Says at the end of the test process that none of its explorations had the token of the environment: each has then run
+/// its usual schedules, and a test that passes has not repeated anything.
+private enum UnusedToken {
+  private enum State {
+    case unseen, foreign, used
+  }
+  private static let state = Mutex(State.unseen)
+
+  static func noteUse() { state.withLock { $0 = .used } }
+
+  /// An exploration has come across the token of another one.
+  static func noteForeign() {
+    let isFirst = state.withLock { state in
+      defer { if state == .unseen { state = .foreign } }
+      return state == .unseen
+    }
+    guard isFirst else { return }
+    atexit {
+      guard UnusedToken.state.withLock({ $0 == .foreign }) else { return }
+      let line = Array(
+        "\(TestExploration.replayVariable): none of the explorations that ran has this token\n".utf8)
+      write(STDERR_FILENO, line, line.count)
+    }
+  }
 }

@@ -82,6 +82,28 @@ struct ScheduleRunnerTests {
     #expect(access("\(folder.path)/moved/file", F_OK) == 0, "what the program has moved away is its own")
   }
 
+  @Test(
+    "what the program mounts in its TMPDIR, or over it, stays",
+    .enabled(if: geteuid() == 0, "only root may mount a folder"))
+  func mountedFolder() throws {
+    let folder = try TemporaryFolder()
+    defer { TemporaryFolder.remove(folder.path) }
+    let kept = try folder.write([1], to: "kept/inner/file")
+    for place in ["", "/a"] {
+      var program = Self.program(
+        "mkdir $TMPDIR/a; mount --bind \(folder.path)/kept $TMPDIR\(place) || exit 9; echo $TMPDIR")
+      program.environment.set("TMPDIR", to: folder.path)
+      let run = try ScheduleRun(program, Schedule(seed: 1))
+      while !run.isOver { usleep(1000) }
+      // A container may allow no mounts.
+      if run.result.status == 9 << 8 { return run.end() }
+      let path = String(decoding: run.result.output, as: UTF8.self).dropLast()
+      run.end()
+      #expect(access(kept, F_OK) == 0, "mounted at TMPDIR\(place)")
+      #expect(umount(path + place) == 0)
+    }
+  }
+
   @Test("a folder for temporary files that an ended process has left behind is emptied and used again")
   func leftFolder() throws {
     let folder = try TemporaryFolder()

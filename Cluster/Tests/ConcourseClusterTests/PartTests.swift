@@ -112,7 +112,7 @@ import Testing
     #expect(requests.missing == 0)
     let second = requests.add(4, at: start + .seconds(2))
     #expect(second.patience == .milliseconds(500))
-    // A late end of the lost one is none of its repetition.
+    // The status of the lost request comes late. It does not end the repetition.
     requests.end(first.name, missing: 4, isWell: false)
     #expect(requests.missing == 4)
     requests.end(second.name, missing: nil, isWell: true)

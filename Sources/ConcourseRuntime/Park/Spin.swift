@@ -6,7 +6,7 @@ package enum Spin {
   static let lockRounds = 40
   /// A thread that waits for a hand-over or a signal: about the time that putting it to sleep and waking it takes.
   package static let waitRounds = 400
-  /// A worker without work looks for some this often before it spins long or parks.
+  /// How often a worker without work looks for an entry before it spins long or parks.
   static let searchRounds = 40
   /// The pause of a drain that has caught up with its producers before it checks for more, and the number of such
   /// checks before it releases its queue.
@@ -26,7 +26,8 @@ package enum Spin {
   private static let mostPenalty: Int32 = 1_000_000
 
   /// A sleep of so many nanoseconds costs more than spinning for as long: the call that ends it, and the time in which
-  /// the processors change threads and wake up. If it was shorter, the other thread had waited for this one's processor.
+  /// the processors change threads and wake up. A shorter sleep ended because the other thread had waited for this one's
+  /// processor.
   private static let shortSleep: Range<UInt32> = 12_000..<80_000
   /// How many nanoseconds a thread spins if its last sleep was short. It yields the processor after so many looks, and at
   /// most so often, should the clock stand.
