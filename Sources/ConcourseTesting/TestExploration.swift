@@ -208,10 +208,10 @@ extension ScheduleFailure {
 /// Says at the end of the test process that none of its explorations had the token of the environment: each has then run
 /// its usual schedules, and a test that passes has not repeated anything.
 private enum UnusedToken {
-  private enum State {
+  enum State {
     case unseen, foreign, used
   }
-  private static let state = Mutex(State.unseen)
+  static let state = Mutex(State.unseen)
 
   static func noteUse() { state.withLock { $0 = .used } }
 
