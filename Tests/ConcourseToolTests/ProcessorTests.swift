@@ -35,15 +35,20 @@ struct ProcessorTests {
     #expect(Processor.x86.destination(ofCall: [0xE9, 0x10, 0, 0, 0], before: 0x4_0005) == nil)
   }
 
-  /// Memory of a process for arm64: code at `codeStart`, a stack at `stackStart`.
-  private final class ArmMemory: TargetMemory {
+  /// Memory of a process: code at `codeStart`, a stack at `stackStart`.
+  private final class MadeMemory: TargetMemory {
     static let codeStart: UInt64 = 0x1_0000
     static let stackStart: UInt64 = 0x7F_0000
     var words: [UInt64: UInt64] = [:]
 
     func instruction(_ address: UInt64, _ value: UInt32) {
-      let shift = address % 8 * 8
-      words[address & ~7, default: 0] |= UInt64(value) << shift
+      withUnsafeBytes(of: value.littleEndian) { write(Array($0), at: address) }
+    }
+
+    func write(_ code: [UInt8], at address: UInt64) {
+      for (place, byte) in zip(address..., code) {
+        words[place & ~7, default: 0] |= UInt64(byte) << (place % 8 * 8)
+      }
     }
 
     func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
@@ -56,14 +61,14 @@ struct ProcessorTests {
 
     func populated(_ region: MappedRegion) -> [Range<UInt64>] { [region.start..<region.end] }
 
-    func process() -> TargetProcess {
+    func process(_ processor: Processor) -> TargetProcess {
       func region(_ start: UInt64, isCode: Bool) -> MappedRegion {
         MappedRegion(
           start: start, end: start + 0x1000, isReadable: true, isWritable: !isCode, isExecutable: isCode,
           isPrivate: true, offset: 0, path: "")
       }
       return TargetProcess(
-        id: 1, name: "arm", processor: .arm64, memory: self,
+        id: 1, name: "made", processor: processor, memory: self,
         regions: [region(Self.codeStart, isCode: true), region(Self.stackStart, isCode: false)], threads: [])
     }
   }
@@ -71,16 +76,16 @@ struct ProcessorTests {
   private func registers(x8: UInt64 = 0, frame: UInt64 = 0, link: UInt64 = 0, counter: UInt64) -> [UInt64] {
     var registers = (0..<34).map { UInt64($0 + 100) }
     (registers[8], registers[29], registers[30]) = (x8, frame, link)
-    (registers[31], registers[32]) = (ArmMemory.stackStart, counter)
+    (registers[31], registers[32]) = (MadeMemory.stackStart, counter)
     return registers
   }
 
   @Test("a thread of arm64 is in a system call at one and just behind one", arguments: [0, 4, 8] as [UInt64])
   func systemCalls(behind: UInt64) {
-    let memory = ArmMemory()
-    memory.instruction(ArmMemory.codeStart + 0x100, Processor.armSystemCall)
+    let memory = MadeMemory()
+    memory.instruction(MadeMemory.codeStart + 0x100, Processor.armSystemCall)
     var thread = TargetThread(id: 1)
-    thread.take(registers: registers(x8: 98, counter: ArmMemory.codeStart + 0x100 + behind), of: .arm64)
+    thread.take(registers: registers(x8: 98, counter: MadeMemory.codeStart + 0x100 + behind), of: .arm64)
     thread.noteSystemCall(in: memory)
     #expect(thread.call?.number == (behind <= 4 ? Processor.arm64.futex : nil))
     #expect(thread.call?.arguments == (behind <= 4 ? [100, 101, 102, 103, 104, 105] : nil))
@@ -89,8 +94,8 @@ struct ProcessorTests {
 
   @Test("a stack of arm64 is walked from a function without a frame, past signed return addresses")
   func walk() {
-    let memory = ArmMemory()
-    let (code, stack) = (ArmMemory.codeStart, ArmMemory.stackStart)
+    let memory = MadeMemory()
+    let (code, stack) = (MadeMemory.codeStart, MadeMemory.stackStart)
     // Functions of 256 bytes; each but the last calls the next one at its start + 16.
     for number in 0..<4 as Range<UInt64> {
       memory.instruction(code + number << 8 + 16, 0x9400_0000 | UInt32(256 - 16) / 4)
@@ -108,10 +113,40 @@ struct ProcessorTests {
     let leaf = code + 4 << 8 + 8
     thread.take(
       registers: registers(frame: stack + 0x20, link: after(3) | signature, counter: leaf), of: .arm64)
-    let found = StackWalk.addresses(of: thread, in: memory.process()) { address in
+    let found = StackWalk.addresses(of: thread, in: memory.process(.arm64)) { address in
       let start = address & ~0xFF
       return start..<start + 256
     }
     #expect(found == [leaf, after(3), after(2), after(1), after(0)])
+  }
+
+  @Test("a stack of x86-64 is not walked from a word that a function without a frame has left alone")
+  func leftWord() {
+    let memory = MadeMemory()
+    let (code, stack) = (MadeMemory.codeStart, MadeMemory.stackStart)
+    // As `sleep`: a job, called through a register, calls function 1, which saves the frame pointer and calls 2, which
+    // saves none and calls 3.
+    let (run, job) = (code + 0x500, code)
+    memory.write([0x55, 0x48, 0x89, 0xE5, 0xFF, 0xD0], at: run)
+    for number in 0..<3 as Range<UInt64> {
+      memory.write(number == 2 ? [0x48, 0x83, 0xEC, 0x08] : [0x55, 0x48, 0x89, 0xE5], at: job + number << 8)
+      memory.write([0xE8, 235, 0, 0, 0], at: job + number << 8 + 16)
+    }
+    func after(_ number: UInt64) -> UInt64 { job + number << 8 + 21 }
+    func frame(_ place: UInt64, _ next: UInt64, _ address: UInt64) {
+      (memory.words[stack + place], memory.words[stack + place + 8]) = (next == 0 ? 0 : stack + next, address)
+    }
+    frame(0x10, 0x90, after(1))  // the word that an earlier call has left
+    frame(0x30, 0x60, after(0))
+    frame(0x60, 0x90, run + 6)
+    frame(0x90, 0, run + 6)
+    var thread = TargetThread(id: 1)
+    thread.stackPointer = stack
+    thread.programCounter = job + 0x308
+    let found = StackWalk.addresses(of: thread, in: memory.process(.x86)) { address in
+      let start = address & ~0xFF
+      return start..<start + 256
+    }
+    #expect(found == [thread.programCounter, after(1), after(0), run + 6])
   }
 }

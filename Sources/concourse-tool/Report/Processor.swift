@@ -73,6 +73,17 @@ enum Processor {
     }
   }
 
+  /// Whether a function may save the frame pointer, so that its frame can be a link of the chain.
+  /// - Parameter code: The beginning of the function.
+  func mayLinkFrames(_ code: [UInt8]) -> Bool {
+    switch self {
+    // push %rbp; behind 0x41 it would be push %r13. What only looks like it does no harm: the chain is checked.
+    case .x86: code.indices.contains { code[$0] == 0x55 && ($0 == 0 || code[$0 - 1] != 0x41) }
+    // A frame may be anywhere in what the function has on the stack.
+    case .arm64: true
+    }
+  }
+
   /// `svc 0` on arm64. A thread in a system call is just behind it, or at it if the call will be made again.
   static let armSystemCall: UInt32 = 0xD400_0001
 }

@@ -80,7 +80,8 @@ struct StackWalk {
     while limit - place >= 16 {
       if let next = word(place), next > place, next - place < 1 << 20, next % 8 == 0,
         case let links = chain(from: place), links.count > 1,
-        zip(links, links.dropFirst()).prefix(5).allSatisfy({ isCalled($0.address, from: $1.address) })
+        zip(links, links.dropFirst()).prefix(5).allSatisfy({ isCalled($0.address, from: $1.address) }),
+        links.prefix(5).allSatisfy({ mayLinkFrames(calledBefore: $0.address) })
       {
         return place
       }
@@ -93,6 +94,16 @@ struct StackWalk {
   /// calls have left on the stack leads to frames of now, too, but not from the right function.
   private func isCalled(_ inner: UInt64, from outer: UInt64) -> Bool {
     called(before: outer)?.contains(inner - 1) ?? true
+  }
+
+  /// Whether the function that the call before the address calls may have made a frame. One that makes none may leave a
+  /// word below its return address that leads to a frame of now.
+  private func mayLinkFrames(calledBefore address: UInt64) -> Bool {
+    guard let callee = called(before: address),
+      case let size = min(64, callee.upperBound - callee.lowerBound),
+      let code = process.memory.bytes(at: callee.lowerBound, count: Int(size))
+    else { return true }
+    return process.processor.mayLinkFrames(code)
   }
 
   private func called(before address: UInt64) -> Range<UInt64>? {
