@@ -155,6 +155,33 @@ extension ModelSuite {
       ) { Self.settingAgainstRefusal() }
     }
 
+    /// More timers are due than a thread reports at once, and the kernel refuses its timer for the rest. The monitor, which
+    /// looks again, sets it.
+    private static func refusalWhileTimersAreLeft() {
+      let poller = begin()
+      let timers = Timers(2)
+      for number in 1...2 { timers.set(number, millisecond) }
+      Model.thread("reports") {
+        Model.advance(nanoseconds: millisecond)
+        ModelFaults.refusesTimers = true
+        Model.check(collect(poller), "the kernel's timer was not set")
+        ModelFaults.refusesTimers = false
+        Model.check(timers.fired.entries == [1], "not only one was reported")
+        Model.check(EventLoop.timers.armAgain(poller), "refused again")
+        collect(poller)
+        Model.check(timers.fired.entries == [1, 2], "only \(timers.fired.entries) fired")
+      }
+      Model.run()
+    }
+
+    @Test func moreTimersAreDueThanOneReportHas() {
+      expectComplete(
+        Model.explore("refused while timers are left", bound: 1) { Self.refusalWhileTimersAreLeft() })
+      expectFound(PlantedFault(.noWrite, "TimerTables+Report", "noteRefusal()"), bound: 1) {
+        Self.refusalWhileTimersAreLeft()
+      }
+    }
+
     // MARK: Cancelling
 
     /// A timer of one shard is due, and a thread of the other cancels it: it fires, or it was there.
