@@ -31,14 +31,8 @@ struct TaskSummary {
 
   init() {}
 
-  /// Reads the tasks.
-  ///
-  /// - Parameter snapshot: One that was read with the class of tasks, and without stopping a thread.
-  init(reading snapshot: EngineSnapshot, _ runtime: SwiftRuntime, _ symbols: Symbols) {
-    var snapshot = snapshot
-    snapshot.readTasks(runtime, symbols)
-    // The place of a task that blocks its thread is on the thread's stack. A running thread is not stopped for it.
-    snapshot.readStacks(symbols) { $0.task != nil && $0.isBlocked }
+  /// - Parameter snapshot: One whose tasks have been read.
+  init(_ snapshot: EngineSnapshot) {
     counts = TaskCounts(snapshot.tasks)
     problem = snapshot.tasksProblem
     let words = TaskWording(snapshot)
@@ -50,4 +44,13 @@ struct TaskSummary {
   }
 
   var isEmpty: Bool { counts.numbers.isEmpty }
+}
+
+extension EngineSnapshot {
+  /// Reads the tasks, of a process whose threads were not stopped. The place of a task that blocks its thread is on the
+  /// thread's stack; a running thread has none that could be read.
+  mutating func readTaskPlaces(_ runtime: SwiftRuntime, _ symbols: Symbols) {
+    readTasks(runtime, symbols)
+    readStacks(symbols) { $0.task != nil && $0.isBlocked }
+  }
 }

@@ -122,9 +122,10 @@ private final class Reading {
 
   func run() {
     let before = Self.timeOfChildren
-    if let snapshot {
+    if var snapshot {
       self.snapshot = nil
-      result = TaskSummary(reading: snapshot, runtime, symbols)
+      snapshot.readTaskPlaces(runtime, symbols)
+      result = TaskSummary(snapshot)
     }
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
