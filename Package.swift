@@ -95,7 +95,7 @@ let package = Package(
         "CExploring", "CExtendedAttributes", "ConcourseRecording", "ConcourseSchedules", "CTracing",
       ],
       path: "Sources/concourse-tool",
-      exclude: ["README.md", "Explore/README.md"],
+      exclude: ["README.md", "Explore/README.md", "Top/README.md"],
       resources: ["trace.html", "panel.js", "trace.js"].map { .embedInCode("Trace/\($0)") },
       swiftSettings: noImplicitImports),
 

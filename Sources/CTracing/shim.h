@@ -1,4 +1,4 @@
-// System calls on another process that Swift's Glibc module leaves out. Results are counts, or the negated errno. Also
+// System calls on another process, and a few others, that Swift's Glibc module leaves out. Results are counts, or the negated errno. Also
 // the version, as CONCOURSE_VERSION, and the layout of the engine's state of a thread.
 #ifndef CONCOURSE_TRACING_H
 #define CONCOURSE_TRACING_H
@@ -7,6 +7,7 @@
 #include "../CConcourse/include/concourse_thread.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 
 long syscall(long number, ...);
+int pthread_tryjoin_np(pthread_t thread, void *_Nullable *_Nullable result);
 
 /// Copies from the memory of a process; may copy less.
 static inline long tracing_read(pid_t process, uint64_t address, void *_Nonnull into, size_t count) {
@@ -46,6 +48,9 @@ static inline long tracing_registers(pid_t thread, void *_Nonnull registers, siz
   syscall(SYS_ptrace, detach, (long)thread, 0L, signal);
   return failure;
 }
+
+/// Joins a thread of this process if it has ended.
+static inline int tracing_join_ended(pthread_t thread) { return pthread_tryjoin_np(thread, 0); }
 
 /// A file in memory, closed on exec, or -1.
 static inline int tracing_memory_file(void) {

@@ -94,7 +94,10 @@ struct TopScreenTests {
     ]
     var frame = frame(labels + (0..<60).map { "queue \($0)" }, blocked: 20, events: 20)
     frame.alarm = "deadlock: 3 threads wait for one another"
-    for view in [TopState.View.all, .queue(1), .queue(99), .help] {
+    frame.tasks = TopTasksTests.tasks(places: 40)
+    frame.tasks?.places[1].sentence = labels.joined()
+    frame.tasks?.places[1].place = labels.joined()
+    for view in [TopState.View.all, .queue(1), .queue(99), .tasks, .help] {
       var state = TopState()
       state.view = view
       state.selected = 30
@@ -119,7 +122,7 @@ struct TopScreenTests {
   private func numbers(_ lines: [String]) -> Set<String> {
     var found: Set<String> = []
     for line in lines {
-      let words = line.split { " ;:,()".contains($0) }.map(String.init)
+      let words = line.split { " ;:,()…".contains($0) }.map(String.init)
       for (index, word) in words.enumerated() where word.utf8.first.map({ (48...57).contains($0) }) == true {
         let next = index + 1 < words.count ? words[index + 1] : ""
         found.insert(["ns", "us", "ms", "s", "%"].contains(next) ? "\(word) \(next)" : word)
@@ -148,7 +151,8 @@ struct TopScreenTests {
     ]
     frame.queues[0].state = "held by thread 123457, barrier of thread 123458"
     frame.queues[0].properties = ["concurrent", "class user-initiated", "width 123459", "target \"x\""]
-    for view in [TopState.View.all, .queue(1), .help] {
+    frame.tasks = TopTasksTests.tasks()
+    for view in [TopState.View.all, .queue(1), .tasks, .help] {
       for order in TopState.Order.allCases {
         var state = TopState()
         (state.view, state.order) = (view, order)

@@ -39,7 +39,16 @@ struct TracePageTests {
 
   @Test("it shows the verdict and the histograms, finds items, and says who submitted one")
   func use() throws {
-    let page = TracePage.write(try sample()) { "function\($0)" }
+    var tasks = TaskSummary()
+    tasks.counts = TaskCounts([
+      TaskInfo(address: 0, id: 1, state: .suspended, priority: 21, basePriority: 21, isCancelled: false)
+    ])
+    tasks.places = [
+      .init(
+        count: 1, state: .suspended, activity: "", sentence: "task 7 \"</script>\" awaits a stream",
+        place: "read()  Read.swift:3")
+    ]
+    let page = TracePage.write(try sample(), tasks: TasksAtEnd(tasks)) { "function\($0)" }
     let text = try document(
       page,
       """
@@ -63,5 +72,9 @@ struct TracePageTests {
         + "submitted by|main 100|waits|semaphore, 100 ns'}")
     #expect(text.contains("<b>Parallelism</b>") && text.contains("<title>program – Concourse trace</title>"))
     #expect(text.contains("<p id=\"reason\">Nothing was slow: "))
+    #expect(
+      text.contains(
+        "<b>Tasks at the end of the recording</b>1 suspended\ntask 7 \"&lt;/script&gt;\" awaits a stream at read()"
+      ))
   }
 }

@@ -39,6 +39,15 @@ enum Suspended {
     return await first + sum
   }
 
+  /// Beside a timer that fires, so that a recording has events.
+  static func runTicking() -> Never {
+    let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "ticks"))
+    timer.setEventHandler {}
+    timer.schedule(deadline: .now(), repeating: .milliseconds(5))
+    timer.activate()
+    withExtendedLifetime(timer) { run() }
+  }
+
   static func run() -> Never {
     for number in 0..<20 { Task(name: "request \(number)") { await request() } }
     Task.immediate(name: "immediate") { await request() }

@@ -46,6 +46,7 @@ if CommandLine.arguments.dropFirst().first == "healthy" { Hierarchy.run(isHeld: 
 if CommandLine.arguments.dropFirst().first == "held" { Hierarchy.run(isHeld: true) }
 if CommandLine.arguments.dropFirst().first == "tasks" { Tasks.run() }
 if CommandLine.arguments.dropFirst().first == "suspended" { Suspended.run() }
+if CommandLine.arguments.dropFirst().first == "ticking" { Suspended.runTicking() }
 if CommandLine.arguments.dropFirst().first == "sleepers" {
   Sleepers.run(Int(CommandLine.arguments.last!) ?? 0)
 }

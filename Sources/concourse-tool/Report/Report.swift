@@ -7,25 +7,16 @@ struct Report {
   let library: String
   let version: String?
 
-  /// Threads whose stacks are read; of thousands, most are alike.
-  private static let mostStacks = 2000
-
   static func make(of process: TargetProcess) throws(TargetProcess.Failure) -> Report {
     let images = MappedImage.all(of: process)
     let record = try InspectionRecord.find(in: process, images)
     let runtime = SwiftRuntime(process, images)
     var snapshot = try EngineReader.read(process, record, taskClass: runtime?.tasks.taskClass ?? 0)
     let symbols = Symbols(process, images, engine: record.image)
-    let shown = snapshot.threads.indices.filter { index in
-      let thread = snapshot.threads[index]
+    snapshot.readStacks(symbols) { thread in
       if case .idle = thread.wait { return false }
       return thread.isBlocked || !thread.frames.isEmpty || thread.role == .main
-    }.prefix(mostStacks)
-    let stacks = symbols.resolve(
-      shown.map {
-        StackWalk.addresses(of: snapshot.threads[$0].thread, in: process, function: symbols.function(at:))
-      })
-    for (index, stack) in zip(shown, stacks) { snapshot.threads[index].stack = stack }
+    }
     if let runtime { snapshot.readTasks(runtime, symbols) }
     let graph = WaitGraph(snapshot)
     let verdicts = Verdicts(snapshot, graph) {
@@ -59,5 +50,19 @@ struct Report {
       if case .idle = thread.wait { return false }
       return thread.isBlocked || !thread.frames.isEmpty
     }
+  }
+}
+
+extension EngineSnapshot {
+  /// Threads whose stacks are read; of thousands, most are alike.
+  private static let mostStacks = 2000
+
+  mutating func readStacks(_ symbols: Symbols, of isWanted: (ThreadInfo) -> Bool) {
+    let shown = threads.indices.filter { isWanted(threads[$0]) }.prefix(Self.mostStacks)
+    let stacks = symbols.resolve(
+      shown.map {
+        StackWalk.addresses(of: threads[$0].thread, in: process, function: symbols.function(at:))
+      })
+    for (index, stack) in zip(shown, stacks) { threads[index].stack = stack }
   }
 }

@@ -145,9 +145,15 @@ struct ReportJSON {
   }
 
   private func row(_ row: TaskWording.Row) -> JSONValue {
+    Self.place(row.place, row.tasks.count, row.tasks[0].state, row.activity)
+  }
+
+  /// What tasks do at a place.
+  static func place(_ place: String?, _ count: Int, _ state: TaskInfo.State, _ activity: String) -> JSONValue
+  {
     .object([
-      ("count", .int(row.tasks.count)), ("state", .string(row.tasks[0].state.rawValue)),
-      ("activity", .string(row.activity)), ("place", .optional(row.place)),
+      ("count", .int(count)), ("state", .string(state.rawValue)), ("activity", .string(activity)),
+      ("place", .optional(place)),
     ])
   }
 

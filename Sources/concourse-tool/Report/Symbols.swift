@@ -9,7 +9,16 @@ final class Symbols {
   private let engineIsLibrary: Bool
   /// By the addresses of the images: a file and its successor have the same name.
   private var tables: [UInt64: FunctionTable] = [:]
-  private var entries: [UInt64: [StackEntry]] = [:]
+  /// What has been resolved, also by earlier calls: each takes time to look up.
+  private var entries: [Place: [StackEntry]] = [:]
+  /// More are not those of a program.
+  private static let mostEntries = 100_000
+
+  private struct Place: Hashable {
+    var address: UInt64
+    /// Whether it is in a call, not the beginning of code.
+    var isReturn: Bool
+  }
 
   init(_ process: TargetProcess, _ images: [MappedImage], engine: MappedImage) {
     self.process = process
@@ -23,19 +32,20 @@ final class Symbols {
   /// - Parameter areReturns: Whether the addresses, but the innermost, are return addresses, not beginnings of code.
   func resolve(_ stacks: [[UInt64]], areReturns: Bool = true) -> [[StackEntry]] {
     // A return address may be that of the next function or line.
-    func place(_ index: Int, _ address: UInt64) -> UInt64 {
-      index == 0 || !areReturns ? address : address &- 1
+    func place(_ index: Int, _ address: UInt64) -> Place {
+      Place(address: index == 0 || !areReturns ? address : address &- 1, isReturn: areReturns)
     }
-    var wanted: [UInt64] = []
-    var seen: Set<UInt64> = []
+    if entries.count > Self.mostEntries { entries = [:] }
+    var clients: [UInt64] = []
     for stack in stacks {
       for (index, address) in stack.enumerated() {
         let place = place(index, address)
-        if seen.insert(place).inserted { wanted.append(place) }
+        guard entries[place] == nil else { continue }
+        let entry = entry(at: place.address)
+        entries[place] = [entry]
+        if entry.origin == .client && !entry.image.isEmpty { clients.append(place.address) }
       }
     }
-    for address in wanted { entries[address] = [entry(at: address)] }
-    let clients = wanted.filter { entries[$0]![0].origin == .client && !entries[$0]![0].image.isEmpty }
     if areReturns { addLines(clients) } else { addLinesOfBeginnings(clients) }
     return stacks.map { stack in
       stack.enumerated().flatMap { index, address in entries[place(index, address)] ?? [] }
@@ -147,14 +157,15 @@ final class Symbols {
     }
     guard let blocks = symbolize(probes) else { return }
     for (index, address) in addresses.enumerated() {
-      guard let own = entries[address]?[0], let range = function(at: address) else { continue }
+      let key = Place(address: address, isReturn: false)
+      guard let own = entries[key]?[0], let range = function(at: address) else { continue }
       for (number, distance) in distances.enumerated() where range.contains(address &+ distance) {
         let block = blocks[index * distances.count + number]
         guard block.count >= 2, own.symbol.map({ $0 == block[block.count - 2] }) ?? false,
           let place = place(block[block.count - 1]), place.column > 0
         else { continue }
-        entries[address]![0].line = place.line
-        entries[address]![0].file = place.file
+        entries[key]![0].line = place.line
+        entries[key]![0].file = place.file
         break
       }
     }
@@ -163,7 +174,8 @@ final class Symbols {
   private func addLines(_ addresses: [UInt64]) {
     guard let blocks = symbolize(addresses) else { return }
     for (address, block) in zip(addresses, blocks) {
-      let outer = entries[address]![0]
+      let key = Place(address: address, isReturn: true)
+      let outer = entries[key]![0]
       var found: [StackEntry] = []
       for index in stride(from: 0, to: block.count - 1, by: 2) {
         let symbol = String(block[index])
@@ -179,7 +191,7 @@ final class Symbols {
         if let place = place(block[index + 1]) { (entry.file, entry.line) = (place.file, place.line) }
         found.append(entry)
       }
-      if !found.isEmpty { entries[address] = found }
+      if !found.isEmpty { entries[key] = found }
     }
   }
 }

@@ -62,6 +62,24 @@ struct TaskInfo {
   var client: StackEntry? { clients.first }
 }
 
+/// How many tasks there are in which state.
+struct TaskCounts: Equatable {
+  private(set) var numbers: [TaskInfo.State: Int] = [:]
+
+  init(_ tasks: [TaskInfo]) { for task in tasks { numbers[task.state, default: 0] += 1 } }
+
+  subscript(_ state: TaskInfo.State) -> Int { numbers[state] ?? 0 }
+
+  /// Those that occur, as people name them.
+  var words: [(state: TaskInfo.State, name: String, number: Int)] {
+    let names: [(TaskInfo.State, String)] = [
+      (.running, "running"), (.enqueued, "enqueued"), (.suspended, "suspended"), (.created, "not started"),
+      (.completed, "ended"),
+    ]
+    return names.map { ($0, $1, self[$0]) }.filter { $0.number > 0 }
+  }
+}
+
 /// An actor, or another serial executor, that tasks wait for.
 struct ExecutorInfo {
   /// The name of its class; nil if it cannot be read.

@@ -21,14 +21,7 @@ struct TaskText {
 
   /// How many tasks there are in which state.
   static func summary(of tasks: [TaskInfo]) -> String {
-    let states: [(TaskInfo.State, String)] = [
-      (.running, "running"), (.enqueued, "enqueued"), (.suspended, "suspended"), (.created, "not started"),
-      (.completed, "ended"),
-    ]
-    return states.compactMap { state, name in
-      let number = tasks.count { $0.state == state }
-      return number > 0 ? "\(number) \(name)" : nil
-    }.joined(separator: ", ")
+    TaskCounts(tasks).words.map { "\($0.number) \($0.name)" }.joined(separator: ", ")
   }
 
   private mutating func add(_ text: String, indent: Int) {

@@ -4,8 +4,8 @@ import Glibc
 /// command is stopped, ended by a signal or traps.
 final class LiveScreen {
   /// The signal that ended the view; 0 if none.
-  // SAFETY: a signal handler writes a word of these five, or reads what was written before it was installed; the command
-  // has one thread.
+  // SAFETY: a signal handler writes a word of these five, or reads what was written before it was installed; otherwise
+  // only the view's thread uses them. If the thread that reads tasks traps, the process ends.
   nonisolated(unsafe) private static var endedBy: Int32 = 0
   nonisolated(unsafe) private static var isStopped = false
   nonisolated(unsafe) private static var original = termios()

@@ -100,7 +100,7 @@ enum TopCommand: Command {
         isAlive = try watch.poll() && program?.hasEnded != true
       }
       if endedBy != 0 { return .signal(endedBy) }
-      let frame = watch.frame()
+      let frame = watch.frame(waitingForTasks: { options.isOnce && isAlive && endedBy == 0 })
       if options.form == .json {
         Terminal.printLine(TopJSON.line(frame, state.rows(frame)))
       } else {
@@ -114,7 +114,7 @@ enum TopCommand: Command {
     }
   }
 
-  // SAFETY: one thread, and a signal handler that only stores to it.
+  // SAFETY: the view's thread, and a signal handler that only stores to it.
   nonisolated(unsafe) private static var endedBy: Int32 = 0
 
   // MARK: The screen

@@ -59,6 +59,8 @@ struct TopFrame {
   var queues: [Queue] = []
   var blocked: [Blocked] = []
   var events: [Event] = []
+  /// nil until they have been read for the first time.
+  var tasks: TaskSummary?
   /// A deadlock, a starved pool or a suspended queue, in a sentence.
   var alarm: String?
   /// Started items a second in the last intervals, by queue.

@@ -44,7 +44,20 @@ enum TopJSON {
             ])
           })
       ),
+      ("taskCounts", frame.tasks.map(counts) ?? .null),
+      (
+        "taskPlaces",
+        .array(
+          (frame.tasks?.places ?? []).map { ReportJSON.place($0.place, $0.count, $0.state, $0.activity) })
+      ),
+      ("tasksProblem", .optional(frame.tasks?.problem)),
+      ("tasksAge", frame.tasks.map { .int($0.age) } ?? .null),
     ]).line
+  }
+
+  private static func counts(_ tasks: TaskSummary) -> JSONValue {
+    let states: [TaskInfo.State] = [.running, .enqueued, .suspended, .created, .completed]
+    return .object(states.map { ($0.rawValue, .int(tasks.counts[$0])) })
   }
 
   private static func queue(_ queue: TopFrame.Queue, _ interval: EventInterval) -> JSONValue {

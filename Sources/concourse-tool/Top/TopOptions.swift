@@ -27,8 +27,9 @@ struct TopOptions: CommandOptions {
       forms: ["[options] PID", "[options] [--] program [argument ...]"],
       about: """
         Shows what a process on Concourse does, again and again: its queues by rate, with depth, wait time and run
-        time (median and 99th percentile), its pool, blocked threads and what they wait for, timers and sources.
-        The ? key explains the keys: sort, filter by label, freeze, look into a queue.
+        time (median and 99th percentile), its pool, blocked threads and what they wait for, tasks of Swift
+        Concurrency, timers and sources. The ? key explains the keys: sort, filter by label, freeze, look into a
+        queue; t shows what the tasks do, and where.
         """,
       options: [
         .value(
@@ -51,7 +52,8 @@ struct TopOptions: CommandOptions {
       notes: """
         The events are recorded while the command runs (see 'concourse help trace'), so an item of the process takes
         30 to 50 ns longer, or 60 to 110 if there is no free processor for the command; the rest is read from its
-        memory, and its threads are not stopped. That needs the permissions of ptrace (see ptrace(2)). A program that
+        memory, and its threads are not stopped. Tasks are read so rarely that it takes at most a tenth of one
+        processor; the view says when. That needs the permissions of ptrace (see ptrace(2)). A program that
         is started here ends with the view; what it prints is shown afterwards, or goes to standard error with --once,
         --json and --text.
         NO_COLOR switches colours off.

@@ -5,9 +5,11 @@ extension TopScreen {
   func help() -> [ScreenLine] {
     let keys = [
       ("q  Ctrl-C", "quit"), ("Up Down  j k", "select a queue; PgUp, PgDn, Home and End too"),
-      ("Enter", "look into the queue: its times, functions and history; Esc leads back"),
-      ("s", "sort by the next column"), ("r d w x b n", "sort by rate, depth, wait, run, busy or name"),
-      ("R", "reverse the order"), ("/", "show only queues whose label contains a text; Esc shows all"),
+      ("Enter", "look into the queue: times, functions, history; Esc leads back"),
+      ("t", "tasks of Swift Concurrency: what they do, and where"),
+      ("s  R", "sort by the next column; reverse the order"),
+      ("r d w x b n", "sort by rate, depth, wait, run, busy or name"),
+      ("/", "show only queues whose label contains a text; Esc shows all"),
       ("f  Space", "freeze the view; again to go on"), ("a", "also show idle queues"), ("?  h", "this page"),
     ]
     let terms = [

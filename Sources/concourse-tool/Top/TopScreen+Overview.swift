@@ -64,7 +64,10 @@ extension TopScreen {
         shown = min(wanted, max(room - blocked.count - events.count, 1))
       }
     }
-    return head + table(rows, shown) + blocked + events
+    // A text has no key that leads to them.
+    let hasTasks = frame.tasks.map { !$0.isEmpty || $0.problem != nil && $0.hasRuntime } ?? false
+    let tasks = height == nil && hasTasks ? [ScreenLine()] + tasks() : []
+    return head + table(rows, shown) + blocked + events + tasks
   }
 
   private func table(_ rows: [TopFrame.Queue], _ shown: Int) -> [ScreenLine] {

@@ -15,6 +15,7 @@ struct TopScreen {
     switch state.view {
     case .help: lines = header() + help()
     case .queue(let id): lines = header() + detail(of: id)
+    case .tasks: lines = header() + tasks()
     case .all: lines = overview()
     }
     guard let height else { return lines }
@@ -99,7 +100,7 @@ struct TopScreen {
   }
 
   /// A sentence, on as many lines as it needs. A number stays with its unit.
-  private func sentence(_ title: String, _ text: String, _ style: ScreenLine.Style) -> [ScreenLine] {
+  func sentence(_ title: String, _ text: String, _ style: ScreenLine.Style) -> [ScreenLine] {
     var parts: [Part] = []
     for word in text.split(separator: " ") {
       let isUnit = ["ns", "us", "ms", "s", "%"].contains(word.prefix { $0 != "," && $0 != "." })
@@ -144,6 +145,7 @@ struct TopScreen {
       items.append(Part(separator: "; ", text: "recording was off", style: .warning, rank: 1))
     }
     lines.append(line("ITEMS  ", items))
+    if let tasks = frame.tasks, !tasks.isEmpty { lines.append(line("TASKS  ", summary(tasks))) }
     if interval.lost > 0 {
       let number = Self.number(Int(clamping: interval.lost))
       lines += sentence("LOST", "\(number) events: rates and counts are too low. ? says what helps", .warning)
@@ -179,18 +181,24 @@ struct TopScreen {
     if state.isEditingFilter {
       return ScreenLine("filter: \(state.filter)_   Enter keeps it, Esc drops it", .bold)
     }
-    let keys: [(key: String, meaning: String, rank: Int)]
+    var keys: [(key: String, meaning: String, rank: Int)]
     switch state.view {
     case .all:
       keys = [
         ("q", "quit", 0), ("?", "help", 1), ("s", "sort: \(state.order.rawValue)", 3),
         ("/", state.filter.isEmpty ? "filter" : "filter: \(state.filter)", 4), ("f", "freeze", 5),
-        ("a", "idle", 6), ("Enter", "look into", 2),
+        ("a", "idle", 6),
       ]
+      if frame.tasks?.isEmpty == false { keys.append(("t", "tasks", 3)) }
+      keys.append(("Enter", "look into", 2))
     case .queue:
       keys = [
         ("q", "quit", 0), ("Esc", "back", 1), ("Up Down", "next queue", 3), ("f", "freeze", 4),
         ("?", "help", 2),
+      ]
+    case .tasks:
+      keys = [
+        ("q", "quit", 0), ("Esc", "back", 1), ("Up Down", "scroll", 3), ("f", "freeze", 4), ("?", "help", 2),
       ]
     case .help: keys = [("q", "quit", 0), ("Esc", "back", 1)]
     }

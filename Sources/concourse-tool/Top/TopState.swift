@@ -7,6 +7,7 @@ struct TopState: Equatable {
   enum View: Equatable {
     case all
     case queue(UInt64)
+    case tasks
     case help
   }
 
@@ -23,6 +24,8 @@ struct TopState: Equatable {
   var showsIdle = false
   var view = View.all
   var selected: UInt64?
+  /// The first place of tasks that is shown.
+  var firstTask = 0
 
   /// The queues in the order of the view.
   func rows(_ frame: TopFrame) -> [TopFrame.Queue] {
@@ -64,6 +67,7 @@ struct TopState: Equatable {
     case .character("?"), .character("h"): view = view == .help ? .all : .help
     case .escape, .left, .backspace:
       if view == .all { filter = "" } else { view = .all }
+    case .character("t"): view = view == .tasks ? .all : .tasks
     case .character("f"), .character(" "): isFrozen.toggle()
     case .character("/"): (view, isEditingFilter) = (.all, true)
     case .character("s"):
@@ -103,6 +107,10 @@ struct TopState: Equatable {
 
   private mutating func move(by distance: Int, _ frame: TopFrame?) {
     guard let frame, view != .help else { return }
+    if view == .tasks {
+      firstTask = min(max(firstTask + distance, 0), max((frame.tasks?.places.count ?? 0) - 1, 0))
+      return
+    }
     let rows = rows(frame)
     guard !rows.isEmpty else { return }
     // The first key selects the first row.

@@ -22,6 +22,7 @@ final class TopWatch {
   private var nextSnapshot: UInt64 = 0
   private var history: [UInt64: [Double]] = [:]
   private var functions: FunctionNames?
+  private let tasks = TaskWatch()
 
   init(_ process: Int32) throws(RecordingFailure) {
     live = try LiveRecording(process)
@@ -62,7 +63,9 @@ final class TopWatch {
   }
 
   /// Ends an interval.
-  func frame() -> TopFrame {
+  ///
+  /// - Parameter waits: Whether to wait, as long as it is true, until the tasks that are being read have been read.
+  func frame(waitingForTasks waits: () -> Bool = { false }) -> TopFrame {
     takePart()
     let interval = statistics.finish(at: lastPoll)
     // The process may have ended, or changed into another program.
@@ -72,6 +75,8 @@ final class TopWatch {
       process: process, program: program, interval: interval, names: statistics.names, snapshot: snapshot,
       alarm: alarm, earlier: history)
     history = frame.history
+    tasks.wait(while: waits)
+    frame.tasks = tasks.shown
     frame.wall = WallClock.now
     frame.clock = Self.clock()
     return frame
@@ -91,8 +96,9 @@ final class TopWatch {
       }
       // Until the process uses the runtime, the record is empty.
       if record.roots != 0 { self.record = record }
-      let snapshot = try EngineReader.read(target, record)
+      let snapshot = try EngineReader.read(target, record, taskClass: tasks.taskClass(in: target))
       self.snapshot = snapshot
+      tasks.start(snapshot, engine: record.image)
       alarm =
         Verdicts(snapshot, WaitGraph(snapshot)).all.first { verdict in
           switch verdict.kind {

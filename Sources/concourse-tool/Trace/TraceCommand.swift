@@ -14,7 +14,7 @@ enum TraceCommand: Command {
       case .process(let process):
         if let path = options.output { try check(path) }
         let reader = try LiveRecording.record(process, seconds: options.seconds ?? 1)
-        try write(reader, options, root: "/proc/\(process)/root")
+        try write(reader, options, TasksAtEnd.read(process), root: "/proc/\(process)/root")
         return 0
       case .program(let index):
         if let path = options.output { try check(path) }
@@ -49,16 +49,18 @@ enum TraceCommand: Command {
     }
   }
 
-  static func write(_ reader: RecordingReader, _ options: TraceOptions, root: String = "")
-    throws(RecordingFailure)
-  {
+  static func write(
+    _ reader: RecordingReader, _ options: TraceOptions, _ tasks: TasksAtEnd? = nil, root: String = ""
+  ) throws(RecordingFailure) {
     var recording = reader.recording()
+    // A recording has the names of tasks that have submitted an item or waited.
+    if let tasks { recording.tasks.merge(tasks.names) { recorded, _ in recorded } }
     let names = FunctionNames(recording, root: root)
     names.nameQueues(&recording)
     names.nameThunks(&recording)
     let format = options.output.flatMap { TraceFormat(path: $0) } ?? .json
     let encode: TraceSize.Encoding = { recording throws(RecordingFailure) in
-      try format.write(recording) { names.name(of: $0) }
+      try format.write(recording, tasks) { names.name(of: $0) }
     }
     if let last = options.last { recording = recording.last(nanoseconds: last) }
     let all = recording.events.count
@@ -86,6 +88,7 @@ enum TraceCommand: Command {
       )
       let reason = SlowReason(recording, Timeline(recording)) { names.name(of: $0) }
       Terminal.printError(ForeignText.line(reason.sentence))
+      if let tasks { Terminal.printError(tasks.text) }
       if let notice = recording.lossNotice { Terminal.printError(notice) }
     } catch {
       throw RecordingFailure("\(error.path) cannot be written: \(error.reason)")
@@ -149,7 +152,8 @@ enum TracedProgram {
         // Without the permissions of ptrace, recording cannot be switched off, and the program goes on with it.
         if !hasEnded { try? LiveRecording(process).endFlightRecorder() }
         if let reader, reader.hasEvents {
-          do { try TraceCommand.write(reader, options) } catch { failure = error }
+          let tasks = hasEnded ? nil : TasksAtEnd.read(process)
+          do { try TraceCommand.write(reader, options, tasks) } catch { failure = error }
         } else if reader == nil, let unread {
           failure = unread
         } else if !hasEnded || !RunCommand.Status.notStarted.contains(status >> 8) {

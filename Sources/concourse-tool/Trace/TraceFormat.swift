@@ -13,14 +13,14 @@ enum TraceFormat {
     self = format
   }
 
-  func write(_ recording: RecordedRun, functions: @escaping (UInt64) -> String) throws(RecordingFailure)
-    -> [UInt8]
-  {
+  func write(
+    _ recording: RecordedRun, _ tasks: TasksAtEnd? = nil, functions: @escaping (UInt64) -> String
+  ) throws(RecordingFailure) -> [UInt8] {
     switch self {
-    case .json: return TraceJSON.write(recording, functions: functions)
-    case .compressedJSON: return try Gzip.compress(TraceJSON.write(recording, functions: functions))
+    case .json: return TraceJSON.write(recording, tasks, functions: functions)
+    case .compressedJSON: return try Gzip.compress(TraceJSON.write(recording, tasks, functions: functions))
     case .pftrace: return TracePerfetto.write(recording, functions: functions)
-    case .html: return TracePage.write(recording, functions: functions)
+    case .html: return TracePage.write(recording, tasks: tasks, functions: functions)
     }
   }
 }

@@ -8,24 +8,30 @@ struct TraceJSON {
   private let timeline: Timeline
   private let functions: (UInt64) -> String
   private let labels: [UInt64: [Int]]
+  private let tasks: TasksAtEnd?
   private var output: [UInt8] = []
   private var isFirst = true
 
   /// The number of the process that stands for the queues.
   private static let queues = 0
 
-  static func write(_ recording: RecordedRun, functions: @escaping (UInt64) -> String) -> [UInt8] {
+  static func write(
+    _ recording: RecordedRun, _ tasks: TasksAtEnd? = nil, functions: @escaping (UInt64) -> String
+  ) -> [UInt8] {
     var writer = TraceJSON(
       recording: recording, timeline: Timeline(recording), functions: functions,
-      labels: recording.namesByQueue)
+      labels: recording.namesByQueue, tasks: tasks)
     writer.output.reserveCapacity(writer.timeline.items.count * 400 + 4096)
     writer.writeAll()
     return writer.output
   }
 
   private mutating func writeAll() {
-    text(
-      "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"lost events\":\"\(recording.lost)\"},\"traceEvents\":[\n")
+    var about = [("lost events", JSONValue.string("\(recording.lost)"))]
+    if let tasks { about.append((TasksAtEnd.title, .string(tasks.lines.joined(separator: "; ")))) }
+    text("{\"displayTimeUnit\":\"ns\",\"otherData\":")
+    JSONValue.object(about).write(to: &output)
+    text(",\"traceEvents\":[\n")
     let process = Int(recording.process)
     let program = recording.program
     metadata("process_name", process, 0, program)

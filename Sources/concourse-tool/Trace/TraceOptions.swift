@@ -52,7 +52,8 @@ struct TraceOptions: CommandOptions {
       forms: ["[options] PID", "[options] [--] program [argument ...]", "[options] --recording FILE"],
       about: """
         Records what a process on Concourse does, and writes a file that shows it: a track for each thread and for
-        each queue, items, arrows from submission to start, waits, and counters.
+        each queue, items, arrows from submission to start, waits, and counters. Of a process that goes on, it also
+        says where its tasks of Swift Concurrency are suspended or enqueued at the end of the recording.
         """,
       options: [
         .text(

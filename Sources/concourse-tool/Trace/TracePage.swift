@@ -13,10 +13,11 @@ enum TracePage {
   }
 
   static func write(
-    _ recording: RecordedRun, _ telling: Telling? = nil, functions: @escaping (UInt64) -> String
+    _ recording: RecordedRun, _ telling: Telling? = nil, tasks: TasksAtEnd? = nil,
+    functions: @escaping (UInt64) -> String
   ) -> [UInt8] {
     let timeline = Timeline(recording)
-    var columns = Columns(recording, timeline, telling)
+    var columns = Columns(recording, timeline, telling, tasks)
     columns.fill(functions)
     // `trace.html` has `^` only around the marks.
     var output: [UInt8] = []
@@ -40,16 +41,18 @@ enum TracePage {
     let recording: RecordedRun
     let timeline: Timeline
     let telling: Telling?
+    let tasks: TasksAtEnd?
     let labels: [UInt64: [Int]]
     private(set) var bytes: [UInt8] = []
     private(set) var meta: [UInt8] = []
     /// Of the columns.
     private var types: [String] = []
 
-    init(_ recording: RecordedRun, _ timeline: Timeline, _ telling: Telling?) {
+    init(_ recording: RecordedRun, _ timeline: Timeline, _ telling: Telling?, _ tasks: TasksAtEnd?) {
       self.recording = recording
       self.timeline = timeline
       self.telling = telling
+      self.tasks = tasks
       labels = recording.namesByQueue
     }
 
@@ -108,6 +111,7 @@ enum TracePage {
       var verdict = TraceVerdict(recording, timeline).lines
       if let contention = reason.contention { verdict.append(("Most contended queue", contention)) }
       if let blocked = reason.blocked { verdict.append(("Blocked threads", blocked)) }
+      if let tasks { verdict.append((TasksAtEnd.title, tasks.lines.joined(separator: "\n"))) }
       return (reason.sentence, verdict)
     }
 
