@@ -2,8 +2,10 @@ internal import CConcourse
 
 /// How long the engine spins before it sleeps, in spin-hint rounds: one place to tune.
 package enum Spin {
-  /// A lock is held for nanoseconds; if the wait is longer, its holder has lost the processor.
-  static let lockRounds = 40
+  /// A lock is held for nanoseconds, and eight threads may want it. If the wait is longer, its holder has lost the processor.
+  static let lockRounds = 128
+  /// The most rounds between two looks at a lock.
+  static let longestLockPause = 16
   /// A thread that waits for a hand-over or a signal: about the time that putting it to sleep and waking it takes.
   package static let waitRounds = 400
   /// How often a worker without work looks for an entry before it spins long or parks.

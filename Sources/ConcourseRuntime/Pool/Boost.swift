@@ -87,13 +87,7 @@ extension RootQueue {
   }
 
   /// Becomes the consumer, without waiting for a thread that may have no processor.
-  func tryToConsume() -> Bool {
-    for _ in 0..<Spin.lockRounds {
-      if consumer.tryLock() { return true }
-      Processor.pause()
-    }
-    return false
-  }
+  func tryToConsume() -> Bool { consumer.tryLockBriefly() }
 
   private func pushTaker() {
     Runtime.root(at: .default)._withUnsafeGuaranteedRef {

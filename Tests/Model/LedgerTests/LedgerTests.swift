@@ -166,7 +166,9 @@ struct LedgerTests {
   func table() {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["CONCOURSE_SEED"].flatMap { UInt64($0) } ?? 1
-    let wanted = environment["CONCOURSE_MODEL_THREADS"].map { $0.split(separator: ",").compactMap { Int($0) } }
+    let wanted = environment["CONCOURSE_MODEL_THREADS"].map { text in
+      text.split(separator: ",").compactMap { Int($0) }
+    }
     let counts = wanted ?? [1, 2, 4, 8, 16, 32, 64]
     print("Lines that move between threads, per operation; seed \(seed)")
     print(Self.row("threads", counts.map(String.init)))

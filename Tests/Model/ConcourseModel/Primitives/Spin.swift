@@ -5,7 +5,8 @@
 enum Spin {
   #if LEDGER
     // The engine's own numbers.
-    static let lockRounds = 40
+    static let lockRounds = 128
+    static let longestLockPause = 16
     static let waitRounds = 400
     static let searchRounds = 40
     static let lingerRounds = 64
@@ -13,6 +14,7 @@ enum Spin {
     static let measuredEntries: UInt32 = 4
   #else
     static let lockRounds = 1
+    static let longestLockPause = 1
     static let waitRounds = 1
     static let searchRounds = 1
     static let lingerRounds = 1
