@@ -4,7 +4,10 @@ import PackageDescription
 // Queues across machines. A package of its own, so that Concourse itself depends on no other library.
 let package = Package(
   name: "ConcourseCluster",
-  products: [.library(name: "ConcourseCluster", targets: ["ConcourseCluster"])],
+  products: [
+    .library(name: "ConcourseCluster", targets: ["ConcourseCluster"]),
+    .executable(name: "concourse-cluster", targets: ["concourse-cluster"]),
+  ],
   dependencies: [.package(name: "concourse", path: "..")],
   targets: [
     .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev", "pkg-config"])]),
@@ -14,7 +17,8 @@ let package = Package(
     .executableTarget(
       name: "cluster-benchmark",
       dependencies: ["CNATS", "ConcourseCluster", .product(name: "Concourse", package: "concourse")]),
-    .testTarget(name: "ConcourseClusterTests", dependencies: ["ConcourseCluster"]),
+    .executableTarget(name: "concourse-cluster", dependencies: ["ConcourseCluster"]),
+    .testTarget(name: "ConcourseClusterTests", dependencies: ["ConcourseCluster", "concourse-cluster"]),
   ],
   swiftLanguageModes: [.v6]
 )

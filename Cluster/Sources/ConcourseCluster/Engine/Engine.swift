@@ -118,6 +118,10 @@ struct StoredFailure: Sendable {
   let bytes: [UInt8]
   let reason: String
   let attempts: Int
+  /// That of its submission, if the program gave one and the engine knows it.
+  var id: String?
+  /// When it was put aside, if the engine knows that.
+  var time = ""
 }
 
 /// The time of day, in nanoseconds since 1970.

@@ -118,6 +118,8 @@ struct NATSStored: Decodable {
     var subject: String
     var hdrs: Data?
     var data: Data?
+    /// When it was stored.
+    var time: String?
   }
 
   /// The headers, encoded as `NATSNames` does.

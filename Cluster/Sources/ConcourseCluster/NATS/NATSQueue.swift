@@ -276,10 +276,19 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
           StoredFailure(
             number: last, bytes: [UInt8](stored.message.data ?? Data()),
             reason: stored.header(Header.reason) ?? "",
-            attempts: stored.header(Header.attempts).flatMap { Int($0) } ?? 0))
+            attempts: stored.header(Header.attempts).flatMap { Int($0) } ?? 0,
+            id: stored.rawHeader(Header.id).flatMap { Self.givenId(ofFailure: $0) },
+            time: stored.message.time ?? ""))
       }
       return failures
     }
+  }
+
+  /// What `bury` has made of an id.
+  private static func givenId(ofFailure id: String) -> String? {
+    let prefix = "failed-" + given
+    guard id.hasPrefix(prefix), let end = id.lastIndex(of: "-") else { return nil }
+    return NATSNames.decoded(String(id[..<end].dropFirst(prefix.count)))
   }
 
   private func failure(_ request: NATSGet) async throws -> NATSStored? {
