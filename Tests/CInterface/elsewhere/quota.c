@@ -24,19 +24,22 @@ static void compute(void *group) {
   __atomic_sub_fetch(&running, 1, __ATOMIC_SEQ_CST);
 }
 
+static long long width(void) {
+  struct concourse_pool pool = {.size = sizeof pool};
+  concourse_inspect_pool(&pool);
+  return pool.width;
+}
+
 int main(void) {
   const char *processors = getenv("PROCESSORS");
+  long long expected = processors ? atoi(processors) : width();
+  check(expected >= 1);
+  check_equal(width(), expected);
   dispatch_group_t group = dispatch_group_create();
   for (int i = 0; i < 20; i++) dispatch_group_async_f(group, dispatch_get_global_queue(NORMAL, 0), NULL, compute);
   dispatch_group_wait(group, DISPATCH_TIME_FOREVER);
-  struct concourse_pool pool = {.size = sizeof pool};
-  concourse_inspect_pool(&pool);
-  if (processors) {
-    check_equal(pool.width, atoi(processors));
-  } else {
-    check(pool.width >= 1);
-  }
-  printf("width %lld, at most %d items at once\n", (long long)pool.width, most);
+  check_equal(width(), expected);
+  printf("width %lld, at most %d items at once\n", expected, most);
   dispatch_release(group);
   return finish();
 }
