@@ -40,6 +40,14 @@ concourse_version() {
   sed -n 's/^#define CONCOURSE_VERSION "\(.*\)"$/\1/p' Sources/CConcourse/concourse_version.h
 }
 
+# needed_versions LIBRARY: prints the functions of glibc that a library needs and that have changed since 2.17, with their
+# versions. (Packed relocations have a version, too.)
+needed_versions() {
+  { objdump -T "$1" && objdump -p "$1" | sed -n 's/.* \(GLIBC_ABI_[A-Z_]*\)$/(\1) relocations/p'; } |
+    sed -n 's/.*(GLIBC_\([0-9.A-Z_]*\)) *\([^ ]*\)$/\1 \2/p' |
+    awk '{ split($1, part, "."); if (part[1] != 2 || part[2] > 17) print $2, "GLIBC_" $1 }' | LC_ALL=C sort -u
+}
+
 # watch_tests COMMAND...: runs `swift test` in some form and shows its output; what that says is in `status`, `run_passed`,
 # `run_failed` and the file `told`. The run is interrupted after CONCOURSE_TEST_MINUTES: a hang must not look like patience.
 # The interrupt is the one signal upon which `swift test` ends its children too.

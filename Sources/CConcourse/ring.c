@@ -158,6 +158,11 @@ bool concourse_ring_take(struct concourse_ring *ring, uint64_t *token, int32_t *
 
 long concourse_read_cached(int descriptor, void *bytes, uint64_t count, int64_t offset) {
   struct iovec buffer = {bytes, count};
+#ifdef __GLIBC__
   long result = preadv2(descriptor, &buffer, 1, offset, RWF_NOWAIT);
+#else
+  // musl has the function since 1.2.5. The second half of the offset is for processors with registers of 32 bits.
+  long result = syscall(SYS_preadv2, descriptor, &buffer, 1, offset, 0, RWF_NOWAIT);
+#endif
   return result < 0 ? -errno : result;
 }

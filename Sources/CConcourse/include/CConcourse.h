@@ -151,7 +151,7 @@ int concourse_set_nice(int nice);
 bool concourse_is_lowered(int nice);
 /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, its
 /// timer slack and its I/O priority, and lets it use that thread's processors, too, if the system allows it. Does nothing
-/// under a seccomp filter.
+/// under a seccomp filter that may kill.
 void concourse_adopt_scheduling(void);
 /// The nice value of the process's first thread; 0 under a seccomp filter that may kill.
 int concourse_process_nice(void);

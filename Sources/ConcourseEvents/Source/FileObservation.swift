@@ -64,6 +64,7 @@ struct FileObservation {
 
   /// Anything may have changed, without notice.
   mutating func compare(_ now: FileStatus) -> DispatchSource.FileSystemEvent {
+    let mayBeRenamed = now.isUnnamed && mayBeRenamed(now)
     var events = compareContent(now)
     if attributesDiffer(now) { events.insert(.attrib) }
     if let path = now.path {
@@ -73,8 +74,17 @@ struct FileObservation {
     }
     // A new change time without another event stands for an invisible change.
     if now.changed != known.changed && events.isEmpty { events.insert(.attrib) }
+    // Without /proc the names cannot be compared, and a program that waits for a rename must not wait for ever.
+    if mayBeRenamed { events.insert(.rename) }
     noteAttributes(now)
     return events
+  }
+
+  /// Whether something has changed after the content that is neither a visible attribute nor the number of links. File
+  /// systems give a renamed file a new change time.
+  private func mayBeRenamed(_ now: FileStatus) -> Bool {
+    now.changed != known.changed && now.changed != now.modified && now.links == known.links
+      && !attributesDiffer(now)
   }
 
   private func attributesDiffer(_ now: FileStatus) -> Bool {
@@ -106,6 +116,8 @@ struct FileStatus: Equatable {
   var changed: Int64 = 0
   /// The path; nil if it was not requested or cannot be read.
   var path: [UInt8]?
+  /// Whether the path was requested and cannot be read.
+  var isUnnamed = false
 
   /// Reads the status. nil if the descriptor is not open.
   init?(of descriptor: Int32, withPath: Bool = false) {
@@ -120,7 +132,9 @@ struct FileStatus: Equatable {
     group = found.st_gid
     modified = Self.nanoseconds(found.st_mtim)
     changed = Self.nanoseconds(found.st_ctim)
-    if withPath { path = Self.path(of: descriptor) }
+    guard withPath else { return }
+    path = Self.path(of: descriptor)
+    isUnnamed = path == nil
   }
 
   init() {}

@@ -85,8 +85,10 @@ public enum Inspection {
 }
 
 extension Inspection.Pool {
-  /// The pool now. O(threads); no lock is taken.
+  /// The pool now. O(threads); no lock is taken. The first one reads the CPU quota, which the pool itself does not do
+  /// before a second worker may come.
   package static func read() -> Self {
+    PoolSize.settleWidth()
     let bands = Inspection.Band.sums(Runtime.shared.bands.map { Inspection.Band($0) })
     return Self(width: PoolSize.width, limit: PoolSize.cap, bands: bands)
   }

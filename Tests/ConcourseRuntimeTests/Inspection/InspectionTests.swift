@@ -47,6 +47,15 @@ extension Crash {
       }
     }
 
+    @Test("a snapshot knows the CPU quota before a second worker comes")
+    func quota() async {
+      await #expect(processExitsWith: .success) {
+        precondition(!PoolSize.widthIsSettled)
+        _ = Inspection.Pool.read()
+        precondition(PoolSize.widthIsSettled)
+      }
+    }
+
     @Test("bands are added up over the shards of the pool, each kind by itself")
     func shards() {
       func band(_ name: String, _ number: Int, hasWork: Bool = false) -> Inspection.Band {

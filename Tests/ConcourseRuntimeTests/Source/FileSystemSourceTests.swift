@@ -313,6 +313,24 @@ struct FileObservationTests {
     #expect(observation.compare(later) == .link)
   }
 
+  @Test("Where the path cannot be read, a change that nothing explains may be a rename")
+  func unnamed() {
+    var observation = FileObservation(status())
+    var now = status { ($0.changed, $0.isUnnamed) = (1, true) }
+    #expect(observation.compare(now) == [.attrib, .rename])
+    #expect(observation.compare(now) == [])
+    // Content, attributes and links explain a new change time.
+    (now.size, now.modified, now.changed) = (15, 2, 2)
+    #expect(observation.compare(now) == [.write, .extend])
+    (now.mode, now.changed) = (0o100640, 3)
+    #expect(observation.compare(now) == .attrib)
+    (now.links, now.changed) = (2, 4)
+    #expect(observation.compare(now) == .link)
+    // A write, and a rename after it.
+    (now.size, now.modified, now.changed) = (16, 5, 6)
+    #expect(observation.compare(now) == [.write, .extend, .rename])
+  }
+
   @Test("Changes without a notice are found, and no attribute changes are invented")
   func overlooked() {
     var observation = FileObservation(status())
