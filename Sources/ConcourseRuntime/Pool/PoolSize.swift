@@ -15,10 +15,10 @@ enum PoolSize {
   /// The shards; nil for one.
   // SAFETY: the model alone changes it, between two executions.
   nonisolated(unsafe) static var topology = Topology.ofProcess()
-  /// Whether there are several shards, once there is a runtime, and so a queue. Without the look at the topology that a
-  /// lazy global costs.
+  /// Whether more than two threads may use one queue at the same moment: there are more processors, or several shards. Set
+  /// once there is a runtime, and so a queue.
   // SAFETY: written before the first queue exists.
-  nonisolated(unsafe) static var hasSeveralShards = false
+  nonisolated(unsafe) static var hasManyProcessors = false
   /// Each shard's part of the width.
   // SAFETY: never freed; the elements are atomics.
   nonisolated(unsafe) private static let parts: UnsafeMutablePointer<Atomic<Int>> = {

@@ -23,7 +23,7 @@ package final class Runtime {
     let topology = PoolSize.topology
     PoolSize.divide()
     let shards = topology?.shardCount ?? 1
-    PoolSize.hasSeveralShards = shards > 1
+    PoolSize.hasManyProcessors = shards > 1 || PoolSize.width > 2
     NodeSlab.strideOfNew.value = shards > 1 ? NodeSlab.spread : NodeSlab.dense
     let bands = UnsafeMutablePointer<Band>.allocate(capacity: shards * 3)
     roots = .allocate(capacity: shards * QoSLevel.count)

@@ -181,7 +181,7 @@ extension DispatchQueue {
         NodeMagazine.recycle(node)
       } else {
         first = list.advance(past: node)
-        admit(node, to: state.addItemPlace(shares: !PoolSize.hasSeveralShards))
+        admit(node, to: state.addItemPlace(shares: !PoolSize.hasManyProcessors))
       }
       left -= 1
       if left == 0 {

@@ -111,7 +111,7 @@ extension DispatchQueue {
   /// Takes the place of an asynchronous item, if the queue is free.
   @inline(__always)
   private final func takeItemPlace() -> QueueState.ItemPlace? {
-    guard PoolSize.hasSeveralShards else {
+    guard PoolSize.hasManyProcessors else {
       return state.takeItemPlace(limit: UInt64(width.value), shares: true)
     }
     return state.addItemPlaceIfFree() ?? takeItemPlaceAgain()

@@ -1,6 +1,6 @@
 // Where many threads read one concurrent queue at once, a count of readers in the state word is a cache line that each of
-// them takes away from the others, twice for an item. With several shards, synchronous readers that meet there often are
-// counted *apart*: in indicators, one for each processor, in cache lines of their own.
+// them takes away from the others, twice for an item. With more than two processors, synchronous readers that meet there
+// often are counted *apart*: in indicators, one for each processor, in cache lines of their own.
 //
 // The word then has `Snapshot.standing` more readers than are counted there. These places stand for all readers that the
 // indicators count, so that a barrier finds readers and waits. The thread for which readers are in the way, or that must
@@ -57,7 +57,7 @@ struct ReaderIndicators: ~Copyable {
   }
 
   private func make() -> UnsafeMutableRawPointer {
-    let processors = PoolSize.topology?.sizes.reduce(0, +) ?? 1
+    let processors = PoolSize.topology?.sizes.reduce(0, +) ?? Processor.affinityCount
     var count = 1
     while count < processors { count *= 2 }
     let memory = UnsafeMutableRawPointer.allocate(
@@ -183,7 +183,7 @@ extension DispatchQueue {
   /// Two readers have met in the word. If that happens often, they are counted apart.
   @inline(never)
   final func readersCollided() {
-    guard PoolSize.topology != nil, state.snapshot.mayCountApart else { return }
+    guard PoolSize.hasManyProcessors, state.snapshot.mayCountApart else { return }
     let collides = uncountedQueueExtras._withUnsafeGuaranteedRef { $0.readers.collided() }
     guard collides, state.beginApart() else { return }
     uncountedQueueExtras._withUnsafeGuaranteedRef { $0.readers.open() }

@@ -59,7 +59,7 @@ struct ItemReferenceTests {
   }
 
   @Test(
-    "with several shards each item has a reference of its own, and does not keep readers from being counted apart"
+    "with many processors each item has a reference of its own, and does not keep readers from being counted apart"
   )
   func apart() async {
     await #expect(processExitsWith: .success) {

@@ -4,13 +4,13 @@ import Testing
 @testable import ConcourseRuntime
 
 extension Engine {
-  /// Concurrent queues that many threads read at once, on a pretended machine with two shards. Each test is a process of
-  /// its own.
+  /// Concurrent queues that many threads read at once, mostly on a pretended machine with two shards. Each test is a process
+  /// of its own.
   @Suite("Readers counted apart")
   struct ReaderIndicatorTests {
     /// A queue whose readers are counted apart.
-    private static func makeQueue() -> DispatchQueue {
-      setenv("CONCOURSE_TOPOLOGY", "2x4", 1)
+    private static func makeQueue(on machine: String = "2x4") -> DispatchQueue {
+      setenv("CONCOURSE_TOPOLOGY", machine, 1)
       let queue = DispatchQueue(label: "readers", attributes: .concurrent)
       countApart(queue)
       #expect(queue.state.snapshot.isApart)
@@ -131,6 +131,26 @@ extension Engine {
           group.leave()
           #expect(comes(done))
         }
+      }
+    }
+
+    @Test("with one shard they are counted apart, too, if it has more than two processors")
+    func oneShard() async {
+      await #expect(processExitsWith: .success) {
+        let (queue, group, read) = (Self.makeQueue(on: "1x3"), DispatchGroup(), Tally())
+        for _ in 0..<3 {
+          Self.thread(in: group) { for _ in 0..<1_000 { queue.sync { _ = read.add() } } }
+          for _ in 0..<100 { queue.async(group: group) { read.add() } }
+        }
+        let before = queue.sync(flags: .barrier) { queue.state.snapshot.isApart }
+        #expect(empties(group))
+        #expect(read.value == 3_300 && !before)
+      }
+      await #expect(processExitsWith: .success) {
+        setenv("CONCOURSE_TOPOLOGY", "1x2", 1)
+        let queue = DispatchQueue(label: "readers", attributes: .concurrent)
+        Self.countApart(queue)
+        #expect(!queue.state.snapshot.isApart)
       }
     }
 

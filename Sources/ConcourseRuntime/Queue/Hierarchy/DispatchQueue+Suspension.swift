@@ -22,7 +22,7 @@ extension DispatchQueue {
       extras.suspensions -= 1
       guard extras.suspensions == 0 else { return .nothing }
       tickets = extras.heldBack.makeTickets {
-        keep(for: $0, by: state.addItemPlace(shares: !PoolSize.hasSeveralShards).reference)
+        keep(for: $0, by: state.addItemPlace(shares: !PoolSize.hasManyProcessors).reference)
       }
       return state.resume()
     }
