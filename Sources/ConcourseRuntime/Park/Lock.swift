@@ -45,19 +45,7 @@ package struct Lock: ~Copyable, Sendable {
   /// Spins for the lock as `lock` does, but does not sleep.
   /// - Returns: whether the caller holds the lock.
   @inline(never)
-  func tryLockBriefly() -> Bool { tryLock() || spin() }
-
-  /// Each look at a lock that others use takes its line away from them. So a thread that waits looks less and less often.
-  private func spin() -> Bool {
-    var (rounds, pauses) = (0, 1)
-    while rounds < Spin.lockRounds {
-      for _ in 0..<pauses { Processor.pause() }
-      if tryLock() { return true }
-      rounds += pauses
-      pauses = min(pauses * 2, Spin.longestLockPause)
-    }
-    return false
-  }
+  func tryLockBriefly() -> Bool { Spin.untilTaken { tryLock() } }
 
   @inlinable @inline(__always)
   package func unlock() {
@@ -86,7 +74,8 @@ package struct Lock: ~Copyable, Sendable {
 
   @inline(never) @usableFromInline
   func lockSlowly() {
-    if spin() { return }
+    Processor.pause()
+    if Spin.untilTaken({ tryLock() }) { return }
     // ORDERING: acquiring as in `lock`. Writing 2 acquires the lock and says that sleepers may exist. This may cause
     // a futile wake-up, but loses none.
     var waits = 0

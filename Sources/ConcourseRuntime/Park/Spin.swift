@@ -5,7 +5,7 @@ package enum Spin {
   /// A lock is held for nanoseconds, and eight threads may want it. If the wait is longer, its holder has lost the processor.
   static let lockRounds = 128
   /// The most rounds between two looks at a lock.
-  static let longestLockPause = 16
+  private static let longestLockPause = 16
   /// A thread that waits for a hand-over or a signal: about the time that putting it to sleep and waking it takes.
   package static let waitRounds = 400
   /// How often a worker without work looks for an entry before it spins long or parks.
@@ -59,6 +59,21 @@ package enum Spin {
   private static let debt = Atomic<Int32>(0)
   /// The debt that the next long yield sets.
   private static let penalty = Atomic<Int32>(leastPenalty)
+
+  /// Spins until `take` has taken a lock. Each look at a lock that others use takes its line away from them, so the looks
+  /// become less frequent.
+  /// - Returns: whether it has taken it.
+  @inline(__always)
+  static func untilTaken(_ take: () -> Bool) -> Bool {
+    var (rounds, pauses) = (0, 2)
+    while !take() {
+      if rounds >= lockRounds { return false }
+      for _ in 0..<pauses { Processor.pause() }
+      rounds += pauses
+      pauses = min(pauses * 2, longestLockPause)
+    }
+    return true
+  }
 
   /// Spins until `done` holds. Yields the processor once; in a long spin, again and again.
   ///
