@@ -150,7 +150,8 @@ final class ScheduleRun {
   /// What the program has written, at most a megabyte.
   private var written: [UInt8] {
     var status = stat()
-    guard fstat(output, &status) == 0 else { return [] }
+    // For none the standard library would write to the empty array that all threads share.
+    guard fstat(output, &status) == 0, status.st_size > 0 else { return [] }
     let size = min(Int(status.st_size), 1 << 20)
     // SAFETY: `pread` writes at most `size` bytes, and says how many.
     return [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in

@@ -24,6 +24,8 @@ extension TargetMemory {
 
   func bytes(at address: UInt64, count: Int) -> [UInt8]? {
     guard count >= 0, count <= FileBytes.maximumRead else { return nil }
+    // For none the standard library would write to the empty array that all threads share.
+    if count == 0 { return [] }
     var isRead = false
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       isRead = read(address, into: UnsafeMutableRawBufferPointer(buffer))

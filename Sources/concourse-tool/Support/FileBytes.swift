@@ -37,6 +37,8 @@ final class FileBytes {
     guard count >= 0, count <= Self.maximumRead, offset <= size, UInt64(count) <= size - offset else {
       return nil
     }
+    // For none the standard library would write to the empty array that all threads share.
+    if count == 0 { return [] }
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       while filled < count {
         let room = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
