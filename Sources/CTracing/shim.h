@@ -1,5 +1,5 @@
-// System calls on another process, and a few others, that Swift's Glibc module leaves out. Results are counts, or the negated errno. Also
-// the version, as CONCOURSE_VERSION, and the layout of the engine's state of a thread.
+// System calls on another process, and a few others, that Swift's Glibc module leaves out. Results are counts, or the
+// negated errno. Also the version, as CONCOURSE_VERSION, and the layout of the engine's state of a thread.
 #ifndef CONCOURSE_TRACING_H
 #define CONCOURSE_TRACING_H
 

@@ -63,7 +63,7 @@ struct Command {
   }
 
   init(_ arguments: [String]) {
-    guard let first = arguments.first else { misused("what is to be done is missing") }
+    guard let first = arguments.first else { misused("a command is missing") }
     guard let verb = Verb(rawValue: first) else { misused("unknown command \"\(first)\"") }
     self.verb = verb
     var rest = arguments.dropFirst()
@@ -145,6 +145,8 @@ func list(_ command: Command, _ items: FailedItems) async throws {
 func change(_ command: Command, _ items: FailedItems) async throws -> Int {
   let last = try await items.last()
   var (done, missing): (Int, Int) = (0, 0)
+  // Also if an error ends the command.
+  defer { print("\(command.verb == .discard ? "discarded" : "put back"): \(done)") }
   func change(_ number: UInt64) async throws {
     do {
       if command.verb == .discard { try await items.discard(number) } else { try await items.putBack(number) }
@@ -164,7 +166,6 @@ func change(_ command: Command, _ items: FailedItems) async throws -> Int {
     for item in page { try await change(item.number) }
     after = end
   }
-  print("\(command.verb == .discard ? "discarded" : "put back"): \(done)")
   return command.all ? 0 : missing
 }
 
