@@ -184,6 +184,7 @@ struct TopTasksProgramTests {
       #expect(
         frame["taskCounts"] as? [String: Int]
           == ["running": 1, "enqueued": 1, "suspended": 29, "created": 0, "completed": 1], "\(frame)")
+      #expect(frame["alarm"] is NSNull)
       let places = try #require(frame["taskPlaces"] as? [[String: Any]])
       #expect(places.first?["activity"] as? String == "await a continuation")
       #expect(
@@ -218,7 +219,7 @@ struct TopTasksProgramTests {
       record = try record ?? InspectionRecord.find(in: target, MappedImage.all(of: target))
       let engine = try #require(record)
       watch.start(
-        try EngineReader.read(target, engine, taskClass: watch.taskClass(in: target)), engine: engine.image)
+        try EngineReader.read(target, engine, taskClass: watch.taskClass(in: target)), engine)
       watch.wait { true }
       let shown = try #require(watch.shown)
       if shown.age < age, shown.places.first?.count == 25 {
@@ -229,6 +230,28 @@ struct TopTasksProgramTests {
       usleep(10_000)
     }
     #expect(readings == 4 && texts.count == 1, "\(readings): \(texts)")
+  }
+
+  /// Programs of Examples/Sources/broken.
+  @Test(
+    "an alarm for tasks that wait for one another, and for tasks that nothing can resume",
+    arguments: [
+      ("task-cycle", "deadlock: 2 tasks wait for one another"),
+      ("lost-continuation", "all 10 tasks are suspended, and nothing is left that could resume one: "),
+    ])
+  func alarm(name: String, sentence: String) throws {
+    let program = Examined(try fixture.spawn(fixture.broken, [name]))
+    var frame: [String: Any] = [:]
+    // The program may still be on its way.
+    for _ in 0..<100 {
+      let result = try fixture.spawn(
+        fixture.command, ["top", "--once", "--json", "--interval", "0.1", program.id]
+      ).wait()
+      guard result.ending == .exit(0) else { continue }
+      frame = try fixture.json(result.text)
+      if (frame["alarm"] as? String)?.hasPrefix(sentence) ?? false { break }
+    }
+    #expect((frame["alarm"] as? String)?.hasPrefix(sentence) == true, "\(frame)")
   }
 
   @Test("a program without tasks has no such line")

@@ -48,6 +48,16 @@ struct TraceTasksTests {
     #expect(TasksAtEnd(.none) == nil)
   }
 
+  @Test("tasks that wait for one another come first")
+  func deadlock() {
+    var tasks = summary([.suspended: 2], [place(2, .suspended, "await a task", nil)])
+    tasks.deadlock = "deadlock: 2 tasks wait for one another"
+    #expect(
+      TasksAtEnd(tasks)?.lines == [
+        "deadlock: 2 tasks wait for one another", "2 suspended", "2 await a task",
+      ])
+  }
+
   @Test("JSON is an object with them, or without")
   func json() throws {
     let reader = try RecordingReader(BytesInMemory(RecordingBuilder.sample.bytes))

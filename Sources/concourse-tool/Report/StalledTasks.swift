@@ -23,14 +23,19 @@ enum StalledTasks {
 
   /// A running process changes while it is read. So it is read again, and the verdict holds only if no thread has run
   /// meanwhile.
-  static func isConfirmed(_ process: TargetProcess, read: (TargetProcess) -> EngineSnapshot?) -> Bool {
+  ///
+  /// - Parameter stopsThreads: As for `TargetProcess.live`.
+  static func isConfirmed(
+    _ process: TargetProcess, stopsThreads: Bool = true, read: (TargetProcess) -> EngineSnapshot?
+  ) -> Bool {
     if process.isStill || process.threads.contains(where: { $0.state == "T" || $0.state == "t" }) {
       return true
     }
     // An engine thread may have woken up for its own reasons.
     for _ in 0..<3 {
       let before = activity(of: process.id)
-      guard let again = try? TargetProcess.live(process.id), let snapshot = read(again), areStalled(snapshot)
+      guard let again = try? TargetProcess.live(process.id, stopsThreads: stopsThreads),
+        let snapshot = read(again), areStalled(snapshot)
       else { return false }
       if !before.isEmpty && activity(of: process.id) == before { return true }
     }

@@ -14,6 +14,10 @@ struct TaskSummary {
   var counts = TaskCounts([])
   /// The one with the most tasks first.
   var places: [Place] = []
+  /// A cycle of tasks that wait for one another.
+  var deadlock: String?
+  /// That all tasks are suspended, and nothing is left that could resume one.
+  var stall: String?
   /// Why there are none that could be shown.
   var problem: String?
   /// Whether the process has the runtime of Swift Concurrency as a library.
@@ -31,8 +35,10 @@ struct TaskSummary {
 
   init() {}
 
-  /// - Parameter snapshot: One whose tasks have been read.
-  init(_ snapshot: EngineSnapshot) {
+  /// - Parameters:
+  ///   - snapshot: One whose tasks have been read.
+  ///   - isStalled: Whether nothing is left that could resume a task.
+  init(_ snapshot: EngineSnapshot, isStalled: (EngineSnapshot) -> Bool = { _ in false }) {
     counts = TaskCounts(snapshot.tasks)
     problem = snapshot.tasksProblem
     let words = TaskWording(snapshot)
@@ -41,6 +47,8 @@ struct TaskSummary {
         count: $0.tasks.count, state: $0.tasks[0].state, activity: $0.activity,
         sentence: $0.tasks.count == 1 ? words.sentence($0) : $0.activity, place: $0.place)
     }
+    deadlock = TaskCycles(snapshot).all.first.map { TaskCycles.verdict($0, words).summary }
+    if deadlock == nil && isStalled(snapshot) { stall = StalledTasks.verdict(words, snapshot).summary }
   }
 
   var isEmpty: Bool { counts.numbers.isEmpty }

@@ -44,12 +44,12 @@ final class TaskWatch {
   }
 
   /// Begins to read the tasks, if the look was taken with the class of tasks.
-  func start(_ snapshot: EngineSnapshot, engine: MappedImage) {
+  func start(_ snapshot: EngineSnapshot, _ record: InspectionRecord) {
     guard hasLooked, snapshot.isStarted, let runtime else { return }
     hasLooked = false
-    let symbols = symbols ?? Symbols(snapshot.process, images, engine: engine)
+    let symbols = symbols ?? Symbols(snapshot.process, images, engine: record.image)
     self.symbols = symbols
-    let reading = Reading(snapshot, runtime, symbols)
+    let reading = Reading(snapshot, record, runtime, symbols)
     guard let thread = Self.makeThread(reading) else {
       pace.finish(at: UptimeClock.now, processorTime: 0, elapsed: .max)
       return
@@ -111,13 +111,16 @@ final class TaskWatch {
 private final class Reading {
   let began = UptimeClock.now
   private var snapshot: EngineSnapshot?
+  private let record: InspectionRecord
   private let runtime: SwiftRuntime
   private let symbols: Symbols
   private(set) var result: TaskSummary?
   private(set) var processorTime: UInt64 = 0
 
-  init(_ snapshot: EngineSnapshot, _ runtime: SwiftRuntime, _ symbols: Symbols) {
-    (self.snapshot, self.runtime, self.symbols) = (snapshot, runtime, symbols)
+  init(
+    _ snapshot: EngineSnapshot, _ record: InspectionRecord, _ runtime: SwiftRuntime, _ symbols: Symbols
+  ) {
+    (self.snapshot, self.record, self.runtime, self.symbols) = (snapshot, record, runtime, symbols)
   }
 
   func run() {
@@ -125,13 +128,22 @@ private final class Reading {
     if var snapshot {
       self.snapshot = nil
       snapshot.readTaskPlaces(runtime, symbols)
-      result = TaskSummary(snapshot)
+      result = TaskSummary(snapshot, isStalled: isStalled)
     }
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     processorTime = UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     // The symbolizer's.
     processorTime += Self.timeOfChildren - before
+  }
+
+  private func isStalled(_ snapshot: EngineSnapshot) -> Bool {
+    guard StalledTasks.areStalled(snapshot) else { return false }
+    return StalledTasks.isConfirmed(snapshot.process, stopsThreads: false) { process in
+      var again = try? EngineReader.read(process, record, taskClass: runtime.tasks.taskClass)
+      again?.readTasks(runtime, symbols)
+      return again
+    }
   }
 
   private static var timeOfChildren: UInt64 {

@@ -61,7 +61,7 @@ struct TopFrame {
   var events: [Event] = []
   /// nil until they have been read for the first time.
   var tasks: TaskSummary?
-  /// A deadlock, a starved pool or a suspended queue, in a sentence.
+  /// A deadlock, a starved pool, a suspended queue, or tasks that are stalled, in a sentence.
   var alarm: String?
   /// Started items a second in the last intervals, by queue.
   var history: [UInt64: [Double]] = [:]
@@ -74,9 +74,9 @@ struct TopFrame {
 
   init(
     process: Int32, program: String, interval: EventInterval, names: [UInt64: RecordedName],
-    snapshot: EngineSnapshot?, alarm: String? = nil, earlier: [UInt64: [Double]] = [:]
+    snapshot: EngineSnapshot?, earlier: [UInt64: [Double]] = [:]
   ) {
-    (self.process, self.program, self.interval, self.alarm) = (process, program, interval, alarm)
+    (self.process, self.program, self.interval) = (process, program, interval)
     takeQueues(names, snapshot)
     if let snapshot {
       takePool(snapshot)

@@ -73,10 +73,12 @@ final class TopWatch {
     if UptimeClock.now >= nextSnapshot { try? look() }
     var frame = TopFrame(
       process: process, program: program, interval: interval, names: statistics.names, snapshot: snapshot,
-      alarm: alarm, earlier: history)
+      earlier: history)
     history = frame.history
     tasks.wait(while: waits)
     frame.tasks = tasks.shown
+    // The tasks may have been read before the items started.
+    frame.alarm = alarm ?? frame.tasks?.deadlock ?? (hasStarted ? nil : frame.tasks?.stall)
     frame.wall = WallClock.now
     frame.clock = Self.clock()
     return frame
@@ -98,7 +100,7 @@ final class TopWatch {
       if record.roots != 0 { self.record = record }
       let snapshot = try EngineReader.read(target, record, taskClass: tasks.taskClass(in: target))
       self.snapshot = snapshot
-      tasks.start(snapshot, engine: record.image)
+      tasks.start(snapshot, record)
       alarm =
         Verdicts(snapshot, WaitGraph(snapshot)).all.first { verdict in
           switch verdict.kind {

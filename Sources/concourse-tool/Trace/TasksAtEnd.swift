@@ -15,7 +15,8 @@ struct TasksAtEnd {
     let words = tasks.counts.words.filter { $0.state != .completed }
     let waiting = tasks.places.filter { [.suspended, .enqueued].contains($0.state) }
     let shown = waiting.prefix(Self.mostPlaces)
-    var lines = [words.map { "\($0.number) \($0.name)" }.joined(separator: ", ")]
+    var lines = tasks.deadlock.map { [$0] } ?? []
+    lines += [words.map { "\($0.number) \($0.name)" }.joined(separator: ", ")]
     lines += shown.map {
       ($0.count == 1 ? "" : "\($0.count) ") + $0.sentence + ($0.place.map { " at \($0)" } ?? "")
     }
