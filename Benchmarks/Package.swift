@@ -21,6 +21,7 @@ let package = Package(
     .executable(name: "rival-c", targets: ["rival-c"]),
     .executable(name: "echo-load", targets: ["echo-load"]),
     .executable(name: "bench-concurrency", targets: ["bench-concurrency"]),
+    .executable(name: "bench-pool", targets: ["bench-pool"]),
     .executable(name: "bench-oversubscribed", targets: ["bench-oversubscribed"]),
     .executable(name: "bench-scaling", targets: ["bench-scaling"]),
     .executable(name: "hello-swift", targets: ["hello-swift"]),
@@ -37,11 +38,15 @@ let package = Package(
     // Unlike the other rivals, plain C needs only the toolchain, so it is always built.
     .executableTarget(
       name: "rival-c", dependencies: ["CBench"], path: "Sources/Rivals",
-      exclude: ["rival.cpp", "rival.go", "scaling.cpp", "scaling.go"]),
+      exclude: [
+        "README.md", "concurrency.go", "concurrency.rs", "rival.cpp", "rival.go", "scaling.cpp", "scaling.go",
+      ]),
     // The clients of the echo rows, in a process of their own.
     .executableTarget(name: "echo-load", dependencies: ["CBench"]),
     // Finished programs that know nothing of Concourse: the driver starts them on either library.
     .executableTarget(name: "bench-concurrency", dependencies: ["CBench"]),
+    // Their rows on a plain pool of threads, through a symbolic link.
+    .executableTarget(name: "bench-pool", dependencies: ["CBench"], swiftSettings: [.define("POOL")]),
     .executableTarget(name: "bench-oversubscribed", dependencies: ["CBench"]),
     .executableTarget(name: "bench-scaling", dependencies: ["CBench"]),
     .executableTarget(

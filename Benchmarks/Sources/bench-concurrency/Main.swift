@@ -18,7 +18,11 @@ struct Row: Sendable {
     self.pass = pass
   }
 
-  static let all = tasks + actors + handovers
+  #if POOL
+    static let all = onPool
+  #else
+    static let all = tasks + actors + handovers
+  #endif
 
   var figures: [Figure] { [Figure(name, .nanoseconds, question)] }
 

@@ -36,7 +36,7 @@ enum Main {
         try linked.verifyMapped(by: "\(folder)/bench-c")
         return try recordingCost(folder, linked, options)
       }
-      suites += try finishedPrograms(folder, linked)
+      suites += try finishedPrograms(folder, linked, options)
       if options.wants(row: "start-up") {
         startUps = ["hello-c", "hello-swift"].map { StartUp(program: $0, folder: folder, libraries: linked) }
       }
@@ -73,12 +73,9 @@ enum Main {
   ) throws(Failure) -> Int32 {
     let program = "\(folder)/bench-scaling"
     try libraries.verifyMapped(by: program)
-    let rivals = ["oneTBB": "scaling-tbb", "Go": "scaling-go"]
     let contestants =
       libraries.both.map { Contestant(name: $0.name, program: program, library: $0.library) }
-      + options.also.compactMap { name in
-        rivals[name].map { Contestant(name: name, program: "\(folder)/\($0)") }
-      }
+      + rivals(["oneTBB": "scaling-tbb", "Go": "scaling-go"], folder, options)
     let scaling = Scaling(contestants: contestants, options: options, processors: try Processors())
     let result = try scaling.measure()
     let report = ScalingReport(result: result, scaling: scaling)
@@ -86,6 +83,15 @@ enum Main {
     guard result.failures.isEmpty else { return 2 }
     if let checkout = options.results { try report.write(into: checkout) }
     return 0
+  }
+
+  /// - Parameter programs: by the names of the rivals; those take part that `--also` names.
+  private static func rivals(
+    _ programs: [String: String], _ folder: String, _ options: Options
+  ) -> [Contestant] {
+    options.also.compactMap { name in
+      programs[name].map { Contestant(name: name, program: "\(folder)/\($0)") }
+    }
   }
 
   /// With `--results`, replaces that part of the published results.
@@ -119,14 +125,18 @@ enum Main {
     return Suite(heading: "Swift", limits: limits, contestants: contestants)
   }
 
-  /// The same finished programs on two libraries.
-  private static func finishedPrograms(_ folder: String, _ libraries: Libraries) throws(Failure) -> [Suite] {
+  /// The same finished programs on two libraries; and the rivals.
+  private static func finishedPrograms(
+    _ folder: String, _ libraries: Libraries, _ options: Options
+  ) throws(Failure) -> [Suite] {
     for program in ["bench-c", "bench-concurrency", "hello-c", "hello-swift"] {
       try libraries.verifyMapped(by: "\(folder)/\(program)")
     }
     func contestants(_ program: String) -> [Contestant] {
       libraries.both.map { Contestant(name: $0.name, program: "\(folder)/\(program)", library: $0.library) }
     }
+    let rivals = rivals(
+      ["pool": "bench-pool", "Go": "concurrency-go", "tokio": "concurrency-tokio"], folder, options)
     return [
       Suite(
         heading: "C", limits: try Limits(PackageResources.limits_c_tsv, name: "limits-c.tsv"),
@@ -134,7 +144,7 @@ enum Main {
       Suite(
         heading: "Swift Concurrency",
         limits: try Limits(PackageResources.limits_concurrency_tsv, name: "limits-concurrency.tsv"),
-        contestants: contestants("bench-concurrency")),
+        contestants: contestants("bench-concurrency") + rivals),
     ]
   }
 }

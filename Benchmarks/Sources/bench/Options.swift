@@ -23,7 +23,7 @@ struct Options {
   var scaling = false
   /// With `scaling`: milliseconds that a process measures; nil: `Scaling.point`.
   var point: Int?
-  /// With `scaling`: rivals that are installed.
+  /// With `dropIn`: rivals that are installed.
   var also: [String] = []
   /// With `dropIn`: the checkout to publish into; then all rows are measured, the Swift rows too.
   var results: String?
@@ -71,8 +71,11 @@ struct Options {
     if (dropIn == nil) != (incumbentLibrary == nil) {
       throw Failure("--drop-in and --incumbent-library need each other")
     }
-    if dropIn != nil && (json || only != nil || rivals && results == nil) {
-      throw Failure("--json, --only and --rivals cannot be combined with --drop-in")
+    if dropIn != nil && (json || only != nil) {
+      throw Failure("--json and --only cannot be combined with --drop-in")
+    }
+    if rivals && (oversubscribed || recording || scaling) {
+      throw Failure("--rivals cannot be combined with --oversubscribed, --recording or --scaling")
     }
     if scaling && (oversubscribed || recording || check || dropIn == nil) {
       throw Failure("--scaling cannot be combined with --oversubscribed, --recording or --check")

@@ -84,9 +84,10 @@ struct Report {
   /// A rival's time divided by ours: above one, we need less.
   private func rivalTable(_ part: Suite.Result) -> String {
     let shared = part.rows.filter { result in part.rivals.contains { result.least[$0] != nil } }
+    let ofC = shared.contains { $0.limitToC != nil }
     let head =
       ["rivals", "incumbent", "Concourse"] + part.rivals.flatMap { [$0, "\($0) / Concourse"] }
-      + ["expected of C", ""]
+      + (ofC ? ["expected of C", ""] : [])
     return table(
       [head]
         + shared.map { result in
@@ -100,7 +101,7 @@ struct Report {
                 result.ratio(to: rival).map { fixed($0, 2) } ?? "-",
               ]
             }
-            + [result.limitToC.map { ">= \(short($0))" } ?? "", mark(result.holdsToC)]
+            + (ofC ? [result.limitToC.map { ">= \(short($0))" } ?? "", mark(result.holdsToC)] : [])
         })
   }
 
