@@ -99,7 +99,7 @@ int concourse_process_nice(void) {
   return concourse_may_set_priority() ? getpriority(PRIO_PROCESS, (id_t)getpid()) : 0;
 }
 
-bool concourse_is_lowered(int nice) { return !has_filter() && getpriority(PRIO_PROCESS, 0) > nice; }
+bool concourse_is_lowered(int nice) { return concourse_may_set_priority() && getpriority(PRIO_PROCESS, 0) > nice; }
 
 // The timer slack and the I/O priority of the process's first thread. The slack of another thread is visible only with
 // privilege, so it is noted.

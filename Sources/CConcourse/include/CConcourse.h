@@ -147,7 +147,7 @@ int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 bool concourse_may_set_priority(void);
 /// Sets the calling thread's nice value. Returns 0 or the errno: EPERM under a seccomp filter that may kill.
 int concourse_set_nice(int nice);
-/// Whether the calling thread's nice value is above this one. False under a seccomp filter.
+/// Whether the calling thread's nice value is above this one. False under a seccomp filter that may kill.
 bool concourse_is_lowered(int nice);
 /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, its
 /// timer slack and its I/O priority, and lets it use that thread's processors, too, if the system allows it. Does nothing

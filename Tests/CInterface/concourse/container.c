@@ -1,0 +1,146 @@
+// Under the filter of a container, which kills for no call, a thread that the program has lowered makes no workers.
+//
+// Each case is this program in a name space of processes; to make one needs privilege.
+
+#include "killing_filter.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+// What the program runs again with, in place of /proc/self/exe.
+static int program = -1;
+
+static void start_again(const char *part) {
+  char number[16], name[16];
+  snprintf(number, sizeof number, "%d", program);
+  snprintf(name, sizeof name, "%s", part);
+  char *arguments[] = {(char *)"container", name, number, NULL};
+  extern char **environ;
+  syscall(SYS_execveat, program, "", arguments, environ, AT_EMPTY_PATH);
+  perror("execveat");
+  _exit(126);
+}
+
+// Runs a part in a new process.
+static void check_part(const char *part) {
+  pid_t child = fork();
+  if (child == 0) start_again(part);
+  int status = -1;
+  check_equal(waitpid(child, &status, 0), child);
+  check_that(status == 0, part, __FILE__, __LINE__);
+}
+
+// MARK: Parts
+
+static event lowered, reported;
+static int ends[2];
+
+static void *submit_lowered(void *unused) {
+  check_equal(setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 15), 0);
+  // Two items that wait for each other have two threads.
+  dispatch_semaphore_t both = dispatch_semaphore_create(0);
+  for (int i = 0; i < 2; i++) {
+    dispatch_async(dispatch_get_global_queue(NORMAL, 0), ^{
+      check_equal(getpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid)), 0);
+      dispatch_semaphore_signal(both);
+      event_happens(&reported);
+      dispatch_semaphore_wait(both, DISPATCH_TIME_FOREVER);
+    });
+  }
+  return unused;
+}
+
+// A thread that the program has lowered makes no thread of the default band: it could not be raised again.
+static void check_lowered(void) {
+  event_init(&lowered);
+  event_init(&reported);
+  check_equal(pipe(ends), 0);
+  // With the first worker of a lowered band, the monitor has its thread, and the default band has none. The second item
+  // begins when the monitor has found the first blocked.
+  for (int i = 0; i < 8; i++) {
+    dispatch_async(dispatch_get_global_queue(BACKGROUND, 0), ^{
+      char byte;
+      event_happens(&lowered);
+      check_equal(read(ends[0], &byte, 1), 1);
+    });
+  }
+  for (int i = 0; i < 8; i++) event_wait(&lowered);
+  pthread_t client;
+  check_equal(pthread_create(&client, NULL, submit_lowered, NULL), 0);
+  check_equal(pthread_join(client, NULL), 0);
+  for (int i = 0; i < 2; i++) event_wait(&reported);
+  check_equal(write(ends[1], "12345678", 8), 8);
+}
+
+static int run_part(const char *part) {
+  if (strcmp(part, "container") == 0) check_part("lowered");
+  if (strcmp(part, "lowered") == 0) check_lowered();
+  return checks_failed == 0 ? 0 : 1;
+}
+
+// MARK: Containers
+
+static void drop_privilege(void) {
+  prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0);
+  check_equal(setrlimit(RLIMIT_NICE, &(struct rlimit){0, 0}), 0);
+}
+
+// As a container's: one call is refused.
+static void install_refusing_filter(void) {
+  struct sock_filter instructions[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      KILLS(swapoff, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+  };
+  install_filter(instructions, sizeof instructions / sizeof *instructions);
+}
+
+// The first process of a name space.
+static void be_container(const char *part) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("none", "/proc", "proc", 0, NULL) != 0)
+    _exit(77);
+  if (setpriority(PRIO_PROCESS, 0, 0) != 0) _exit(77);
+  setenv("container", "podman", 1);
+  drop_privilege();
+  install_refusing_filter();
+  start_again(part);
+}
+
+static void check_container(const char *part) {
+  pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) _exit(77);
+    pid_t first = fork();
+    if (first == 0) be_container(part);
+    int status = -1;
+    waitpid(first, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  int status = -1;
+  check_equal(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    printf("no name space is granted: \"%s\" is not tried\n", part);
+  else
+    check_that(status == 0, part, __FILE__, __LINE__);
+}
+
+int main(int count, char **arguments) {
+  if (count > 2) {
+    program = atoi(arguments[2]);
+    return run_part(arguments[1]);
+  }
+  program = open("/proc/self/exe", O_RDONLY);
+  if (program < 0) program = open(arguments[0], O_RDONLY);
+  check(program >= 0);
+  check_container("container");
+  return finish();
+}
