@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -164,17 +165,25 @@ void concourse_adopt_scheduling(void) {
   (void)sched_setscheduler(0, first, &none);
 }
 
+// In a user namespace of its own (a rootless container) a process has capabilities that the kernel does not accept for
+// this. The first one has a number that does not change.
+static bool is_in_first_user_namespace(void) {
+  struct stat status;
+  return stat("/proc/self/ns/user", &status) != 0 || status.st_ino == 0xEFFFFFFDu;
+}
+
 bool concourse_may_take_nice(int nice) {
-  if (has_filter()) return false;
+  if (!concourse_may_set_priority()) return false;
   struct rlimit limit;
   if (getrlimit(RLIMIT_NICE, &limit) == 0 && 20 - nice <= (int)(limit.rlim_cur < 40 ? limit.rlim_cur : 40)) return true;
+  if (!is_in_first_user_namespace()) return false;
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct data[2] = {{0}};
   return syscall(SYS_capget, &header, data) == 0 && (data[0].effective & (1u << CAP_SYS_NICE));
 }
 
 int concourse_set_slice(uint64_t nanoseconds) {
-  if (has_filter()) return EPERM;
+  if (!concourse_may_set_priority()) return EPERM;
   // The kernel's `struct sched_attr`; some C libraries lack it.
   struct {
     uint32_t size, policy;

@@ -1,4 +1,5 @@
-// Under the filter of a container, which kills for no call, a thread that the program has lowered makes no workers.
+// Under the filter of a container, which kills for no call, threads have the nice values and the time slices that they
+// have without a filter.
 //
 // Each case is this program in a name space of processes; to make one needs privilege.
 
@@ -37,6 +38,44 @@ static void check_part(const char *part) {
 }
 
 // MARK: Parts
+
+struct attributes {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+
+// The kernel tells the slice since 6.12.
+static bool tells_slice(void) {
+  struct attributes own = {.size = sizeof own, .nice = getpriority(PRIO_PROCESS, 0), .runtime = 1000000}, seen = {0};
+  return syscall(SYS_sched_setattr, 0, &own, 0) == 0 && syscall(SYS_sched_getattr, 0, &seen, sizeof seen, 0) == 0 &&
+         seen.runtime == own.runtime;
+}
+
+static void check_class(long class, int nice, uint64_t slice) {
+  event *ended = malloc(sizeof *ended);
+  event_init(ended);
+  dispatch_async(dispatch_get_global_queue(class, 0), ^{
+    struct attributes seen = {0};
+    check_equal(syscall(SYS_sched_getattr, 0, &seen, sizeof seen, 0), 0);
+    check_equal(seen.nice, nice);
+    if (slice != 0) check_equal(seen.runtime, slice);
+    event_happens(ended);
+  });
+  event_wait(ended);
+  free(ended);
+}
+
+// With the privilege to raise threads also the classes above default have nice values of their own.
+static void check_priorities(bool may_raise) {
+  bool slices = tells_slice();
+  check_class(BACKGROUND, 10, slices ? 150000 : 0);
+  check_class(UTILITY, 2, slices ? 300000 : 0);
+  check_class(NORMAL, 0, 0);
+  check_class(USER_INTERACTIVE, may_raise ? -4 : 0, 0);
+}
 
 static event lowered, reported;
 static int ends[2];
@@ -79,8 +118,13 @@ static void check_lowered(void) {
 }
 
 static int run_part(const char *part) {
-  if (strcmp(part, "container") == 0) check_part("lowered");
-  if (strcmp(part, "lowered") == 0) check_lowered();
+  if (strcmp(part, "container") == 0) {
+    check_part("lowered");
+    check_part("priorities");
+  }
+  if (strcmp(part, "raising") == 0) check_priorities(true);
+  if (strcmp(part, "lowered") == 0 || strcmp(part, "rootless") == 0) check_lowered();
+  if (strcmp(part, "priorities") == 0) check_priorities(false);
   return checks_failed == 0 ? 0 : 1;
 }
 
@@ -89,6 +133,15 @@ static int run_part(const char *part) {
 static void drop_privilege(void) {
   prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0);
   check_equal(setrlimit(RLIMIT_NICE, &(struct rlimit){0, 0}), 0);
+}
+
+// All capabilities, which the kernel does not accept for nice values.
+static void enter_user_namespace(void) {
+  check_equal(setrlimit(RLIMIT_NICE, &(struct rlimit){0, 0}), 0);
+  if (unshare(CLONE_NEWUSER) != 0) _exit(77);
+  int map = open("/proc/self/uid_map", O_WRONLY);
+  if (map < 0 || write(map, "0 0 1", 5) != 5) _exit(77);
+  close(map);
 }
 
 // As a container's: one call is refused.
@@ -109,7 +162,10 @@ static void be_container(const char *part) {
     _exit(77);
   if (setpriority(PRIO_PROCESS, 0, 0) != 0) _exit(77);
   setenv("container", "podman", 1);
-  drop_privilege();
+  if (strcmp(part, "rootless") == 0)
+    enter_user_namespace();
+  else if (strcmp(part, "raising") != 0)
+    drop_privilege();
   install_refusing_filter();
   start_again(part);
 }
@@ -141,6 +197,7 @@ int main(int count, char **arguments) {
   program = open("/proc/self/exe", O_RDONLY);
   if (program < 0) program = open(arguments[0], O_RDONLY);
   check(program >= 0);
-  check_container("container");
+  const char *const parts[] = {"container", "rootless", "raising"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_container(parts[i]);
   return finish();
 }
