@@ -1,5 +1,7 @@
 // Under the filter of a container, which kills for no call, threads have the nice values and the time slices that they
-// have without a filter.
+// have without a filter. A second filter may kill the process for the calls that set them: it was there before the program
+// started, or the program installs it. So may the only filter, if the container's first process has none or cannot be
+// asked. All queues then work without these calls.
 //
 // Each case is this program in a name space of processes; to make one needs privilege.
 
@@ -28,16 +30,33 @@ static void start_again(const char *part) {
   _exit(126);
 }
 
-// Runs a part in a new process.
-static void check_part(const char *part) {
+// Runs a part in a new process, under a second filter that kills if asked.
+static void check_part(const char *part, bool kills) {
   pid_t child = fork();
-  if (child == 0) start_again(part);
+  if (child == 0) {
+    if (kills) install_killing_filter(false);
+    start_again(part);
+  }
   int status = -1;
   check_equal(waitpid(child, &status, 0), child);
   check_that(status == 0, part, __FILE__, __LINE__);
 }
 
 // MARK: Parts
+
+static void work(void) {
+  dispatch_semaphore_t done = dispatch_semaphore_create(0);
+  const long classes[] = {USER_INTERACTIVE, USER_INITIATED, NORMAL, UTILITY, BACKGROUND};
+  for (int i = 0; i < 5; i++) {
+    for (int round = 0; round < 20; round++) {
+      dispatch_async(dispatch_get_global_queue(classes[i], 0), ^{
+        dispatch_semaphore_signal(done);
+      });
+      dispatch_semaphore_wait(done, DISPATCH_TIME_FOREVER);
+    }
+  }
+  dispatch_release(done);
+}
 
 struct attributes {
   uint32_t size, policy;
@@ -119,12 +138,21 @@ static void check_lowered(void) {
 
 static int run_part(const char *part) {
   if (strcmp(part, "container") == 0) {
-    check_part("lowered");
-    check_part("priorities");
+    check_part("lowered", false);
+    check_part("priorities", false);
+    check_part("work", true);
+    check_part("later", false);
   }
   if (strcmp(part, "raising") == 0) check_priorities(true);
+  if (strcmp(part, "unfiltered") == 0 || strcmp(part, "hidden") == 0) check_part("work", true);
   if (strcmp(part, "lowered") == 0 || strcmp(part, "rootless") == 0) check_lowered();
   if (strcmp(part, "priorities") == 0) check_priorities(false);
+  if (strcmp(part, "work") == 0) work();
+  if (strcmp(part, "later") == 0) {
+    work();
+    install_killing_filter(true);
+    work();
+  }
   return checks_failed == 0 ? 0 : 1;
 }
 
@@ -166,7 +194,10 @@ static void be_container(const char *part) {
     enter_user_namespace();
   else if (strcmp(part, "raising") != 0)
     drop_privilege();
-  install_refusing_filter();
+  if (strcmp(part, "hidden") == 0 && mount("none", "/proc", "tmpfs", 0, NULL) != 0) _exit(77);
+  if (strcmp(part, "unfiltered") != 0 && strcmp(part, "hidden") != 0) install_refusing_filter();
+  // Its own, before the program starts in its place.
+  if (strcmp(part, "work") == 0) install_killing_filter(false);
   start_again(part);
 }
 
@@ -197,7 +228,7 @@ int main(int count, char **arguments) {
   program = open("/proc/self/exe", O_RDONLY);
   if (program < 0) program = open(arguments[0], O_RDONLY);
   check(program >= 0);
-  const char *const parts[] = {"container", "rootless", "raising"};
+  const char *const parts[] = {"container", "rootless", "raising", "work", "unfiltered", "hidden"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_container(parts[i]);
   return finish();
 }
