@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,11 +56,12 @@ void concourse_find_shard(void) {
   thread->roots = atomic_load_explicit(&concourse_shard_roots[shard], memory_order_relaxed);
 }
 
-// The number of seccomp filters of the calling thread; 0 if the system does not tell (before Linux 5.9).
-static long filter_count(void) {
+// The number of seccomp filters of a thread, by its status file; 0 if that does not say (before Linux 5.9) or cannot be
+// read.
+static long filter_count(const char *status) {
   // The number comes behind the groups, of which there may be many.
   char text[16384];
-  int file = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+  int file = open(status, O_RDONLY | O_CLOEXEC);
   ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
   if (file >= 0) close(file);
   text[length > 0 ? length : 0] = 0;
@@ -67,20 +69,30 @@ static long filter_count(void) {
   return line ? strtol(line + strlen(name), NULL, 10) : 0;
 }
 
-// Whether the process was loaded under the filter of a container. Those of Docker, Podman and Kubernetes refuse some
-// calls, kill for none, and allow these.
+// The filter of a container of Docker's, Podman's or Kubernetes' refuses some calls, kills for none, and allows those that
+// set priorities. It is one filter, and the container's first process has it, too. If there are more, one of them may be
+// that of a sandbox or a service in the container, or of the program that started this one. If the first process has none,
+// it is not that of a container.
 static bool in_container;
-static long container_filters;
-__attribute__((constructor)) static void note_container(void) {
-  if (!has_filter()) return;
-  in_container = getenv("container") || getenv("KUBERNETES_SERVICE_HOST") || access("/.dockerenv", F_OK) == 0 ||
-                 access("/run/.containerenv", F_OK) == 0;
-  container_filters = filter_count();
+static const char own_status[] = "/proc/thread-self/status";
+
+static bool names_container(void) {
+  // Some sandboxes whose filters kill set the variable, too.
+  const char *name = getenv("container");
+  if (name)
+    return strcmp(name, "docker") == 0 || strcmp(name, "podman") == 0 || strcmp(name, "oci") == 0 ||
+           strcmp(name, "lxc") == 0;
+  return getenv("KUBERNETES_SERVICE_HOST") || access("/.dockerenv", F_OK) == 0 ||
+         access("/run/.containerenv", F_OK) == 0;
 }
 
-bool concourse_may_set_priority(void) {
-  return !has_filter() || (in_container && filter_count() == container_filters);
+__attribute__((constructor)) static void note_container(void) {
+  in_container =
+      has_filter() && names_container() && filter_count(own_status) == 1 && filter_count("/proc/1/status") == 1;
 }
+
+// Another filter that the program has installed itself may kill.
+bool concourse_may_set_priority(void) { return !has_filter() || (in_container && filter_count(own_status) == 1); }
 
 bool concourse_yield(void) {
   if (!in_container && has_filter()) return false;
@@ -99,7 +111,7 @@ int concourse_process_nice(void) {
   return concourse_may_set_priority() ? getpriority(PRIO_PROCESS, (id_t)getpid()) : 0;
 }
 
-bool concourse_is_lowered(int nice) { return !has_filter() && getpriority(PRIO_PROCESS, 0) > nice; }
+bool concourse_is_lowered(int nice) { return concourse_may_set_priority() && getpriority(PRIO_PROCESS, 0) > nice; }
 
 // The timer slack and the I/O priority of the process's first thread. The slack of another thread is visible only with
 // privilege, so it is noted.
@@ -164,17 +176,25 @@ void concourse_adopt_scheduling(void) {
   (void)sched_setscheduler(0, first, &none);
 }
 
+// In a user namespace of its own (a rootless container) a process has capabilities that the kernel does not accept for
+// this. The first one has a number that does not change.
+static bool is_in_first_user_namespace(void) {
+  struct stat status;
+  return stat("/proc/self/ns/user", &status) != 0 || status.st_ino == 0xEFFFFFFDu;
+}
+
 bool concourse_may_take_nice(int nice) {
-  if (has_filter()) return false;
+  if (!concourse_may_set_priority()) return false;
   struct rlimit limit;
   if (getrlimit(RLIMIT_NICE, &limit) == 0 && 20 - nice <= (int)(limit.rlim_cur < 40 ? limit.rlim_cur : 40)) return true;
+  if (!is_in_first_user_namespace()) return false;
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct data[2] = {{0}};
   return syscall(SYS_capget, &header, data) == 0 && (data[0].effective & (1u << CAP_SYS_NICE));
 }
 
 int concourse_set_slice(uint64_t nanoseconds) {
-  if (has_filter()) return EPERM;
+  if (!concourse_may_set_priority()) return EPERM;
   // The kernel's `struct sched_attr`; some C libraries lack it.
   struct {
     uint32_t size, policy;

@@ -149,4 +149,37 @@ struct ProcessorTests {
     }
     #expect(found == [thread.programCounter, after(1), after(0), run + 6])
   }
+
+  @Test("a function of x86-64 that saves the frame pointer late is walked, one that never does is not")
+  func lateFrames() {
+    let nops = { [UInt8](repeating: 0x90, count: $0) }
+    let frame: [UInt8] = [0x55, 0x48, 0x89, 0xE5]
+    #expect(Processor.x86.mayLinkFrames(nops(10) + frame))
+    #expect(Processor.x86.mayLinkFrames(nops(2000) + frame))
+    // push %r13; mov %rsp, %rbp. Then a constant that has the byte of push %rbp.
+    #expect(!Processor.x86.mayLinkFrames(nops(2000) + [0x41] + frame))
+    #expect(!Processor.x86.mayLinkFrames(nops(2000) + [0xB8, 0x55, 0, 0, 0]))
+    #expect(!Processor.x86.mayLinkFrames([0x41, 0x55] + nops(2000)))
+    let memory = MadeMemory()
+    let (code, stack) = (MadeMemory.codeStart, MadeMemory.stackStart)
+    // Function 0, called through a register, calls 1, which saves the frame pointer behind 100 bytes and calls 2, which
+    // has no frame.
+    memory.write(frame + [0xFF, 0xD0], at: code + 0x500)
+    memory.write(frame, at: code)
+    memory.write([0xE8, 235, 0, 0, 0], at: code + 16)
+    memory.write(nops(100) + frame, at: code + 0x100)
+    memory.write([0xE8, 0x83, 0, 0, 0], at: code + 0x178)
+    let (run, afterFirst, afterSecond) = (code + 0x506, code + 21, code + 0x17D)
+    // Below the frame of function 1 is what 2 has on the stack; above it the frame of 0, and that of its caller.
+    memory.words[stack + 0x18] = afterSecond
+    (memory.words[stack + 0x30], memory.words[stack + 0x38]) = (stack + 0x60, afterFirst)
+    (memory.words[stack + 0x60], memory.words[stack + 0x68]) = (0, run)
+    var thread = TargetThread(id: 1)
+    (thread.stackPointer, thread.programCounter) = (stack, code + 0x208)
+    let found = StackWalk.addresses(of: thread, in: memory.process(.x86)) { address in
+      let start = address & ~0xFF
+      return start..<start + 256
+    }
+    #expect(found == [thread.programCounter, afterSecond, afterFirst, run])
+  }
 }

@@ -147,7 +147,7 @@ int concourse_futex_wake(const uint32_t *_Nonnull word, int count);
 bool concourse_may_set_priority(void);
 /// Sets the calling thread's nice value. Returns 0 or the errno: EPERM under a seccomp filter that may kill.
 int concourse_set_nice(int nice);
-/// Whether the calling thread's nice value is above this one. False under a seccomp filter.
+/// Whether the calling thread's nice value is above this one. False under a seccomp filter that may kill.
 bool concourse_is_lowered(int nice);
 /// Gives the calling thread the scheduling policy of the process's first thread, unless that is a real-time one, its
 /// timer slack and its I/O priority, and lets it use that thread's processors, too, if the system allows it. Does nothing
@@ -155,10 +155,10 @@ bool concourse_is_lowered(int nice);
 void concourse_adopt_scheduling(void);
 /// The nice value of the process's first thread; 0 under a seccomp filter that may kill.
 int concourse_process_nice(void);
-/// Whether the calling thread may take this nice value and every higher one. False under a seccomp filter.
+/// Whether the calling thread may take this nice value and every higher one. False under a seccomp filter that may kill.
 bool concourse_may_take_nice(int nice);
 /// Sets the calling thread's time slice; the scheduling policy stays. Returns 0 or the errno: EPERM under a seccomp
-/// filter. Kernels before 6.12 ignore it.
+/// filter that may kill. Kernels before 6.12 ignore it.
 int concourse_set_slice(uint64_t nanoseconds);
 
 /// Lets another thread have this processor, unless a seccomp filter may kill the process for it. Returns whether it did.

@@ -25,7 +25,7 @@ final class FileGrowth {
   /// Raised when there is more to read; nil after `end`.
   private var backend: ReadBackend?
   private var mechanism = Mechanism.none
-  /// Whether the backend waits. A notice that comes while it reads tells it nothing.
+  /// Whether the backend waits.
   private var isWaiting = false
   /// Whether the kernel may have dropped its watch.
   private var isStale = false
@@ -116,6 +116,16 @@ final class FileGrowth {
     }
   }
 
+  /// Gives the watch up if the backend does not wait. It reads, and the notice tells it nothing; or its source is suspended,
+  /// and each further write of another process would wake a thread. `wait` adds the watch again.
+  private func giveUp(_ watch: InotifyWatch) -> Bool {
+    lock.withLock {
+      guard !isWaiting, case .inotify(let current) = mechanism, current === watch else { return false }
+      mechanism = .none
+      return true
+    }
+  }
+
   private func isCurrent(_ watch: InotifyWatch) -> Bool {
     lock.withLock { if case .inotify(let current) = mechanism { current === watch } else { false } }
   }
@@ -143,6 +153,7 @@ final class FileGrowth {
 
 extension FileGrowth: InotifyListener, TimerOwner {
   func fileNoticed(_ notice: InotifyWatch.Notice, by watch: InotifyWatch) {
+    if giveUp(watch) { return hub.remove(watch) }
     guard isCurrent(watch) else { return }
     // The kernel drops its watch when the last name is removed, though the file can still be written through
     // descriptors.

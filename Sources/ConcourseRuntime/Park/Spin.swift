@@ -115,8 +115,10 @@ package enum Spin {
   /// than the first spin: once one of them is still awake when the answer comes, neither sleeps any more.
   ///
   /// A thread whose long spins are not worth it soon stops making them: one that waits 50 µs for each signal would
-  /// otherwise keep a processor busy. It stops at once if another thread wants its processor, since that may be the thread
-  /// that it waits for. And no more threads spin long than the process has processors, or its share of them by a quota.
+  /// otherwise keep a processor busy. It stops after a yield that has let another thread run, since that may be the thread
+  /// that it waits for. Not every yield does where another thread wants the processor: beside one that computes, the kernel
+  /// often goes on with the yielding thread, whose spin then lasts its time. And no more threads spin long than the process
+  /// has processors, or its share of them by a quota as soon as the pool has read that (`PoolSize.settleWidth`).
   /// - Parameter yielded: how many nanoseconds the yield before took.
   /// - Returns: whether `done` held.
   @inline(never)

@@ -19,6 +19,10 @@ enum PoolSize {
   /// once there is a runtime, and so a queue.
   // SAFETY: written before the first queue exists.
   nonisolated(unsafe) static var hasManyProcessors = false
+  /// The processors that the process might use when the runtime was made. A thread that the program has pinned since sees
+  /// fewer.
+  // SAFETY: as above.
+  nonisolated(unsafe) static var processorsAtStart = 1
   /// Each shard's part of the width.
   // SAFETY: never freed; the elements are atomics.
   nonisolated(unsafe) private static let parts: UnsafeMutablePointer<Atomic<Int>> = {

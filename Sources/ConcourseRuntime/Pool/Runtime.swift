@@ -23,6 +23,7 @@ package final class Runtime {
     let topology = PoolSize.topology
     PoolSize.divide()
     let shards = topology?.shardCount ?? 1
+    PoolSize.processorsAtStart = PoolSize.width
     PoolSize.hasManyProcessors = shards > 1 || PoolSize.width > 2
     NodeSlab.strideOfNew.value = shards > 1 ? NodeSlab.spread : NodeSlab.dense
     let bands = UnsafeMutablePointer<Band>.allocate(capacity: shards * 3)

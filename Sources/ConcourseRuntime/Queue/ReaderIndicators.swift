@@ -57,7 +57,8 @@ struct ReaderIndicators: ~Copyable {
   }
 
   private func make() -> UnsafeMutableRawPointer {
-    let processors = PoolSize.topology?.sizes.reduce(0, +) ?? Processor.affinityCount
+    let processors =
+      PoolSize.topology?.sizes.reduce(0, +) ?? max(PoolSize.processorsAtStart, Processor.affinityCount)
     var count = 1
     while count < processors { count *= 2 }
     let memory = UnsafeMutableRawPointer.allocate(
@@ -73,6 +74,10 @@ struct ReaderIndicators: ~Copyable {
   }
 
   private static func count(_ memory: UnsafeMutableRawPointer) -> Int { memory.load(as: Int.self) }
+
+  /// The number of indicators; 0 before they are first opened. For tests.
+  // ORDERING: acquiring; as in `own`.
+  var count: Int { memory.load(ordering: .acquiring).map(Self.count) ?? 0 }
 
   private static func indicator(
     _ number: Int, _ memory: UnsafeMutableRawPointer

@@ -77,8 +77,14 @@ enum Processor {
   /// - Parameter code: The beginning of the function.
   func mayLinkFrames(_ code: [UInt8]) -> Bool {
     switch self {
-    // push %rbp; behind 0x41 it would be push %r13. What only looks like it does no harm: the chain is checked.
-    case .x86: code.indices.contains { code[$0] == 0x55 && ($0 == 0 || code[$0 - 1] != 0x41) }
+    case .x86:
+      code.indices.contains { place in
+        // push %rbp; behind 0x41 it would be push %r13.
+        guard code[place] == 0x55, place == 0 || code[place - 1] != 0x41 else { return false }
+        // What only looks like it does no harm near the start: the chain is checked. A function that can end early saves
+        // registers later, and then a mov %rsp, %rbp follows.
+        return place < 64 || code[place...].starts(with: [0x55, 0x48, 0x89, 0xE5])
+      }
     // A frame may be anywhere in what the function has on the stack.
     case .arm64: true
     }

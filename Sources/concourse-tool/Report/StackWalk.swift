@@ -2,6 +2,8 @@
 struct StackWalk {
   private static let most = 200
   private static let mostBytes: UInt64 = 1 << 20
+  /// How much of a function is searched for where it saves the frame pointer.
+  private static let mostCode: UInt64 = 4096
 
   private let process: TargetProcess
   private let stack: [UInt8]
@@ -100,7 +102,7 @@ struct StackWalk {
   /// word below its return address that leads to a frame of now.
   private func mayLinkFrames(calledBefore address: UInt64) -> Bool {
     guard let callee = called(before: address),
-      case let size = min(64, callee.upperBound - callee.lowerBound),
+      case let size = min(Self.mostCode, callee.upperBound - callee.lowerBound),
       let code = process.memory.bytes(at: callee.lowerBound, count: Int(size))
     else { return true }
     return process.processor.mayLinkFrames(code)

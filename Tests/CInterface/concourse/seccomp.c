@@ -2,32 +2,9 @@
 // and some programs install for themselves, all queues still work: if it was there first, and if it comes later, with a
 // recording, too.
 
-#include "check.h"
+#include "killing_filter.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-static void install_filter(void) {
-#define KILLS(call, rest) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, rest, 0)
-  struct sock_filter instructions[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      KILLS(setpriority, 6),
-      KILLS(getpriority, 5),
-      KILLS(sched_setattr, 4),
-      KILLS(sched_yield, 3),
-      KILLS(ioprio_set, 2),
-      KILLS(sched_setaffinity, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-  };
-  struct sock_fprog program = {.len = sizeof instructions / sizeof *instructions, .filter = instructions};
-  check_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  check_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
 
 // Items of every class, hops between threads, and a process that an item starts.
 static void work(void) {
@@ -60,7 +37,7 @@ static void check_in_child(bool comes_first, bool records) {
     if (records) setenv("CONCOURSE_RECORDER", "1000", 1);
     setenv("CONCOURSE_RECORDER_DIR", "/tmp", 1);
     if (!comes_first) work();
-    install_filter();
+    install_killing_filter(false);
     work();
     _exit(checks_failed);
   }

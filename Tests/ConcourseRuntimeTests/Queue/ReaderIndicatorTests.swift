@@ -117,6 +117,19 @@ extension Engine {
       }
     }
 
+    @Test("there is one for each processor of the process, also if its threads are pinned")
+    func pinned() async {
+      await #expect(processExitsWith: .success) {
+        unsetenv("CONCOURSE_TOPOLOGY")
+        _ = Runtime.shared
+        let count = Processor.affinityCount
+        for thread in [0, getpid()] { pin(thread, to: [processors(of: thread).first!]) }
+        let indicators = ReaderIndicators()
+        indicators.open()
+        #expect(indicators.count >= count)
+      }
+    }
+
     @Test("a notification that is a barrier is submitted under the group's lock, and hands nothing on there")
     func notification() async {
       await #expect(processExitsWith: .success) {

@@ -98,11 +98,40 @@ extension Engine {
         expected += [UInt(count), 0]
         reader.reports(expected)
       }
-      if road == .notices { #expect(hub.watchCount == 1) }
+      if road == .notices { #expect(awaitValue { hub.watchCount == 1 }) }
       reader.cancel()
       #expect(hub.watchCount == 0)
       write(writer, "after", 5)
       reader.source.core.currentTarget.sync {}
+      reader.reports(expected)
+    }
+
+    @Test("S109 a suspended source does not watch a file to which others write, and misses nothing")
+    func suspended() {
+      let directory = TemporaryDirectory()
+      let (file, writer) = (directory.open("file"), directory.open("file"))
+      defer { for descriptor in [file, writer] { close(descriptor) } }
+      let hub = InotifyHub()
+      defer { hub.close() }
+      let reader = ReadingSource(file, hub: hub)
+      defer { reader.cancel() }
+      var expected: [UInt] = [0]
+      for _ in 0..<3 {
+        reader.reports(expected)
+        #expect(awaitValue { hub.watchCount == 1 })
+        reader.source.suspend()
+        var count: UInt = 0
+        // The first notice ends the wait, the second the watch. The kernel may make one notice of several writes.
+        let isGivenUp = awaitValue {
+          write(writer, "x", 1)
+          count += 1
+          return hub.watchCount == 0
+        }
+        #expect(isGivenUp)
+        reader.reports(expected)
+        reader.source.resume()
+        expected += [count, 0]
+      }
       reader.reports(expected)
     }
 
