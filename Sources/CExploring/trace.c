@@ -1,4 +1,4 @@
-// The file that the command reads: what the run shall do, and what it did.
+// The file that the command reads: what the run must do, and what it did.
 
 #include "exploring.h"
 

@@ -139,7 +139,7 @@ package struct ScheduleToken: Equatable {
   }
 }
 
-/// A number for bytes (FNV-1a). It finds accidents, and nobody's forgery.
+/// A number for bytes (FNV-1a). It finds accidental changes, not forgeries.
 package struct Fingerprint {
   package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 

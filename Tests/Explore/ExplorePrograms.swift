@@ -56,7 +56,7 @@ extension Cell where Value == Int {
 
 /// A mutex of the system.
 final class Lock: @unchecked Sendable {
-  // SAFETY: the system's mutex may be used by all threads. It lies at one address until nobody refers to the object.
+  // SAFETY: the system's mutex may be used by all threads. It lies at one address until the object is released.
   let handle = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
   init(recursive: Bool = false) {

@@ -15,7 +15,7 @@ extension ExplorePrograms {
     ("weak-checked", .task(weakChecked)),
   ]
 
-  /// The reply and the timeout both find that nobody has resumed yet.
+  /// The reply and the timeout both find that the continuation has not been resumed.
   @Sendable private static func doubleResume(mended: Bool) async {
     let group = DispatchGroup()
     await withCheckedContinuation { continuation in
@@ -40,7 +40,7 @@ extension ExplorePrograms {
     }
   }
 
-  /// The reply comes before the continuation is stored, and resumes nobody.
+  /// The reply comes before the continuation is stored, and resumes no task.
   @Sendable private static func replyBeforeWait(mended: Bool) async {
     let waiting = Cell<CheckedContinuation<Void, Never>?>(nil)
     let send = { @Sendable in DispatchQueue.global().async { waiting.value?.resume() } }
@@ -51,7 +51,7 @@ extension ExplorePrograms {
     }
   }
 
-  /// The task is cancelled between the look and the entry of its continuation, which nobody resumes then.
+  /// The task is cancelled between the look and the entry of its continuation, which is then never resumed.
   @Sendable private static func cancelBeforeWait(mended: Bool) async {
     enum State {
       case idle, cancelled

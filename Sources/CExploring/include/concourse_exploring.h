@@ -1,5 +1,5 @@
 // The agreement between `concourse explore` and the exploring library: a file that both map. The command creates it, fills
-// in what the run shall do, and names it in the variable CONCOURSE_EXPLORING of the program's environment; the library
+// in what the run must do, and names it in the variable CONCOURSE_EXPLORING of the program's environment; the library
 // removes the variable, and keeps the results up to date, so that a crash leaves them.
 //
 // All threads of the program have numbers, in the order of their creation; the first thread is 0. One of them runs. At

@@ -28,8 +28,8 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
       if node.isWaiter {
         Trap.clientBug(
           206,
-          "the last reference to queue \"\(label)\" was released while a thread waits in sync on it; who calls "
-            + "sync must have a reference until it returns")
+          "the last reference to queue \"\(label)\" was released while a thread waits in sync on it; the caller "
+            + "of sync must have a reference until it returns")
       }
       heir.submit(node)
     }

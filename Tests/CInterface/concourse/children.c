@@ -164,7 +164,7 @@ static void test_own_settings(void) {
   });
 }
 
-// The first thread's settings are the process's, whoever makes the pool's first thread.
+// The first thread's settings are the process's, whichever thread makes the pool's first.
 static void *make_pool(void *none) {
   sigset_t all;
   sigfillset(&all);

@@ -168,7 +168,7 @@ static void is_beneath(void *context) {
   dispatch_assert_queue(asserted_other);
   dispatch_assert_queue(asserted);
   (void)context;
-  check_that(true, "assertions hold for who waits", __FILE__, __LINE__);
+  check_that(true, "assertions hold for the waiting thread", __FILE__, __LINE__);
 }
 
 static void go_beneath(void *context) { dispatch_sync_f(asserted_other, context, is_beneath); }

@@ -25,7 +25,7 @@ static void finalize(void *argument) {
   dispatch_semaphore_signal(finished);
 }
 
-// Whoever uses the queue need not know about the context.
+// The code that uses the queue need not know about the context.
 static dispatch_queue_t make_queue(const char *name, dispatch_semaphore_t finished) {
   struct context *context = malloc(sizeof *context);
   context->name = strdup(name);

@@ -72,7 +72,7 @@ extension Crash {
           == [band("a", 7), band("b", 70, hasWork: true), band("c", 700, hasWork: true)])
     }
 
-    @Test("a snapshot tells blocked workers from parked ones, and who waits for which queue")
+    @Test("a snapshot tells blocked workers from parked ones, and which thread waits for which queue")
     func blocked() async {
       await #expect(processExitsWith: .success) {
         ProcessQueues.shared.blockedThreads.patience = 1_000_000

@@ -8,7 +8,7 @@ extension ModelSuite {
   @Suite struct ItemReferences {
     typealias Track = Queues.Track
 
-    /// A queue of which each of some threads has a reference, and nobody else.
+    /// A queue to which only some threads have a reference each.
     private struct Owned {
       let queue: Unmanaged<DispatchQueue>
 

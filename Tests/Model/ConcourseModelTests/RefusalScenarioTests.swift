@@ -88,7 +88,7 @@ extension ModelSuite {
     }
 
     /// The system refuses the loop's thread while a worker leaves the seat, and the monitor asks for the thread on that
-    /// worker's behalf. One of them learns that nobody waits for events.
+    /// worker's behalf. One of them learns that no thread waits for events.
     private static func leftSeat() {
       let monitor = Runtime.shared.monitor
       monitor.ensureStarted()
@@ -110,7 +110,7 @@ extension ModelSuite {
       Model.run()
       Model.check(
         answers.entries.contains(false) || monitor.wantsEventLoop.load(ordering: .relaxed),
-        "nobody waits for events, and nobody knows")
+        "no thread waits for events, and none knows it")
     }
 
     @Test func leavingTheSeatOfARefusedLoop() {

@@ -204,7 +204,7 @@ extension LedgerPath {
       .bindMemory(to: Atomic<Int>.self, capacity: 1)
     counter.initialize(to: Atomic(0))
     producers(threads, count) { _ in
-      // ORDERING: relaxed; nobody reads it.
+      // ORDERING: relaxed; no thread reads it.
       counter.pointee.wrappingAdd(1, ordering: .relaxed)
       queue.asyncFunction(nil, item, barrier: false)
     }

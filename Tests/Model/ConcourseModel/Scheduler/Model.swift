@@ -81,7 +81,7 @@ enum Model {
   ///   - stepLimit: The steps after which an execution counts as endless.
   ///   - expectedTrap: A part of the message of the trap that must end every execution.
   ///   - allowedTrap: A part of the message of a trap that may end an execution.
-  ///   - fault: A fault in the engine, which the search shall find.
+  ///   - fault: A planted fault in the engine, which the search must find.
   ///   - isScenario: Whether there may be a second search, a report of the size, and a simpler failure.
   static func explore(
     _ name: String, bound: Int = 2, stale: Int = defaultStale, early: Bool = defaultEarly,
