@@ -85,6 +85,38 @@ import Testing
     await cluster.shutdown()
   }
 
+  /// The server takes shorter messages by now, so it refuses one of the items.
+  @Test func itemThatIsRefusedDoesNotKeepTheOthers() async throws {
+    let servers = try await TestServers.start(1)
+    defer { servers.stop() }
+    let cluster = try await Cluster.connect(servers: servers.addresses, replicas: 1, timeout: .seconds(300))
+    var options = ClusterQueueOptions()
+    options.attempts = 1
+    let queue = ClusterQueue<String>(label: "large", options: options, on: cluster)
+    let registration = try await queue.handle { _ in throw Failed("no eyes") }
+    for item in ["a", String(repeating: "b", count: 200_000), "c"] { try await queue.async(item) }
+    try await eventually { try await queue.failedItems().count == 3 }
+    registration.cancel()
+    await registration.drained()
+    let numbers = try await queue.failedItems().map { "\($0.number)" }
+    servers.kill(0)
+    try servers.configure(0, "max_payload: 100000")
+    try await servers.restart(0)
+    let list = ["--servers", servers.addresses[0], "large"]
+    var outcome = try run(["put-back"] + list + [numbers[1], numbers[2]])
+    #expect(outcome.status == 1 && outcome.lines == ["put back: 1"], "\(outcome)")
+    #expect(
+      outcome.complaint.hasPrefix("concourse-cluster: put-back \(numbers[1]): an item for cluster queue"))
+    outcome = try run(["put-back"] + list + ["--all"])
+    #expect(outcome.status == 1 && outcome.lines == ["put back: 1"], "\(outcome)")
+    #expect(outcome.complaint.split(separator: "\n").count == 1)
+    // It can be discarded.
+    outcome = try run(["discard"] + list + ["--all"])
+    #expect(outcome.status == 0 && outcome.lines == ["discarded: 1"], "\(outcome)")
+    try await eventually { try await queue.pendingCount() == 2 }
+    await cluster.shutdown()
+  }
+
   @Test func credentialsAreInTheEnvironment() async throws {
     let servers = try await TestServers.start(
       1, authorization: "authorization { user: \"me\", password: \"secret\" }")
