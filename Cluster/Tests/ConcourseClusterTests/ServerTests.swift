@@ -154,6 +154,58 @@ import Testing
     await engine.close()
   }
 
+  /// The library gives up where credentials are refused twice. Then a worker, a caller and a group that wait go on with
+  /// another connection.
+  @Test func connectionThatTheLibraryHasGivenUpIsMadeAgain() async throws {
+    func password(_ text: String) -> String { "authorization { user: \"me\", password: \"\(text)\" }" }
+    let servers = try await TestServers.start(1, authorization: password("right"))
+    defer { servers.stop() }
+    let engine = try await NATSEngine.connect(
+      servers: servers.addresses, credentials: .password(user: "me", password: "right"), replicas: 1,
+      timeout: .seconds(300))
+    let cluster = Cluster(engine: engine)
+    let queue = ClusterQueue<Int>(label: "given up", on: cluster)
+    let group = ClusterGroup(label: "group", of: queue)
+    let (log, ended) = (Log<Int>(), Log<Bool>())
+    let first = engine.connection.link.handle
+    let registration = try await queue.handle { item -> Int in
+      log.append(item)
+      return item + 1
+    }
+    #expect(try await queue.run(1) == 2)
+    try await queue.suspend()
+    try await queue.async(2, group: group)
+    async let result: Int = queue.run(3)
+    async let finished: Void = group.finished()
+    try await eventually { try await queue.pendingCount() == 2 }
+    let end: @Sendable () -> Void = { ended.append(true) }
+    let subscription = try engine.connection.subscribe("news", ended: end) { _ in }
+    servers.kill(0)
+    try servers.configure(0, password("wrong"))
+    try await servers.restart(0)
+    try await eventually { first.isGivenUp }
+    #expect(ended.all.isEmpty)
+    // Subscriptions that begin, or end, without a connection.
+    let news = Log<[UInt8]>()
+    let later = try engine.connection.subscribe("news") { news.append($0.bytes) }
+    subscription.drain()
+    await ended.until(1)
+    servers.kill(0)
+    try servers.configure(0, password("right"))
+    try await servers.restart(0)
+    try await queue.resume()
+    #expect(try await result == 4)
+    try await finished
+    #expect(log.all == [1, 2, 3])
+    try engine.connection.publish("news", [7])
+    #expect(await news.until(1) == [[7]])
+    later.drain()
+    registration.cancel()
+    await registration.drained()
+    await cluster.shutdown()
+    await #expect(throws: ClusterError.closed) { try await queue.async(4) }
+  }
+
   @Test func shutdownNeedsNoServer() async throws {
     let servers = try await TestServers.start(1)
     let cluster = try await Cluster.connect(servers: servers.addresses, replicas: 1)
