@@ -101,6 +101,25 @@ import Testing
     #expect(outcome([], NATSFailure.noResponders) == nil)
   }
 
+  @Test func leaderIsConfirmedByAMajority() throws {
+    func isConfirmed(_ silences: [Duration]?) throws -> Bool {
+      let replicas = silences?.map { "{\"name\": \"b\", \"active\": \($0.inNanoseconds)}" }.joined(
+        separator: ",")
+      let cluster = replicas.map { ", \"cluster\": {\"leader\": \"a\", \"replicas\": [\($0)]}" } ?? ""
+      let place = "{\"stream_seq\": 1}"
+      let text =
+        "{\"num_pending\": 0, \"num_ack_pending\": 0, \"delivered\": \(place), \"ack_floor\": \(place)\(cluster)}"
+      return try decoded(Array(text.utf8), as: NATSConsumerInfo.self).isConfirmed
+    }
+    let (near, far) = (NATSConsumerInfo.longestSilence, NATSConsumerInfo.longestSilence + .nanoseconds(1))
+    #expect(try isConfirmed(nil))
+    #expect(try isConfirmed([]))
+    #expect(try isConfirmed([near, far]))
+    #expect(try !isConfirmed([far, far]))
+    #expect(try isConfirmed([near, far, near, far]))
+    #expect(try !isConfirmed([near, far, far, far]))
+  }
+
   @Test func requestsForItemsAreShortUntilOneIsAnswered() {
     var requests = NATSRequests()
     let start = ContinuousClock.now

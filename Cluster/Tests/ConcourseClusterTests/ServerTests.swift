@@ -206,6 +206,36 @@ import Testing
     await #expect(throws: ClusterError.closed) { try await queue.async(4) }
   }
 
+  /// A leader that is cut off from the others answers, although another one may give out items. `cancel` does not believe
+  /// what it says has been given out.
+  @Test func leaderWithoutMajorityIsNotBelieved() async throws {
+    let servers = try await TestServers.start(3)
+    defer { servers.stop() }
+    func queue(at addresses: [String]) async throws -> NATSQueue {
+      let engine = try await NATSEngine.connect(
+        servers: addresses, credentials: .none, replicas: 3, timeout: .seconds(300))
+      let settings = QueueSettings(label: "cut off", attributes: [], options: ClusterQueueOptions())
+      return try #require(try await engine.open(settings) as? NATSQueue)
+    }
+    let first = try await queue(at: servers.addresses)
+    let name = try #require(try await first.consumerInfo(of: first.names.stream).cluster?.leader)
+    let leader = try #require(name.split(separator: "-").last.flatMap { Int($0) })
+    let queue = try await queue(at: [servers.addresses[leader]])
+    #expect(try await queue.lastDelivered() == 0)
+    for index in 0..<3 where index != leader { servers.signal(index, SIGSTOP) }
+    var answer: NATSConsumerInfo
+    repeat {
+      answer = try await queue.ask(
+        "CONSUMER.INFO.\(queue.names.stream).\(queue.names.consumer)", NATSNothing(), repeatedFor: .zero)
+    } while answer.isConfirmed
+    #expect(answer.cluster?.leader == name)
+    await #expect(throws: NATSFailure.self) { try await queue.lastDelivered(repeatedFor: .zero) }
+    for index in 0..<3 where index != leader { servers.signal(index, SIGCONT) }
+    #expect(try await queue.lastDelivered() == 0)
+    await queue.engine.close()
+    await first.engine.close()
+  }
+
   @Test func shutdownNeedsNoServer() async throws {
     let servers = try await TestServers.start(1)
     let cluster = try await Cluster.connect(servers: servers.addresses, replicas: 1)

@@ -14,6 +14,8 @@ enum NATSFailure: Error, CustomStringConvertible {
   case late
   /// An acknowledgement of a batch that the servers may have or not.
   case unconfirmed
+  /// The server that answered may not be the leader any more.
+  case unconfirmedLeader
   case tooLarge
   case closed
   case library(String)
@@ -25,6 +27,7 @@ enum NATSFailure: Error, CustomStringConvertible {
     case .notConnected: "there is no connection to a server now"
     case .late: "it could not be sent before its deadline"
     case .unconfirmed: "the acknowledgement was not confirmed"
+    case .unconfirmedLeader: "the leader that answers has not heard from a majority of the servers"
     case .tooLarge: "the message is too large"
     case .closed: "the connection is closed"
     case .library(let text): text
