@@ -146,6 +146,10 @@ private struct Place: DeliveryPlace {
       if let refusal { throw refusal }
     }
 
+    func announce(_ outcome: ItemOutcome, of message: NATSMessage) {
+      told.append(Told(attempt: "announced", text: "\(outcome)"))
+    }
+
     static let yes = Result<NATSMessage, any Error>.success(NATSMessage(subject: "", reply: nil, bytes: []))
 
     func delivery(
@@ -327,7 +331,7 @@ private struct Place: DeliveryPlace {
     let delivery = servers.delivery(attempt: 1)
     #expect(servers.held.take(delivery) == .new)
     let ended = Log<Bool>()
-    await delivery.finish(returning: nil) { ended.append(true) }
+    try? await delivery.finish(returning: nil) { ended.append(true) }
     #expect(ended.all.isEmpty)
     #expect(servers.told.all.map(\.text) == [Servers.shared])
     // What comes again meanwhile does not run.
@@ -350,7 +354,7 @@ private struct Place: DeliveryPlace {
       case 1: await delivery.finish()
       case 2: await delivery.again(after: .zero)
       case 3: delivery.beat()
-      default: await delivery.finish(returning: nil) {}
+      default: try? await delivery.finish(returning: nil) {}
       }
       let deadlines = start + servers.patience...made + servers.patience
       #expect(servers.ends.all.count == end)
@@ -439,7 +443,7 @@ private struct Place: DeliveryPlace {
     for (attempt, wantsResult) in [(1, true), (2, false)] {
       let delivery = servers.delivery(attempt: attempt, id: "once-\(attempt)", wantsResult: wantsResult)
       #expect(servers.held.take(delivery) == .new)
-      await delivery.finish(returning: [120]) {}
+      try? await delivery.finish(returning: [120]) {}
     }
     #expect(
       servers.told.all == [
@@ -449,7 +453,7 @@ private struct Place: DeliveryPlace {
     #expect(servers.ended.all == ["once-1", "once-2"])
     // It was put aside before its caller learns that.
     let failing = servers.delivery(attempt: 3, id: "once-3", wantsResult: true)
-    await failing.bury(reason: "why")
+    #expect(await failing.bury(reason: "why"))
     #expect(
       servers.told.all.dropFirst(3) == [
         .init(attempt: "3", text: "why"), .init(attempt: "failed", text: ""),
@@ -457,13 +461,39 @@ private struct Place: DeliveryPlace {
       ])
   }
 
-  @Test func itemWhoseResultCannotBeStoredRunsAgain() async {
+  /// The registration gives it back, or puts it aside after its last attempt.
+  @Test func itemWhoseResultCannotBeStoredHasNotEnded() async {
     let servers = Servers(refusal: NATSFailure.noResponders)
     let delivery = servers.delivery(attempt: 1, wantsResult: true)
     #expect(servers.held.take(delivery) == .new)
-    await delivery.finish(returning: nil) {}
-    #expect(servers.told.all.map(\.text) == ["", "-NAK {\"delay\": 1000000000}"])
-    #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
+    let ended = Log<Bool>()
+    let error = await #expect(throws: ResultNotKept.self) {
+      try await delivery.finish(returning: nil) { ended.append(true) }
+    }
+    #expect(error?.description == "its result cannot be kept: \(NATSFailure.noResponders)")
+    #expect(servers.told.all.map(\.text) == [""])
+    #expect(ended.all.isEmpty)
+    #expect(servers.held.take(servers.delivery(attempt: 1)) == .held)
+  }
+
+  /// The stream of results takes nothing any more. No attempt helps, and the item ends.
+  @Test func itemWhoseResultIsRefusedIsPutAside() async {
+    let servers = Servers(refusal: NATSRefusal(code: 503, err_code: 10077, text: "store is closed"))
+    let refused = servers.delivery(attempt: 1, wantsResult: true)
+    #expect(servers.held.take(refused) == .new)
+    #expect(await !refused.bury(reason: "a leader may be missing"))
+    let full = Servers(refusal: NATSRefusal(code: 503, err_code: 10077, text: "maximum bytes exceeded"))
+    let delivery = full.delivery(attempt: 1, wantsResult: true)
+    #expect(full.held.take(delivery) == .new)
+    let error = await #expect(throws: NoAttemptHelps.self) { try await delivery.finish(returning: nil) {} }
+    #expect(error?.reason == "its result cannot be kept: maximum bytes exceeded (10077)")
+    #expect(await delivery.bury(reason: "full"))
+    #expect(
+      full.told.all.dropFirst() == [
+        .init(attempt: "1", text: "full"), .init(attempt: "failed", text: ""),
+        .init(attempt: "announced", text: "\(ItemOutcome.failed(reason: "full", attempts: 1))"),
+        .init(attempt: "1", text: "+TERM"),
+      ])
   }
 
   /// While the return has no answer, the item may come again because of it, or because a leader did not know better.

@@ -81,6 +81,11 @@ import Testing
   @Test func whatMayBeStoredIsNotRefused() {
     let refusal = NATSRefusal(code: 400, err_code: 10077, text: "disk is full")
     #expect(!refusal.isPassing)
+    // An administrator allows no more.
+    for (code, text) in [(10077, "maximum bytes exceeded"), (10002, "resource limits exceeded for account")] {
+      #expect(!NATSRefusal(code: 503, err_code: code, text: text).isPassing)
+    }
+    #expect(NATSRefusal(code: 503, err_code: 10077, text: "store is closed").isPassing)
     // Two processes that create a stream at the same time.
     #expect(NATSRefusal(code: 404, err_code: 10059, text: "stream not found").isPassing)
     #expect(!NATSRefusal(code: 404, err_code: NATSRefusal.noMessage, text: "no message found").isPassing)

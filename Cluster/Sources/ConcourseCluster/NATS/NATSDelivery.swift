@@ -42,6 +42,8 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   func hasEnded(_ message: NATSMessage)
   /// Stores what became of an item.
   func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws
+  /// Tells a caller that waits now what became of its item.
+  func announce(_ outcome: ItemOutcome, of message: NATSMessage)
 }
 
 extension NATSDeliveryQueue {
@@ -188,7 +190,7 @@ final class NATSDelivery: Delivery {
             return false
           }
           if try await queue.isCancelled(token: token) {
-            if wantsResult { try await queue.keep(.cancelled, of: message) }
+            if wantsResult { try await keepEnd(.cancelled) }
             await finish()
             return false
           }
@@ -257,17 +259,16 @@ final class NATSDelivery: Delivery {
 
   /// The result is stored before the acknowledgement. If the worker dies between both, the item runs again, and the
   /// first result counts.
-  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async {
+  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async throws {
     if wantsResult {
       do {
         try await queue.keep(.result(result), of: message)
       } catch ClusterError.tooLarge(_, let bytes, let limit) {
-        await bury(reason: "its result has \(bytes) bytes; the most is \(limit)")
-        return ended()
+        throw NoAttemptHelps(reason: "its result has \(bytes) bytes; the most is \(limit)")
       } catch {
         // Without the result, the item counts as not run.
-        await again(after: .seconds(1))
-        return ended()
+        let failure = ResultNotKept(reason: "\(error)")
+        throw Self.isRefused(error) ? NoAttemptHelps(reason: failure.description) : failure
       }
     }
     if hasOrder {
@@ -299,17 +300,34 @@ final class NATSDelivery: Delivery {
     queue.held.leave(self)
   }
 
-  func bury(reason: String) async {
+  /// Whether servers that answer do not take it, as when a stream is full.
+  private static func isRefused(_ error: any Error) -> Bool {
+    if let refusal = error as? NATSRefusal { return !refusal.isPassing }
+    return false
+  }
+
+  /// Keeps an end without a result. If the servers refuse to keep even that, the item ends all the same.
+  private func keepEnd(_ outcome: ItemOutcome) async throws {
+    do {
+      try await queue.keep(outcome, of: message)
+    } catch  where Self.isRefused(error) {
+      queue.announce(outcome, of: message)
+    }
+  }
+
+  func bury(reason: String) async -> Bool {
     do {
       try await queue.bury(message, item, reason: reason, attempts: attempt)
-      if wantsResult { try await queue.keep(.failed(reason: reason, attempts: attempt), of: message) }
+      if wantsResult { try await keepEnd(.failed(reason: reason, attempts: attempt)) }
       queue.held.finish(item)
       await untilRemoved()
       await untilAnswered("+TERM")
       await hasEnded()
+      return true
     } catch {
       // The next delivery comes here again: it exceeds the attempts, or cannot be decoded.
       await again(after: .seconds(1))
+      return false
     }
   }
 

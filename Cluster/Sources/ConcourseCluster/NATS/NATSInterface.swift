@@ -24,12 +24,25 @@ struct NATSRefusal: Error, Decodable, CustomStringConvertible {
   static let noStream = 10059
   static let noMessage = 10037
   static let otherConfiguration = 10058
+  private static let accountIsFull = 10002
+  private static let storageIsFull = 10047
+  private static let notStored = 10077
 
   /// Whether the same request may succeed later: a leader is being chosen, or servers are missing. All requests for a
   /// stream or consumer come after its creation; but when two processes create it at the same time, the second answer
   /// may come before the leader has it.
   var isPassing: Bool {
-    code == 503 || [Self.noPeers, Self.noConsumer, Self.noStream].contains(err_code)
+    !isFull && (code == 503 || [Self.noPeers, Self.noConsumer, Self.noStream].contains(err_code))
+  }
+
+  /// The stream, the account or the server has as much as it may. The code of a stream that has its most bytes or messages
+  /// is that of other trouble, too.
+  var isFull: Bool {
+    switch err_code {
+    case Self.accountIsFull, Self.storageIsFull: true
+    case Self.notStored: text?.hasPrefix("maximum ") == true
+    default: false
+    }
   }
 }
 
