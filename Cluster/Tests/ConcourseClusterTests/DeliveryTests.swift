@@ -37,6 +37,8 @@ private struct Place: DeliveryPlace {
     /// What happens once, before the delivery looks at the items that are held.
     let beforeHeld = Mutex<(@Sendable () -> Void)?>(nil)
     let told = Log<Told>()
+    /// What happens before the first text is answered.
+    let pause = Mutex<(@Sendable () -> Void)?>(nil)
     /// Until when the texts may be sent.
     let ends = Log<ContinuousClock.Instant>()
     private let answers: Mutex<[Result<NATSMessage, any Error>?]>
@@ -75,6 +77,10 @@ private struct Place: DeliveryPlace {
       _ subject: String, _ text: String, _ end: ContinuousClock.Instant, _ done: @escaping NATSConnection.Done
     ) {
       ends.append(end)
+      pause.withLock { pause in
+        defer { pause = nil }
+        return pause
+      }?()
       // The first answers are given; after them all is well.
       let answer = answers.withLock { answers -> Result<NATSMessage, any Error>? in
         answers.isEmpty ? Servers.yes : answers.removeFirst()
@@ -308,6 +314,22 @@ private struct Place: DeliveryPlace {
     #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
   }
 
+  /// It could arrive when another worker has the item already.
+  @Test func itemIsNotGivenBackCloseToItsDeadline() async {
+    let servers = Servers(patience: .seconds(2), [lost(.notConnected)])
+    let delivery = servers.delivery(attempt: 1)
+    let deadline = ContinuousClock.now + .seconds(2)
+    #expect(servers.held.take(delivery) == .new)
+    // The first try was not sent; the next would be late.
+    servers.pause.withLock {
+      $0 = { while ContinuousClock.now < deadline - .milliseconds(200) { usleep(1_000) } }
+    }
+    await delivery.again(after: .zero)
+    #expect(!delivery.isLost)
+    #expect(servers.told.all.map(\.text) == ["-NAK"])
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
+  }
+
   @Test func whatNoServerHasGotIsRepeated() async {
     let servers = Servers([lost(.notConnected), lost(.noResponders), lost(.late)])
     let delivery = servers.delivery(attempt: 1)
@@ -356,7 +378,9 @@ private struct Place: DeliveryPlace {
       case 3: delivery.beat()
       default: try? await delivery.finish(returning: nil) {}
       }
-      let deadlines = start + servers.patience...made + servers.patience
+      // That of a return is earlier.
+      let patience = end == 2 ? servers.patience * 9 / 10 : servers.patience
+      let deadlines = start + patience...made + patience
       #expect(servers.ends.all.count == end)
       #expect(servers.ends.all.last.map { deadlines.contains($0) } == true)
     }

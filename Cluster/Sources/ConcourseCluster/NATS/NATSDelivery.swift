@@ -89,6 +89,7 @@ final class NATSDelivery: Delivery {
   }
 
   static let acknowledgement = "+ACK"
+  private static let giveBack = "-NAK"
 
   var bytes: [UInt8] { message.bytes }
   let item: NATSItem
@@ -292,10 +293,11 @@ final class NATSDelivery: Delivery {
   }
 
   /// The request is not repeated if a server may have it: by then another worker may have the item, and would lose it.
-  /// If the request is lost, the item is delivered again after the patience.
+  /// If the request is lost, the item is delivered again after the patience. So it is close to the deadline, when nothing is
+  /// sent (`send`).
   func again(after delay: Duration) async {
     state.withLock { $0.isLeaving = true }
-    let text = delay > .zero ? "-NAK {\"delay\": \(delay.forServers)}" : "-NAK"
+    let text = Self.giveBack + (delay > .zero ? " {\"delay\": \(delay.forServers)}" : "")
     while await tell(text) == .notSent { try? await Task.sleep(for: .milliseconds(100)) }
     queue.held.leave(self)
   }
@@ -366,12 +368,16 @@ final class NATSDelivery: Delivery {
 
   /// The servers are not asked once the item is lost: a beat would count for the worker that has it now, and would be
   /// taken for a new deadline here. What waits for its sending until then is not sent.
+  ///
+  /// A return that arrives after the servers' deadline takes the item from the worker that has it by then, and a third one
+  /// gets it beside that. A return that is not sent costs only time. So its deadline is earlier, by longer than the way.
   private func send(_ text: String, mayShare: Bool = false, _ done: @escaping @Sendable (Outcome) -> Void) {
     let start = ContinuousClock.now
     let (subject, place, copies, end) = state.withLock {
       state -> (String?, UInt64, [String], ContinuousClock.Instant) in
-      state.end > start && !(state.isLeaving && text == "+WPI")
-        ? (state.subject, state.place, Array(state.copies.values), state.end) : (nil, 0, [], state.end)
+      let end = text.hasPrefix(Self.giveBack) ? state.end - queue.patience / 10 : state.end
+      guard end > start, !(state.isLeaving && text == "+WPI") else { return (nil, 0, [], end) }
+      return (state.subject, state.place, Array(state.copies.values), end)
     }
     guard let subject else { return done(.unknown) }
     for copy in copies { queue.tell(copy, text, before: end) { _ in } }

@@ -25,6 +25,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   static let given = "id-"
   /// For an item that has waited for its time (`NATSMover.swift`).
   static let moved = "moved-"
+  /// For an item that was put aside. Its number is used once.
+  static let putBack = "put-back-"
   /// What headers may need beside the item.
   static let roomForHeaders = 8_192
   static let longestReason = 1_000
@@ -315,17 +317,23 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     return stored
   }
 
-  /// Between both steps the item is in both places. If the process ends there, it is in both for good.
+  /// Between both steps the item is in both places, and stays there if the process ends. Two programs may put it back at
+  /// the same time. So the submission has an id: as long as ids are kept, it counts once.
   func putBack(_ number: UInt64) async throws {
     try await asClusterErrors {
-      let stored = try await existingFailure(number)
-      let key = Self.onceOnly + connection.newName()
-      try await submit(
-        [UInt8](stored.message.data ?? Data()),
-        to: names.place(waits: false, order: stored.rawHeader(Header.order) ?? "-"), [(Header.id, key)],
-        id: "\(number)")
+      try await submitAgain(number)
       try await remove(number)
     }
+  }
+
+  /// The first step.
+  func submitAgain(_ number: UInt64) async throws {
+    let stored = try await existingFailure(number)
+    _ = try await storeOnce(
+      [UInt8](stored.message.data ?? Data()),
+      to: names.place(waits: false, order: stored.rawHeader(Header.order) ?? "-"), [],
+      key: "\(Self.putBack)\(number)", id: "\(number)"
+    ) {}
   }
 
   func discard(_ number: UInt64) async throws {
@@ -336,7 +344,12 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   private func remove(_ number: UInt64) async throws {
-    let _: NATSNothing = try await ask("STREAM.MSG.DELETE.\(names.failedStream)", NATSDelete(seq: number))
+    do {
+      let _: NATSNothing = try await ask(
+        "STREAM.MSG.DELETE.\(names.failedStream)", NATSDelete(seq: number))
+    } catch let refusal as NATSRefusal where !refusal.isPassing {
+      // Another program has removed it meanwhile.
+    }
   }
 }
 
