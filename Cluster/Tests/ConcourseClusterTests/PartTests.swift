@@ -106,6 +106,23 @@ import Testing
     #expect(outcome([], NATSFailure.noResponders) == nil)
   }
 
+  @Test func answersAreWhatWasAskedFor() throws {
+    for (subject, filter) in [("a.b", "a.b"), ("a.b", "a.*"), ("a.b.c", "a.>"), ("a.b.c", "*.b.*")] {
+      #expect(NATSNames.matches(subject, filter))
+    }
+    for (subject, filter) in [("a.b", "a"), ("a", "a.b"), ("a", "a.>"), ("a.b.c", "a.*"), ("ab", "a*")] {
+      #expect(!NATSNames.matches(subject, filter))
+    }
+    let message = NATSStored.Message(seq: 5, subject: "a.b")
+    #expect(NATSGet(seq: 5).isAnswered(by: message))
+    #expect(!NATSGet(seq: 4).isAnswered(by: message))
+    #expect(NATSGet(seq: 4, next_by_subj: "a.*").isAnswered(by: message))
+    #expect(!NATSGet(seq: 6, next_by_subj: "a.*").isAnswered(by: message))
+    #expect(!NATSGet(seq: 4, next_by_subj: "b.*").isAnswered(by: message))
+    #expect(NATSGet(last_by_subj: "a.b").isAnswered(by: message))
+    #expect(!NATSGet(last_by_subj: "a.c").isAnswered(by: message))
+  }
+
   @Test func leaderIsConfirmedByAMajority() throws {
     func isConfirmed(_ silences: [Duration]?) throws -> Bool {
       let replicas = silences?.map { "{\"name\": \"b\", \"active\": \($0.inNanoseconds)}" }.joined(

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 
 @testable import ConcourseCluster
@@ -46,6 +47,34 @@ import Testing
         queue: "nowhere", reason: "no server answers for it: JetStream is off there, or has no leader now")
     ) { try await queue.async(1) }
     await cluster.shutdown()
+  }
+
+  /// Servers that do not know how to find a message by its subject say so, in two ways.
+  @Test func oldServersAreToldApart() async throws {
+    let servers = try await TestServers.start(1, jetStream: false)
+    defer { servers.stop() }
+    let old = try await NATSEngine.connect(
+      servers: servers.addresses, credentials: .none, replicas: 1, timeout: .seconds(300))
+    let refusal = "{\"error\": {\"code\": 400, \"err_code\": 10003, \"description\": \"bad request\"}}"
+    let another = "{\"message\": {\"subject\": \"concourse.old.failed.a\", \"seq\": 1}}"
+    let answer = Mutex(refusal)
+    let subscription = try old.connection.subscribe("$JS.API.>") { message in
+      let text = message.subject.contains(".MSG.GET.") ? answer.withLock { $0 } : "{}"
+      try? old.connection.publish(message.reply!, Array(text.utf8))
+    }
+    let cluster = try await Cluster.connect(servers: servers.addresses, timeout: .seconds(300))
+    let queue = ClusterQueue<Int>(label: "old", on: cluster)
+    for text in [refusal, another] {
+      answer.withLock { $0 = text }
+      await #expect(
+        throws: ClusterError.engine(
+          queue: "old",
+          reason: "a server is too old: it does not find messages by their subjects. NATS 2.9 does")
+      ) { try await queue.async(1) }
+    }
+    subscription.drain()
+    await cluster.shutdown()
+    await old.close()
   }
 
   @Test func moreReplicasThanServers() async throws {

@@ -23,6 +23,7 @@ struct NATSRefusal: Error, Decodable, CustomStringConvertible {
   static let noConsumer = 10014
   static let noStream = 10059
   static let noMessage = 10037
+  static let badRequest = 10003
   static let otherConfiguration = 10058
   private static let accountIsFull = 10002
   private static let storageIsFull = 10047
@@ -138,6 +139,15 @@ struct NATSGet: Encodable {
   var seq: UInt64?
   var next_by_subj: String?
   var last_by_subj: String?
+
+  /// Whether the message is one that was asked for. A server that does not know a part of the question ignores it.
+  func isAnswered(by message: NATSStored.Message) -> Bool {
+    if let filter = next_by_subj {
+      return message.seq >= seq ?? 0 && NATSNames.matches(message.subject, filter)
+    }
+    if let filter = last_by_subj { return NATSNames.matches(message.subject, filter) }
+    return message.seq == seq
+  }
 }
 
 struct NATSDelete: Encodable {

@@ -90,6 +90,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
         stream.retention = "limits"
         stream.max_msgs_per_subject = 1
         try await create(stream)
+        try await checkServers()
         stream.name = names.idsStream
         stream.subjects = [names.idsSubject + ".*"]
         stream.max_msgs_per_subject = -1
@@ -110,6 +111,22 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
           reason:
             "it is there as \"\(info.config.description ?? "")\", and this process wants \"\(summary)\"")
       }
+    }
+  }
+
+  private var tooOld: ClusterError {
+    .engine(
+      queue: settings.label,
+      reason: "a server is too old: it does not find messages by their subjects. NATS 2.9 does")
+  }
+
+  /// Older servers ignore the part of a question that they do not know, and answer with another message or with none. A
+  /// question that has no other part they call wrong.
+  private func checkServers() async throws {
+    do {
+      _ = try await stored(in: names.failedStream, NATSGet(next_by_subj: names.suspensionSubject))
+    } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.badRequest {
+      throw tooOld
     }
   }
 
@@ -301,7 +318,9 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     -> NATSStored?
   {
     do {
-      return try await ask("STREAM.MSG.GET.\(stream)", request, repeatedFor: time)
+      let stored: NATSStored = try await ask("STREAM.MSG.GET.\(stream)", request, repeatedFor: time)
+      guard request.isAnswered(by: stored.message) else { throw tooOld }
+      return stored
     } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.noMessage {
       return nil
     }
