@@ -285,21 +285,29 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   func failures(after number: UInt64, atMost count: Int) async throws -> [StoredFailure] {
+    try await failures(after: number, atMost: count) { $0 }
+  }
+
+  /// As the other, of which each element is made before the next item is read: all bytes together may be too many.
+  func failures<Element>(after number: UInt64, atMost count: Int, _ element: (StoredFailure) -> Element)
+    async throws -> [Element]
+  {
     try await asClusterErrors {
-      var (failures, last): ([StoredFailure], UInt64) = ([], number)
-      while failures.count < count, last < .max,
+      var (elements, last): ([Element], UInt64) = ([], number)
+      while elements.count < count, last < .max,
         let stored = try await failure(NATSGet(seq: last + 1, next_by_subj: names.failedSubject + ".*"))
       {
         last = stored.message.seq
-        failures.append(
-          StoredFailure(
-            number: last, bytes: [UInt8](stored.message.data ?? Data()),
-            reason: stored.header(Header.reason) ?? "",
-            attempts: stored.header(Header.attempts).flatMap { Int($0) } ?? 0,
-            id: stored.rawHeader(Header.id).flatMap { Self.givenId(ofFailure: $0) },
-            time: stored.message.time ?? ""))
+        elements.append(
+          element(
+            StoredFailure(
+              number: last, bytes: [UInt8](stored.message.data ?? Data()),
+              reason: stored.header(Header.reason) ?? "",
+              attempts: stored.header(Header.attempts).flatMap { Int($0) } ?? 0,
+              id: stored.rawHeader(Header.id).flatMap { Self.givenId(ofFailure: $0) },
+              time: stored.message.time ?? "")))
       }
-      return failures
+      return elements
     }
   }
 
