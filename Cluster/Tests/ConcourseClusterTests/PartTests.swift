@@ -106,6 +106,28 @@ import Testing
     #expect(outcome([], NATSFailure.noResponders) == nil)
   }
 
+  @Test func itemsAreAsOldAsTheLastLook() {
+    let start = ContinuousClock.now
+    var pulse = NATSPulse(patience: .seconds(30), at: start)
+    #expect(pulse.interval == .seconds(1))
+    #expect(NATSPulse(patience: .seconds(2), at: start).interval == .milliseconds(500))
+    #expect(pulse.look(at: start + .seconds(2)) == nil)
+    #expect(pulse.earliest(at: start + .seconds(3)) == start + .seconds(3))
+    // The process was stopped.
+    #expect(pulse.look(at: start + .seconds(5)) == "pulse-1")
+    #expect(pulse.earliest(at: start + .seconds(5)) == start + .seconds(2))
+    #expect(pulse.look(at: start + .seconds(6)) == "pulse-1")
+    // And once more, before its message has come back.
+    #expect(pulse.look(at: start + .seconds(9)) == "pulse-2")
+    pulse.hasReturned("pulse-1")
+    #expect(pulse.earliest(at: start + .seconds(9)) == start + .seconds(2))
+    pulse.hasReturned("pulse-2")
+    #expect(pulse.earliest(at: start + .seconds(9)) == start + .seconds(9))
+    // It expected nothing meanwhile.
+    pulse.begin(at: start + .seconds(60))
+    #expect(pulse.look(at: start + .seconds(61)) == nil)
+  }
+
   @Test func answersAreWhatWasAskedFor() throws {
     for (subject, filter) in [("a.b", "a.b"), ("a.b", "a.*"), ("a.b.c", "a.>"), ("a.b.c", "*.b.*")] {
       #expect(NATSNames.matches(subject, filter))

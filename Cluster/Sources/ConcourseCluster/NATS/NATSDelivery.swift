@@ -60,7 +60,7 @@ extension NATSDeliveryQueue {
 /// The servers would take an acknowledgement that comes later, while another worker has the item. So none is sent after
 /// `end`, also if it has to wait for its sending: the time that this worker assumes ends earlier than the servers',
 /// since it begins with the sending of a beat, theirs with its arrival. Only that of the first delivery begins later, by
-/// the way of the item to this process.
+/// the way of the item to this process. If the process was stopped meanwhile, it begins before that (`NATSPulse`).
 ///
 /// While the connection is lost nothing is sent, and nothing is kept to be sent later (`NATSConnection.publish`).
 final class NATSDelivery: Delivery {
@@ -104,8 +104,11 @@ final class NATSDelivery: Delivery {
   private let queue: any NATSDeliveryQueue
   private let state: Mutex<State>
 
+  /// - Parameter start: When the servers may have given it out.
   /// - Returns: `nil` if the message is no item.
-  init?(_ message: NATSMessage, of queue: any NATSDeliveryQueue) {
+  init?(
+    _ message: NATSMessage, of queue: any NATSDeliveryQueue, since start: ContinuousClock.Instant = .now
+  ) {
     // "$JS.ACK", then two more parts in a server with domains, stream, consumer, attempt, number, the delivery's
     // number, time, …
     guard let subject = message.reply, subject.hasPrefix("$JS.ACK.") else { return nil }
@@ -122,7 +125,7 @@ final class NATSDelivery: Delivery {
     self.queue = queue
     hasOrder = message.order != nil || queue.hasBarriers
     state = Mutex(
-      State(subject: subject, place: place, attempt: Int(clamping: attempt), end: .now + queue.patience))
+      State(subject: subject, place: place, attempt: Int(clamping: attempt), end: start + queue.patience))
   }
 
   /// What the parts of a subject say that consist of digits.
