@@ -141,21 +141,23 @@ func list(_ command: Command, _ items: FailedItems) async throws {
   }
 }
 
-/// - Returns: How many items were not there.
+/// - Returns: How many items could not be changed.
 func change(_ command: Command, _ items: FailedItems) async throws -> Int {
   let last = try await items.last()
-  var (done, missing): (Int, Int) = (0, 0)
+  var (done, failed): (Int, Int) = (0, 0)
   // Also if an error ends the command.
   defer { print("\(command.verb == .discard ? "discarded" : "put back"): \(done)") }
   func change(_ number: UInt64) async throws {
     do {
       if command.verb == .discard { try await items.discard(number) } else { try await items.putBack(number) }
       done += 1
-    } catch let error as ClusterError {
-      guard case .noSuchFailure = error else { throw error }
-      missing += 1
-      // Of all, another program may have taken it meanwhile.
-      if !command.all { complain("\(error)".printable) }
+    } catch ClusterError.noSuchFailure where command.all {
+      // Another program has taken it meanwhile.
+    } catch {
+      failed += 1
+      complain("\(command.verb.rawValue) \(number): \(error)".printable)
+      // One item does not keep the others. Servers that answer no question do, and that ends the command.
+      _ = try await items.last()
     }
   }
   for number in command.numbers { try await change(number) }
@@ -166,7 +168,7 @@ func change(_ command: Command, _ items: FailedItems) async throws -> Int {
     for item in page { try await change(item.number) }
     after = end
   }
-  return command.all ? 0 : missing
+  return failed
 }
 
 let arguments = Array(CommandLine.arguments.dropFirst())
@@ -179,15 +181,15 @@ do {
   let items = try await FailedItems(
     of: command.label, servers: command.servers.split(separator: ",").map { String($0) },
     credentials: command.credentials, tls: command.tls)
-  var missing = 0
+  var failed = 0
   if command.verb == .failed {
     _ = try await items.last()
     try await list(command, items)
   } else {
-    missing = try await change(command, items)
+    failed = try await change(command, items)
   }
   await items.close()
-  exit(missing == 0 ? 0 : 1)
+  exit(failed == 0 ? 0 : 1)
 } catch {
   fail("\(error)".printable)
 }

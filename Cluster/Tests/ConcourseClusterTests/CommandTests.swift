@@ -8,6 +8,8 @@ import Testing
     let status: Int32
     let lines: [String]
     let complaint: String
+    /// The most bytes that it had in memory.
+    let memory: Int
   }
 
   private func run(_ arguments: [String], environment: [String] = []) throws -> Outcome {
@@ -25,11 +27,12 @@ import Testing
       ["sh", "-c", "exec env \"$@\" >\(files)/output 2>\(files)/complaint", "sh"] + environment + [program]
         + arguments)
     var status: Int32 = 0
-    waitpid(process, &status, 0)
+    var usage = rusage()
+    wait4(process, &status, 0, &usage)
     let output = try text(of: "\(files)/output").split(separator: "\n").map { String($0) }
     return Outcome(
       status: status & 0x7f == 0 ? status >> 8 : -1, lines: output,
-      complaint: try text(of: "\(files)/complaint"))
+      complaint: try text(of: "\(files)/complaint"), memory: usage.ru_maxrss << 10)
   }
 
   private func text(of path: String) throws -> String {
@@ -82,6 +85,58 @@ import Testing
     #expect(await log.until(11).suffix(2) == [[1], [4]])
     #expect(try await queue.failedItems().isEmpty)
     #expect(try run(["failed"] + list).lines.count == 1)
+    await cluster.shutdown()
+  }
+
+  /// The command needs the bytes of one item at a time, however many there are.
+  @Test func listOfLargeItemsNeedsLittleMemory() async throws {
+    let servers = try await TestServers.start(1)
+    defer { servers.stop() }
+    let cluster = try await Cluster.connect(servers: servers.addresses, replicas: 1, timeout: .seconds(300))
+    var options = ClusterQueueOptions()
+    options.attempts = 1
+    let queue = ClusterQueue<String>(label: "many", options: options, on: cluster)
+    let item = String(repeating: "x", count: 1_000_000)
+    for _ in 1...60 { try await queue.async(item) }
+    _ = try await queue.handle { _ in throw Failed("no eyes") }
+    try await eventually { try await queue.pendingCount() == 0 }
+    let few = try run(["failed", "--servers", servers.addresses[0], "many", "--count", "5"])
+    let all = try run(["failed", "--servers", servers.addresses[0], "many"])
+    #expect((few.lines.count, all.lines.count) == (6, 61))
+    #expect(all.memory - few.memory < 20_000_000, "\(few.memory) and \(all.memory) bytes")
+    print("memory of 5 and 60 items: \(few.memory >> 20) and \(all.memory >> 20) MiB")
+    await cluster.shutdown()
+  }
+
+  /// The server takes shorter messages by now, so it refuses one of the items.
+  @Test func itemThatIsRefusedDoesNotKeepTheOthers() async throws {
+    let servers = try await TestServers.start(1)
+    defer { servers.stop() }
+    let cluster = try await Cluster.connect(servers: servers.addresses, replicas: 1, timeout: .seconds(300))
+    var options = ClusterQueueOptions()
+    options.attempts = 1
+    let queue = ClusterQueue<String>(label: "large", options: options, on: cluster)
+    let registration = try await queue.handle { _ in throw Failed("no eyes") }
+    for item in ["a", String(repeating: "b", count: 200_000), "c"] { try await queue.async(item) }
+    try await eventually { try await queue.failedItems().count == 3 }
+    registration.cancel()
+    await registration.drained()
+    let numbers = try await queue.failedItems().map { "\($0.number)" }
+    servers.kill(0)
+    try servers.configure(0, "max_payload: 100000")
+    try await servers.restart(0)
+    let list = ["--servers", servers.addresses[0], "large"]
+    var outcome = try run(["put-back"] + list + [numbers[1], numbers[2]])
+    #expect(outcome.status == 1 && outcome.lines == ["put back: 1"], "\(outcome)")
+    #expect(
+      outcome.complaint.hasPrefix("concourse-cluster: put-back \(numbers[1]): an item for cluster queue"))
+    outcome = try run(["put-back"] + list + ["--all"])
+    #expect(outcome.status == 1 && outcome.lines == ["put back: 1"], "\(outcome)")
+    #expect(outcome.complaint.split(separator: "\n").count == 1)
+    // It can be discarded.
+    outcome = try run(["discard"] + list + ["--all"])
+    #expect(outcome.status == 0 && outcome.lines == ["discarded: 1"], "\(outcome)")
+    try await eventually { try await queue.pendingCount() == 2 }
     await cluster.shutdown()
   }
 

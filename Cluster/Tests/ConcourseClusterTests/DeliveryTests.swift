@@ -37,6 +37,8 @@ private struct Place: DeliveryPlace {
     /// What happens once, before the delivery looks at the items that are held.
     let beforeHeld = Mutex<(@Sendable () -> Void)?>(nil)
     let told = Log<Told>()
+    /// What happens before the first text is answered.
+    let pause = Mutex<(@Sendable () -> Void)?>(nil)
     /// Until when the texts may be sent.
     let ends = Log<ContinuousClock.Instant>()
     private let answers: Mutex<[Result<NATSMessage, any Error>?]>
@@ -75,6 +77,10 @@ private struct Place: DeliveryPlace {
       _ subject: String, _ text: String, _ end: ContinuousClock.Instant, _ done: @escaping NATSConnection.Done
     ) {
       ends.append(end)
+      pause.withLock { pause in
+        defer { pause = nil }
+        return pause
+      }?()
       // The first answers are given; after them all is well.
       let answer = answers.withLock { answers -> Result<NATSMessage, any Error>? in
         answers.isEmpty ? Servers.yes : answers.removeFirst()
@@ -144,6 +150,10 @@ private struct Place: DeliveryPlace {
       case .cancelled: told.append(Told(attempt: "cancelled", text: ""))
       }
       if let refusal { throw refusal }
+    }
+
+    func announce(_ outcome: ItemOutcome, of message: NATSMessage) {
+      told.append(Told(attempt: "announced", text: "\(outcome)"))
     }
 
     static let yes = Result<NATSMessage, any Error>.success(NATSMessage(subject: "", reply: nil, bytes: []))
@@ -304,6 +314,22 @@ private struct Place: DeliveryPlace {
     #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
   }
 
+  /// It could arrive when another worker has the item already.
+  @Test func itemIsNotGivenBackCloseToItsDeadline() async {
+    let servers = Servers(patience: .seconds(2), [lost(.notConnected)])
+    let delivery = servers.delivery(attempt: 1)
+    let deadline = ContinuousClock.now + .seconds(2)
+    #expect(servers.held.take(delivery) == .new)
+    // The first try was not sent; the next would be late.
+    servers.pause.withLock {
+      $0 = { while ContinuousClock.now < deadline - .milliseconds(200) { usleep(1_000) } }
+    }
+    await delivery.again(after: .zero)
+    #expect(!delivery.isLost)
+    #expect(servers.told.all.map(\.text) == ["-NAK"])
+    #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
+  }
+
   @Test func whatNoServerHasGotIsRepeated() async {
     let servers = Servers([lost(.notConnected), lost(.noResponders), lost(.late)])
     let delivery = servers.delivery(attempt: 1)
@@ -327,7 +353,7 @@ private struct Place: DeliveryPlace {
     let delivery = servers.delivery(attempt: 1)
     #expect(servers.held.take(delivery) == .new)
     let ended = Log<Bool>()
-    await delivery.finish(returning: nil) { ended.append(true) }
+    try? await delivery.finish(returning: nil) { ended.append(true) }
     #expect(ended.all.isEmpty)
     #expect(servers.told.all.map(\.text) == [Servers.shared])
     // What comes again meanwhile does not run.
@@ -350,9 +376,11 @@ private struct Place: DeliveryPlace {
       case 1: await delivery.finish()
       case 2: await delivery.again(after: .zero)
       case 3: delivery.beat()
-      default: await delivery.finish(returning: nil) {}
+      default: try? await delivery.finish(returning: nil) {}
       }
-      let deadlines = start + servers.patience...made + servers.patience
+      // That of a return is earlier.
+      let patience = end == 2 ? servers.patience * 9 / 10 : servers.patience
+      let deadlines = start + patience...made + patience
       #expect(servers.ends.all.count == end)
       #expect(servers.ends.all.last.map { deadlines.contains($0) } == true)
     }
@@ -439,7 +467,7 @@ private struct Place: DeliveryPlace {
     for (attempt, wantsResult) in [(1, true), (2, false)] {
       let delivery = servers.delivery(attempt: attempt, id: "once-\(attempt)", wantsResult: wantsResult)
       #expect(servers.held.take(delivery) == .new)
-      await delivery.finish(returning: [120]) {}
+      try? await delivery.finish(returning: [120]) {}
     }
     #expect(
       servers.told.all == [
@@ -449,7 +477,7 @@ private struct Place: DeliveryPlace {
     #expect(servers.ended.all == ["once-1", "once-2"])
     // It was put aside before its caller learns that.
     let failing = servers.delivery(attempt: 3, id: "once-3", wantsResult: true)
-    await failing.bury(reason: "why")
+    #expect(await failing.bury(reason: "why"))
     #expect(
       servers.told.all.dropFirst(3) == [
         .init(attempt: "3", text: "why"), .init(attempt: "failed", text: ""),
@@ -457,13 +485,39 @@ private struct Place: DeliveryPlace {
       ])
   }
 
-  @Test func itemWhoseResultCannotBeStoredRunsAgain() async {
+  /// The registration gives it back, or puts it aside after its last attempt.
+  @Test func itemWhoseResultCannotBeStoredHasNotEnded() async {
     let servers = Servers(refusal: NATSFailure.noResponders)
     let delivery = servers.delivery(attempt: 1, wantsResult: true)
     #expect(servers.held.take(delivery) == .new)
-    await delivery.finish(returning: nil) {}
-    #expect(servers.told.all.map(\.text) == ["", "-NAK {\"delay\": 1000000000}"])
-    #expect(servers.held.take(servers.delivery(attempt: 2)) == .new)
+    let ended = Log<Bool>()
+    let error = await #expect(throws: ResultNotKept.self) {
+      try await delivery.finish(returning: nil) { ended.append(true) }
+    }
+    #expect(error?.description == "its result cannot be kept: \(NATSFailure.noResponders)")
+    #expect(servers.told.all.map(\.text) == [""])
+    #expect(ended.all.isEmpty)
+    #expect(servers.held.take(servers.delivery(attempt: 1)) == .held)
+  }
+
+  /// The stream of results takes nothing any more. No attempt helps, and the item ends.
+  @Test func itemWhoseResultIsRefusedIsPutAside() async {
+    let servers = Servers(refusal: NATSRefusal(code: 503, err_code: 10077, text: "store is closed"))
+    let refused = servers.delivery(attempt: 1, wantsResult: true)
+    #expect(servers.held.take(refused) == .new)
+    #expect(await !refused.bury(reason: "a leader may be missing"))
+    let full = Servers(refusal: NATSRefusal(code: 503, err_code: 10077, text: "maximum bytes exceeded"))
+    let delivery = full.delivery(attempt: 1, wantsResult: true)
+    #expect(full.held.take(delivery) == .new)
+    let error = await #expect(throws: NoAttemptHelps.self) { try await delivery.finish(returning: nil) {} }
+    #expect(error?.reason == "its result cannot be kept: maximum bytes exceeded (10077)")
+    #expect(await delivery.bury(reason: "full"))
+    #expect(
+      full.told.all.dropFirst() == [
+        .init(attempt: "1", text: "full"), .init(attempt: "failed", text: ""),
+        .init(attempt: "announced", text: "\(ItemOutcome.failed(reason: "full", attempts: 1))"),
+        .init(attempt: "1", text: "+TERM"),
+      ])
   }
 
   /// While the return has no answer, the item may come again because of it, or because a leader did not know better.

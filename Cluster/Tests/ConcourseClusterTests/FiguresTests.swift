@@ -42,6 +42,20 @@ import Testing
     await cluster.shutdown()
   }
 
+  /// An item whose handler has returned is put aside, too, if its result is too large.
+  @Test(arguments: EngineKind.allCases) func itemCountsAsWhatBecomesOfIt(on engine: EngineKind) async throws {
+    let cluster = try await engine.cluster()
+    let queue = ClusterQueue<Int>(label: engine.label(), on: cluster)
+    _ = try await queue.handle { String(repeating: "x", count: $0) }
+    #expect(try await queue.run(1, returning: String.self) == "x")
+    await #expect(throws: ClusterError.self) { try await queue.run(1_100_000, returning: String.self) }
+    try await eventually {
+      let counts = cluster.figures(of: queue.label).counts
+      return (counts.finished, counts.failed, counts.putAside) == (1, 0, 1)
+    }
+    await cluster.shutdown()
+  }
+
   @Test func textIsAsPrometheusReadsIt() {
     var counts = QueueFigures.Counts()
     counts.running = 7

@@ -81,6 +81,11 @@ import Testing
   @Test func whatMayBeStoredIsNotRefused() {
     let refusal = NATSRefusal(code: 400, err_code: 10077, text: "disk is full")
     #expect(!refusal.isPassing)
+    // An administrator allows no more.
+    for (code, text) in [(10077, "maximum bytes exceeded"), (10002, "resource limits exceeded for account")] {
+      #expect(!NATSRefusal(code: 503, err_code: code, text: text).isPassing)
+    }
+    #expect(NATSRefusal(code: 503, err_code: 10077, text: "store is closed").isPassing)
     // Two processes that create a stream at the same time.
     #expect(NATSRefusal(code: 404, err_code: 10059, text: "stream not found").isPassing)
     #expect(!NATSRefusal(code: 404, err_code: NATSRefusal.noMessage, text: "no message found").isPassing)
@@ -99,6 +104,64 @@ import Testing
       outcome([], NATSFailure.timeout(.seconds(5)))
         == .notAcknowledged(queue: "photos", id: "1", reason: "no answer within 5.0 seconds"))
     #expect(outcome([], NATSFailure.noResponders) == nil)
+  }
+
+  @Test func itemsAreAsOldAsTheLastLook() {
+    let start = ContinuousClock.now
+    var pulse = NATSPulse(patience: .seconds(30), at: start)
+    #expect(pulse.interval == .seconds(1))
+    #expect(NATSPulse(patience: .seconds(2), at: start).interval == .milliseconds(500))
+    #expect(pulse.look(at: start + .seconds(2)) == nil)
+    #expect(pulse.earliest(at: start + .seconds(3)) == start + .seconds(3))
+    // The process was stopped.
+    #expect(pulse.look(at: start + .seconds(5)) == "pulse-1")
+    #expect(pulse.earliest(at: start + .seconds(5)) == start + .seconds(2))
+    #expect(pulse.look(at: start + .seconds(6)) == "pulse-1")
+    // And once more, before its message has come back.
+    #expect(pulse.look(at: start + .seconds(9)) == "pulse-2")
+    pulse.hasReturned("pulse-1")
+    #expect(pulse.earliest(at: start + .seconds(9)) == start + .seconds(2))
+    pulse.hasReturned("pulse-2")
+    #expect(pulse.earliest(at: start + .seconds(9)) == start + .seconds(9))
+    // It expected nothing meanwhile.
+    pulse.begin(at: start + .seconds(60))
+    #expect(pulse.look(at: start + .seconds(61)) == nil)
+  }
+
+  @Test func answersAreWhatWasAskedFor() throws {
+    for (subject, filter) in [("a.b", "a.b"), ("a.b", "a.*"), ("a.b.c", "a.>"), ("a.b.c", "*.b.*")] {
+      #expect(NATSNames.matches(subject, filter))
+    }
+    for (subject, filter) in [("a.b", "a"), ("a", "a.b"), ("a", "a.>"), ("a.b.c", "a.*"), ("ab", "a*")] {
+      #expect(!NATSNames.matches(subject, filter))
+    }
+    let message = NATSStored.Message(seq: 5, subject: "a.b")
+    #expect(NATSGet(seq: 5).isAnswered(by: message))
+    #expect(!NATSGet(seq: 4).isAnswered(by: message))
+    #expect(NATSGet(seq: 4, next_by_subj: "a.*").isAnswered(by: message))
+    #expect(!NATSGet(seq: 6, next_by_subj: "a.*").isAnswered(by: message))
+    #expect(!NATSGet(seq: 4, next_by_subj: "b.*").isAnswered(by: message))
+    #expect(NATSGet(last_by_subj: "a.b").isAnswered(by: message))
+    #expect(!NATSGet(last_by_subj: "a.c").isAnswered(by: message))
+  }
+
+  @Test func leaderIsConfirmedByAMajority() throws {
+    func isConfirmed(_ silences: [Duration]?) throws -> Bool {
+      let replicas = silences?.map { "{\"name\": \"b\", \"active\": \($0.inNanoseconds)}" }.joined(
+        separator: ",")
+      let cluster = replicas.map { ", \"cluster\": {\"leader\": \"a\", \"replicas\": [\($0)]}" } ?? ""
+      let place = "{\"stream_seq\": 1}"
+      let text =
+        "{\"num_pending\": 0, \"num_ack_pending\": 0, \"delivered\": \(place), \"ack_floor\": \(place)\(cluster)}"
+      return try decoded(Array(text.utf8), as: NATSConsumerInfo.self).isConfirmed
+    }
+    let (near, far) = (NATSConsumerInfo.longestSilence, NATSConsumerInfo.longestSilence + .nanoseconds(1))
+    #expect(try isConfirmed(nil))
+    #expect(try isConfirmed([]))
+    #expect(try isConfirmed([near, far]))
+    #expect(try !isConfirmed([far, far]))
+    #expect(try isConfirmed([near, far, near, far]))
+    #expect(try !isConfirmed([near, far, far, far]))
   }
 
   @Test func requestsForItemsAreShortUntilOneIsAnswered() {

@@ -32,7 +32,10 @@ import Testing
       ended()
     }
     func again(after delay: Duration) async { ends("again") }
-    func bury(reason: String) async { ends("bury") }
+    func bury(reason: String) async -> Bool {
+      ends("bury")
+      return true
+    }
   }
 
   private final class Queue: EngineQueue, DeliverySource {

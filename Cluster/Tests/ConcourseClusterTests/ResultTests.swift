@@ -1,6 +1,7 @@
-import ConcourseCluster
 import Glibc
 import Testing
+
+@testable import ConcourseCluster
 
 /// `run`, and handlers with results.
 @Suite(.timeLimit(.minutes(10))) struct ResultTests {
@@ -62,6 +63,50 @@ import Testing
     #expect(
       ClusterError.itemFailed(queue: "photos", reason: "no eyes", attempts: 3).description
         == "an item of cluster queue \"photos\" was put aside after 3 attempts: no eyes")
+    await cluster.shutdown()
+  }
+
+  /// The stream of results has as much as an administrator allows. The item ends, and its caller learns why.
+  @Test func resultThatTheServersRefuseEndsTheItem() async throws {
+    let servers = try await TestServers.start(1)
+    defer { servers.stop() }
+    let engine = try await NATSEngine.connect(
+      servers: servers.addresses, credentials: .none, replicas: 1, timeout: .seconds(300))
+    let cluster = Cluster(engine: engine)
+    var options = ClusterQueueOptions()
+    options.retryDelay = .milliseconds(1)
+    let queue = ClusterQueue<Int>(label: "refused", options: options, on: cluster)
+    let log = Log<Int>()
+    _ = try await queue.handle { item -> Int in
+      log.append(item)
+      return item + 1
+    }
+    #expect(try await queue.run(1) == 2)
+    let names = NATSNames(label: "refused")
+    func limit(to bytes: Int) async throws {
+      let configuration = """
+        {"name": "\(names.resultsStream)", "subjects": ["\(names.resultsSubject).*"], "max_bytes": \(bytes),
+        "max_age": \(options.resultsAreKept.forServers), "discard": "new", "retention": "limits", "storage": "file",
+        "num_replicas": 1}
+        """
+      let answer = try await engine.connection.request(
+        "$JS.API.STREAM.UPDATE.\(names.resultsStream)", Array(configuration.utf8))
+      let _: NATSNothing = try decoded(answer.bytes)
+    }
+    try await limit(to: 1)
+    let reason = "its result cannot be kept: maximum bytes exceeded (10077)"
+    for item in [2, 3] {
+      await #expect(throws: ClusterError.itemFailed(queue: "refused", reason: reason, attempts: 1)) {
+        try await queue.run(item, id: item == 3 ? "3" : nil, returning: Int.self)
+      }
+    }
+    #expect(log.all == [1, 2, 3])
+    #expect(try await queue.failedItems().map(\.reason) == [reason, reason])
+    try await eventually { try await queue.pendingCount() == 0 }
+    let counts = cluster.figures(of: "refused").counts
+    #expect((counts.started, counts.finished, counts.failed, counts.putAside) == (3, 1, 0, 2))
+    try await limit(to: -1)
+    #expect(try await queue.run(4) == 5)
     await cluster.shutdown()
   }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 
 @testable import ConcourseCluster
@@ -46,6 +47,34 @@ import Testing
         queue: "nowhere", reason: "no server answers for it: JetStream is off there, or has no leader now")
     ) { try await queue.async(1) }
     await cluster.shutdown()
+  }
+
+  /// Servers that do not know how to find a message by its subject say so, in two ways.
+  @Test func oldServersAreToldApart() async throws {
+    let servers = try await TestServers.start(1, jetStream: false)
+    defer { servers.stop() }
+    let old = try await NATSEngine.connect(
+      servers: servers.addresses, credentials: .none, replicas: 1, timeout: .seconds(300))
+    let refusal = "{\"error\": {\"code\": 400, \"err_code\": 10003, \"description\": \"bad request\"}}"
+    let another = "{\"message\": {\"subject\": \"concourse.old.failed.a\", \"seq\": 1}}"
+    let answer = Mutex(refusal)
+    let subscription = try old.connection.subscribe("$JS.API.>") { message in
+      let text = message.subject.contains(".MSG.GET.") ? answer.withLock { $0 } : "{}"
+      try? old.connection.publish(message.reply!, Array(text.utf8))
+    }
+    let cluster = try await Cluster.connect(servers: servers.addresses, timeout: .seconds(300))
+    let queue = ClusterQueue<Int>(label: "old", on: cluster)
+    for text in [refusal, another] {
+      answer.withLock { $0 = text }
+      await #expect(
+        throws: ClusterError.engine(
+          queue: "old",
+          reason: "a server is too old: it does not find messages by their subjects. NATS 2.9 does")
+      ) { try await queue.async(1) }
+    }
+    subscription.drain()
+    await cluster.shutdown()
+    await old.close()
   }
 
   @Test func moreReplicasThanServers() async throws {
@@ -152,6 +181,88 @@ import Testing
     servers.signal(0, SIGCONT)
     try await eventually { (try? engine.connection.publish("unheard", [])) != nil }
     await engine.close()
+  }
+
+  /// The library gives up where credentials are refused twice. Then a worker, a caller and a group that wait go on with
+  /// another connection.
+  @Test func connectionThatTheLibraryHasGivenUpIsMadeAgain() async throws {
+    func password(_ text: String) -> String { "authorization { user: \"me\", password: \"\(text)\" }" }
+    let servers = try await TestServers.start(1, authorization: password("right"))
+    defer { servers.stop() }
+    let engine = try await NATSEngine.connect(
+      servers: servers.addresses, credentials: .password(user: "me", password: "right"), replicas: 1,
+      timeout: .seconds(300))
+    let cluster = Cluster(engine: engine)
+    let queue = ClusterQueue<Int>(label: "given up", on: cluster)
+    let group = ClusterGroup(label: "group", of: queue)
+    let (log, ended) = (Log<Int>(), Log<Bool>())
+    let first = engine.connection.link.handle
+    let registration = try await queue.handle { item -> Int in
+      log.append(item)
+      return item + 1
+    }
+    #expect(try await queue.run(1) == 2)
+    try await queue.suspend()
+    try await queue.async(2, group: group)
+    async let result: Int = queue.run(3)
+    async let finished: Void = group.finished()
+    try await eventually { try await queue.pendingCount() == 2 }
+    let end: @Sendable () -> Void = { ended.append(true) }
+    let subscription = try engine.connection.subscribe("news", ended: end) { _ in }
+    servers.kill(0)
+    try servers.configure(0, password("wrong"))
+    try await servers.restart(0)
+    try await eventually { first.isGivenUp }
+    #expect(ended.all.isEmpty)
+    // Subscriptions that begin, or end, without a connection.
+    let news = Log<[UInt8]>()
+    let later = try engine.connection.subscribe("news") { news.append($0.bytes) }
+    subscription.drain()
+    await ended.until(1)
+    servers.kill(0)
+    try servers.configure(0, password("right"))
+    try await servers.restart(0)
+    try await queue.resume()
+    #expect(try await result == 4)
+    try await finished
+    #expect(log.all == [1, 2, 3])
+    try engine.connection.publish("news", [7])
+    #expect(await news.until(1) == [[7]])
+    later.drain()
+    registration.cancel()
+    await registration.drained()
+    await cluster.shutdown()
+    await #expect(throws: ClusterError.closed) { try await queue.async(4) }
+  }
+
+  /// A leader that is cut off from the others answers, although another one may give out items. `cancel` does not believe
+  /// what it says has been given out.
+  @Test func leaderWithoutMajorityIsNotBelieved() async throws {
+    let servers = try await TestServers.start(3)
+    defer { servers.stop() }
+    func queue(at addresses: [String]) async throws -> NATSQueue {
+      let engine = try await NATSEngine.connect(
+        servers: addresses, credentials: .none, replicas: 3, timeout: .seconds(300))
+      let settings = QueueSettings(label: "cut off", attributes: [], options: ClusterQueueOptions())
+      return try #require(try await engine.open(settings) as? NATSQueue)
+    }
+    let first = try await queue(at: servers.addresses)
+    let name = try #require(try await first.consumerInfo(of: first.names.stream).cluster?.leader)
+    let leader = try #require(name.split(separator: "-").last.flatMap { Int($0) })
+    let queue = try await queue(at: [servers.addresses[leader]])
+    #expect(try await queue.lastDelivered() == 0)
+    for index in 0..<3 where index != leader { servers.signal(index, SIGSTOP) }
+    var answer: NATSConsumerInfo
+    repeat {
+      answer = try await queue.ask(
+        "CONSUMER.INFO.\(queue.names.stream).\(queue.names.consumer)", NATSNothing(), repeatedFor: .zero)
+    } while answer.isConfirmed
+    #expect(answer.cluster?.leader == name)
+    await #expect(throws: NATSFailure.self) { try await queue.lastDelivered(repeatedFor: .zero) }
+    for index in 0..<3 where index != leader { servers.signal(index, SIGCONT) }
+    #expect(try await queue.lastDelivered() == 0)
+    await queue.engine.close()
+    await first.engine.close()
   }
 
   @Test func shutdownNeedsNoServer() async throws {

@@ -57,16 +57,18 @@ final class TestServers: Sendable {
         server_name: "\(name(of: index, in: folder))"
         listen: "127.0.0.1:\(client)"
         http: "127.0.0.1:\(monitors[2 * count + index])"
-        \(authorization)
+        include "\(index).added"
         \(jetStream ? "jetstream { store_dir: \"\(folder)/\(index)\", max_file: 1GB }" : "")
         \(count > 1 ? "cluster { name: tests, listen: \"127.0.0.1:\(route)\", routes: [\(others)] }" : "")
 
         """
-      guard let file = fopen("\(folder)/\(index).conf", "w") else {
-        throw Failed("no configuration: \(errno)")
+      for (name, text) in [("conf", configuration), ("added", authorization + "\n")] {
+        guard let file = fopen("\(folder)/\(index).\(name)", "w") else {
+          throw Failed("no configuration: \(errno)")
+        }
+        fputs(text, file)
+        fclose(file)
       }
-      fputs(configuration, file)
-      fclose(file)
     }
     return TestServers(
       addresses: clients.map { "nats://127.0.0.1:\($0)" }, monitors: Array(monitors), folder: folder,
@@ -98,6 +100,14 @@ final class TestServers: Sendable {
     let process = try spawn(["nats-server", "-c", "\(folder)/\(index).conf", "-l", "\(folder)/\(index).log"])
     let guardian = try Guardian(of: process, folder: folder)
     servers.withLock { $0[index] = Server(process: process, guardian: guardian) }
+  }
+
+  /// Changes the part of a server's configuration that `start` calls its authorization, for its next start.
+  func configure(_ index: Int, _ lines: String) throws {
+    let path = "\(folder)/\(index).added"
+    guard let file = fopen(path, "w") else { throw Failed("no configuration: \(errno)") }
+    fputs(lines + "\n", file)
+    fclose(file)
   }
 
   /// Starts a server that does not run, and waits until it answers.

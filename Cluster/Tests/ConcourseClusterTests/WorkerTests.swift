@@ -1,7 +1,8 @@
 import Concourse
-import ConcourseCluster
 import Glibc
 import Testing
+
+@testable import ConcourseCluster
 
 /// Workers in processes of their own, which are killed and stopped while they have an item.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct WorkerTests {
@@ -27,14 +28,25 @@ import Testing
       try await Cluster.connect(servers: addresses, timeout: .seconds(300))
     }
 
-    func queue(on cluster: Cluster) -> ClusterQueue<Int> {
+    var queueOptions: ClusterQueueOptions {
       var queueOptions = ClusterQueueOptions()
       queueOptions.patience = .seconds(options.patience)
       queueOptions.attempts = options.attempts
       queueOptions.retryDelay = .milliseconds(1)
-      return ClusterQueue<Int>(
+      return queueOptions
+    }
+
+    func queue(on cluster: Cluster) -> ClusterQueue<Int> {
+      ClusterQueue<Int>(
         label: label, attributes: options.isKeyed ? [.concurrent, .barriers] : [], options: queueOptions,
         on: cluster)
+    }
+
+    /// The same with another queue.
+    func beside(_ name: String) -> Work {
+      var work = self
+      work.label += ".\(name)"
+      return work
     }
 
     func submit(_ item: Int, to queue: ClusterQueue<Int>) async throws {
@@ -227,6 +239,69 @@ import Testing
     #expect(log.all == [0])
     gate.open()
     #expect(await log.until(2) == [0, 1])
+    await cluster.shutdown()
+  }
+
+  /// A worker that is stopped while it waits for an item gets one into its socket, which another worker gets after the
+  /// patience. When it goes on it does not run the item.
+  @Test func itemInTheSocketOfAStoppedWorkerRunsElsewhere() async throws {
+    let work = try await work("socket", attempts: 5)
+    let cluster = try await work.cluster()
+    let queue = work.queue(on: cluster)
+    let (news, ends) = (work.beside("news"), work.beside("ends"))
+    async let workerHasEnded: Void = {
+      await #expect(processExitsWith: .exitCode(7)) {
+        [work = work as Work, news = news as Work, ends = ends as Work] in
+        let cluster = try await work.workersCluster()
+        let (queue, ended) = (news.queue(on: cluster), Gate())
+        let registration = try await work.queue(on: cluster).handle { item in try await queue.async(-item) }
+        _ = try await ends.queue(on: cluster).handle { _ in ended.open() }
+        try await queue.async(Int(getpid()))
+        await ended.pass()
+        registration.cancel()
+        await registration.drained()
+        exit(7)
+      }
+    }()
+    let told = Log<Int>()
+    _ = try await news.queue(on: cluster).handle { told.append($0) }
+    let process = pid_t(await told.until(1)[0])
+    let guardian = try Guardian(of: process)
+    defer { guardian.end() }
+    let engineQueue = try #require(
+      try await cluster.open(
+        QueueSettings(label: work.label, attributes: [], options: work.queueOptions)) as? NATSQueue)
+    // Its request for items may end while it is stopped, before one is there.
+    var item = 0
+    repeat {
+      item += 1
+      kill(process, SIGSTOP)
+      try await queue.async(item)
+      let end = ContinuousClock.now + .seconds(1)
+      var isGiven = false
+      while !isGiven, .now < end {
+        isGiven = try await engineQueue.consumerInfo(of: engineQueue.names.stream).num_ack_pending == 1
+      }
+      if isGiven { break }
+      kill(process, SIGCONT)
+      try await eventually { try await queue.pendingCount() == 0 }
+    } while true
+    let (log, gate) = (Log<Int>(), Gate())
+    _ = try await queue.handle { item in
+      log.append(item)
+      await gate.pass()
+    }
+    try await queue.async(item + 1)
+    await log.until(1)
+    try await ends.queue(on: cluster).async(0)
+    kill(process, SIGCONT)
+    await workerHasEnded
+    // It has sent no acknowledgement either, after which the next item would run beside this one.
+    #expect(log.all == [item])
+    #expect(try await queue.pendingCount() == 2)
+    gate.open()
+    #expect(await log.until(2) == [item, item + 1])
+    #expect(!told.all.contains(-item))
     await cluster.shutdown()
   }
 }

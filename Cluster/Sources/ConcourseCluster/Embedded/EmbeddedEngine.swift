@@ -130,9 +130,9 @@ final class EmbeddedQueue: EngineQueue {
     if hasEnded { ended() }
   }
 
-  fileprivate func finish(_ item: EmbeddedState.Item, returning result: [UInt8]?) {
+  fileprivate func finish(_ item: EmbeddedState.Item, returning result: [UInt8]?) throws {
     if item.wantsResult, let count = result?.count, count > Self.largestItem {
-      return bury(item, reason: "its result has \(count) bytes; the most is \(Self.largestItem)")
+      throw NoAttemptHelps(reason: "its result has \(count) bytes; the most is \(Self.largestItem)")
     }
     let hints = state.withLock { state in state.finish(item, returning: result, at: .now) }
     for hint in hints { hint.give() }
@@ -198,10 +198,13 @@ private final class EmbeddedDelivery: Delivery {
   }
   func beat() {}
   var wantsResult: Bool { item.wantsResult }
-  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async {
-    queue.finish(item, returning: result)
+  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async throws {
+    try queue.finish(item, returning: result)
     ended()
   }
   func again(after delay: Duration) async { queue.again(item, after: delay) }
-  func bury(reason: String) async { queue.bury(item, reason: reason) }
+  func bury(reason: String) async -> Bool {
+    queue.bury(item, reason: reason)
+    return true
+  }
 }

@@ -95,13 +95,21 @@ protocol Delivery: AnyObject, Sendable {
   var wantsResult: Bool { get }
   /// Returns when the item does not need its place any more; its acknowledgement may have no answer yet.
   /// - Parameters:
-  ///   - result: Kept if the item wants it. The item is put aside if the result is too large.
+  ///   - result: Kept if the item wants it.
   ///   - ended: Called once, when the delivery has ended.
-  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async
+  /// - Throws: ``NoAttemptHelps`` or ``ResultNotKept`` if the result is not kept. The delivery has not ended then.
+  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async throws
   /// Gives the item back; it is delivered again after the delay at the earliest.
   func again(after delay: Duration) async
   /// Puts the item aside, to the failed ones.
-  func bury(reason: String) async
+  /// - Returns: False if the engine could not take it; the item is delivered again then.
+  func bury(reason: String) async -> Bool
+}
+
+/// The engine did not take the result of a start. It may take that of another one.
+struct ResultNotKept: Error, CustomStringConvertible {
+  let reason: String
+  var description: String { "its result cannot be kept: \(reason)" }
 }
 
 /// One of the places of a worker, of which there are as many as items may run there at the same time.

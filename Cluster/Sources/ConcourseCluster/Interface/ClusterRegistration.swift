@@ -196,33 +196,38 @@ public final class ClusterRegistration: Sendable {
     let attempts = settings.options.attempts
     let attempt = delivery.attempt
     guard attempt <= attempts else {
-      figures.change { $0.putAside += 1 }
-      await delivery.bury(
-        reason:
-          "it was started \(attempt - 1) times; the last worker ended, or lost its connection, while it had it"
-      )
+      // No start has ended here, so one that is not put aside yet does not count.
+      _ = await bury(
+        delivery,
+        "it was started \(attempt - 1) times; the last worker ended, or lost its connection, while it had it")
       return true
     }
     do {
       let result = try await run(delivery)
-      figures.change { $0.finished += 1 }
-      await delivery.finish(returning: result) { self.hasEnded(delivery) }
+      try await delivery.finish(returning: result) {
+        self.figures.change { $0.finished += 1 }
+        self.hasEnded(delivery)
+      }
       return false
     } catch let error as NoAttemptHelps {
-      figures.change { $0.putAside += 1 }
-      await delivery.bury(reason: error.reason)
+      if await !bury(delivery, error.reason) { figures.change { $0.failed += 1 } }
     } catch {
       // A beat that was late may have cost an attempt meanwhile.
       let attempt = delivery.attempt
       if attempt >= attempts {
-        figures.change { $0.putAside += 1 }
-        await delivery.bury(reason: "\(error)")
+        if await !bury(delivery, "\(error)") { figures.change { $0.failed += 1 } }
       } else {
         figures.change { $0.failed += 1 }
         await delivery.again(after: settings.options.delay(afterAttempt: attempt))
       }
     }
     return true
+  }
+
+  private func bury(_ delivery: any Delivery, _ reason: String) async -> Bool {
+    let isAside = await delivery.bury(reason: reason)
+    if isAside { figures.change { $0.putAside += 1 } }
+    return isAside
   }
 
   private func run(_ delivery: any Delivery) async throws -> [UInt8]? {

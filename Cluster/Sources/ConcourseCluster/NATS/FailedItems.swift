@@ -58,7 +58,7 @@ package struct FailedItems: Sendable {
 
   /// The oldest ones after that number, at most so many.
   package func list(after number: UInt64, atMost count: Int) async throws -> [Item] {
-    try await queue.failures(after: number, atMost: count).map { failure in
+    try await queue.failures(after: number, atMost: count) { failure in
       Item(
         number: failure.number, id: failure.id, attempts: failure.attempts, reason: failure.reason,
         bytes: failure.bytes.count, time: failure.time)

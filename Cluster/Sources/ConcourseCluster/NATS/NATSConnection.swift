@@ -14,6 +14,8 @@ enum NATSFailure: Error, CustomStringConvertible {
   case late
   /// An acknowledgement of a batch that the servers may have or not.
   case unconfirmed
+  /// The server that answered may not be the leader any more.
+  case unconfirmedLeader
   case tooLarge
   case closed
   case library(String)
@@ -25,6 +27,7 @@ enum NATSFailure: Error, CustomStringConvertible {
     case .notConnected: "there is no connection to a server now"
     case .late: "it could not be sent before its deadline"
     case .unconfirmed: "the acknowledgement was not confirmed"
+    case .unconfirmedLeader: "the leader that answers has not heard from a majority of the servers"
     case .tooLarge: "the message is too large"
     case .closed: "the connection is closed"
     case .library(let text): text
@@ -34,9 +37,10 @@ enum NATSFailure: Error, CustomStringConvertible {
 
 /// One connection of the client library, with requests that tasks await.
 ///
-/// The library connects again by itself. What is published meanwhile fails: the library would keep it and send it after
-/// the deadlines have passed for which it was meant. All requests share one inbox. A request ends in one of three ways:
-/// its answer, its time, the end of the connection; the one that takes it out of `State.requests` calls `done`.
+/// The connection is made again by itself (`NATSLink.swift`). What is published meanwhile fails: the library would keep it
+/// and send it after the deadlines have passed for which it was meant. All requests share one inbox. A request ends in one
+/// of three ways: its answer, its time, the end of the connection; the one that takes it out of `State.requests` calls
+/// `done`.
 ///
 /// The library has one lock, which its threads hold while they write to the socket. So of the threads with a request, the
 /// first one hands over those of all, and the others go their way. It hands over one batch. A thread of the pool goes on
@@ -80,28 +84,20 @@ final class NATSConnection: Sendable {
   /// How often requests are checked for their time, while there are any.
   private static let sweep = DispatchTimeInterval.milliseconds(250)
 
-  // SAFETY: the library's functions take a connection from any thread. It is destroyed in `deinit`.
-  private nonisolated(unsafe) let connection: OpaquePointer
+  let link: NATSLink
   /// What the subject of each answer begins with.
   private let inbox: String
   private let state = Mutex(State())
   private let answers = Mutex<NATSSubscription?>(nil)
 
-  /// - Parameter connection: Owned from here on.
-  init(_ connection: OpaquePointer) throws {
-    self.connection = connection
+  /// - Parameter connect: Makes a connection of the library. It blocks the thread.
+  init(_ connect: @escaping @Sendable () throws -> OpaquePointer) throws {
+    link = try NATSLink(connect)
     inbox = Self.newInbox()
-    let subscription = try subscribe(inbox + ".*") { [weak self] (message: OpaquePointer) in
+    let subscription = try link.subscribe(inbox + ".*") { [weak self] message in
       self?.take(message)
     }
     answers.withLock { $0 = subscription }
-  }
-
-  deinit {
-    // Elsewhere, since the last reference may end on the library's thread, for which destroying waits.
-    // SAFETY: no other reference is left.
-    nonisolated(unsafe) let connection = connection
-    DispatchQueue.global().async { natsConnection_Destroy(connection) }
   }
 
   /// A subject that no other process uses.
@@ -120,7 +116,7 @@ final class NATSConnection: Sendable {
   }
 
   /// The most bytes of a message, headers included, that the server takes.
-  var largestMessage: Int { Int(natsConnection_GetMaxPayload(connection)) }
+  var largestMessage: Int { Int(natsConnection_GetMaxPayload(link.handle.pointer)) }
 
   /// Ends the connection, after what was published has been sent. Requests that wait throw.
   func close() {
@@ -130,8 +126,7 @@ final class NATSConnection: Sendable {
       return state.requests.values.map(\.done)
     }
     for done in requests { done(.failure(NATSFailure.closed)) }
-    _ = natsConnection_FlushTimeout(connection, 1_000)
-    natsConnection_Close(connection)
+    link.close()
   }
 
   /// Sends a message. The servers do not confirm it.
@@ -141,11 +136,17 @@ final class NATSConnection: Sendable {
   func publish(
     _ subject: String, headers: [(name: String, value: String)] = [], _ bytes: [UInt8], reply: String? = nil
   ) throws {
+    let handle = link.handle
+    let connection = handle.pointer
     switch natsConnection_Status(connection) {
     case NATS_CONN_STATUS_CONNECTED: break
-    case NATS_CONN_STATUS_CLOSED: throw NATSFailure.closed
+    case NATS_CONN_STATUS_CLOSED:
+      link.replace(handle)
+      throw link.isClosed ? NATSFailure.closed : NATSFailure.notConnected
     default: throw NATSFailure.notConnected
     }
+    // The library reads the connection until here.
+    defer { withExtendedLifetime(handle) {} }
     try bytes.withUnsafeBytes { buffer in
       // SAFETY: the library copies what it is given.
       let (start, count) = (buffer.baseAddress, Int32(buffer.count))
@@ -274,90 +275,25 @@ final class NATSConnection: Sendable {
     if goesOn { scheduleSweep() }
   }
 
-  /// As the other `subscribe`, with copies of the messages.
+  /// Calls the handler for each message, one after the other, on a thread of the library. It must return soon.
+  /// - Parameter ended: Called once, after the last message of a subscription that was cancelled, or when the connection
+  ///   was closed.
   func subscribe(
     _ subject: String, ended: @escaping @Sendable () -> Void = {},
     _ handle: @escaping @Sendable (NATSMessage) -> Void
   ) throws -> NATSSubscription {
-    try subscribe(subject, ended: ended) { (message: OpaquePointer) in handle(NATSMessage(message)) }
-  }
-
-  /// Calls the handler for each message, one after the other, on a thread of the library. It must return soon.
-  /// - Parameter ended: Called once, after the last message of a subscription that was cancelled, or whose connection
-  ///   was closed.
-  private func subscribe(
-    _ subject: String, ended: @escaping @Sendable () -> Void = {},
-    _ handle: @escaping @Sendable (OpaquePointer) -> Void
-  ) throws -> NATSSubscription {
-    // SAFETY: balanced by one of the releases below.
-    let handler = Unmanaged.passRetained(MessageHandler(handle: handle, ended: ended))
-    var subscription: OpaquePointer?
-    let status = natsConnection_Subscribe(
-      &subscription, connection, subject,
-      { _, _, message, handler in
-        defer { natsMsg_Destroy(message) }
-        // SAFETY: retained until the subscription's completion, after which no message comes.
-        Unmanaged<MessageHandler>.fromOpaque(handler!).takeUnretainedValue().handle(message!)
-      }, handler.toOpaque())
-    guard status == NATS_OK, let subscription else {
-      // SAFETY: the library has not taken the handler.
-      handler.release()
-      throw NATSFailure.library(Self.text(status))
-    }
-    // Messages wait in memory for the handler; none is dropped.
-    natsSubscription_SetPendingLimits(subscription, -1, -1)
-    let completion = natsSubscription_SetOnCompleteCB(
-      subscription,
-      { handler in
-        // SAFETY: the last use of the handler.
-        Unmanaged<MessageHandler>.fromOpaque(handler!).takeRetainedValue().ended()
-      }, handler.toOpaque())
-    guard completion == NATS_OK else {
-      // The connection has been closed meanwhile. The handler stays: nothing says when its last message has come.
-      natsSubscription_Destroy(subscription)
-      throw completion == NATS_INVALID_SUBSCRIPTION
-        ? NATSFailure.closed : NATSFailure.library(Self.text(completion))
-    }
-    return NATSSubscription(subscription)
+    try link.subscribe(subject, ended: ended) { message in handle(NATSMessage(message)) }
   }
 
   private static func check(_ status: natsStatus) throws {
     switch status {
     case NATS_OK: return
     case NATS_MAX_PAYLOAD: throw NATSFailure.tooLarge
-    case NATS_CONNECTION_CLOSED: throw NATSFailure.closed
-    // The buffer of one byte for what is published without a connection.
-    case NATS_INSUFFICIENT_BUFFER: throw NATSFailure.notConnected
+    // The buffer of one byte for what is published without a connection; and one that the library has just given up.
+    case NATS_INSUFFICIENT_BUFFER, NATS_CONNECTION_CLOSED: throw NATSFailure.notConnected
     default: throw NATSFailure.library(text(status))
     }
   }
 
   static func text(_ status: natsStatus) -> String { String(cString: natsStatus_GetText(status)) }
-}
-
-/// The end of a subscription is told by the library's completion, also when the connection is closed.
-final class NATSSubscription: Sendable {
-  // SAFETY: the library's functions take a subscription from any thread. It is destroyed in `deinit`.
-  private nonisolated(unsafe) let subscription: OpaquePointer
-
-  fileprivate init(_ subscription: OpaquePointer) { self.subscription = subscription }
-
-  deinit { natsSubscription_Destroy(subscription) }
-
-  /// Wants no more messages. Those that the server has sent still come, for five seconds at most.
-  func drain() {
-    if natsSubscription_DrainTimeout(subscription, 5_000) != NATS_OK {
-      natsSubscription_Unsubscribe(subscription)
-    }
-  }
-}
-
-private final class MessageHandler: Sendable {
-  let handle: @Sendable (OpaquePointer) -> Void
-  let ended: @Sendable () -> Void
-
-  init(handle: @escaping @Sendable (OpaquePointer) -> Void, ended: @escaping @Sendable () -> Void) {
-    self.handle = handle
-    self.ended = ended
-  }
 }

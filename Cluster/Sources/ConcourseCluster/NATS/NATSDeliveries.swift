@@ -16,6 +16,7 @@ final class NATSSource: DeliverySource {
     /// How many items the worker still allows.
     var allowed = 0
     var requests = NATSRequests()
+    var pulse: NATSPulse
     var isSweeping = false
     var subscription: NATSSubscription?
   }
@@ -26,7 +27,7 @@ final class NATSSource: DeliverySource {
   private let consumer: String
   private let inbox = NATSConnection.newInbox()
   private let receive: @Sendable (NATSDelivery) -> Void
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   /// - Parameter stream: That of the consumer.
   init(
@@ -37,6 +38,7 @@ final class NATSSource: DeliverySource {
     self.connection = connection
     self.consumer = "$JS.API.CONSUMER.MSG.NEXT.\(stream).\(consumer)"
     self.receive = receive
+    state = Mutex(State(pulse: NATSPulse(patience: queue.patience, at: .now)))
     // The subscription keeps this object until its end, since `cancel` waits for that.
     let subscription = try connection.subscribe(inbox + ".*", ended: self.end) { message in
       self.take(message)
@@ -90,6 +92,7 @@ final class NATSSource: DeliverySource {
   }
 
   private func take(_ message: NATSMessage) {
+    look()
     if let status = message.status {
       let name = String(message.subject.dropFirst(inbox.count + 1))
       // 404 and 408 say that there was nothing. The others mean trouble, which the next sweep may find gone.
@@ -101,7 +104,10 @@ final class NATSSource: DeliverySource {
       drainWhenDone()
       return
     }
-    guard let delivery = NATSDelivery(message, of: queue) else { return }
+    let earliest = state.withLock { $0.pulse.earliest(at: .now) }
+    guard let delivery = NATSDelivery(message, of: queue, since: earliest) else {
+      return state.withLock { $0.pulse.hasReturned(message.subject.dropFirst(inbox.count + 1)) }
+    }
     state.withLock { state in state.requests.itemHasCome() }
     switch queue.held.take(delivery) {
     case .new:
@@ -143,18 +149,28 @@ final class NATSSource: DeliverySource {
     let isFirst = state.withLock { state in
       if state.isSweeping || state.isDraining { return false }
       state.isSweeping = true
+      state.pulse.begin(at: .now)
       return true
     }
     if isFirst { scheduleSweep() }
   }
 
   private func scheduleSweep() {
-    DispatchQueue.global(qos: .userInitiated).asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+    let interval = state.withLock { $0.pulse.interval }
+    DispatchQueue.global(qos: .userInitiated).asyncAfter(deadline: .now() + interval.asInterval) {
+      [weak self] in
       self?.sweep()
     }
   }
 
+  private func look() {
+    guard let name = state.withLock({ $0.pulse.look(at: .now) }) else { return }
+    // If it is lost, the next look sends it again.
+    try? connection.publish("\(inbox).\(name)", [])
+  }
+
   private func sweep() {
+    look()
     let now = ContinuousClock.now
     let goesOn = state.withLock { state in
       state.requests.lose(at: now)

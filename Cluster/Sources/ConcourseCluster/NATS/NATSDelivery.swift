@@ -42,6 +42,8 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   func hasEnded(_ message: NATSMessage)
   /// Stores what became of an item.
   func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws
+  /// Tells a caller that waits now what became of its item.
+  func announce(_ outcome: ItemOutcome, of message: NATSMessage)
 }
 
 extension NATSDeliveryQueue {
@@ -58,7 +60,7 @@ extension NATSDeliveryQueue {
 /// The servers would take an acknowledgement that comes later, while another worker has the item. So none is sent after
 /// `end`, also if it has to wait for its sending: the time that this worker assumes ends earlier than the servers',
 /// since it begins with the sending of a beat, theirs with its arrival. Only that of the first delivery begins later, by
-/// the way of the item to this process.
+/// the way of the item to this process. If the process was stopped meanwhile, it begins before that (`NATSPulse`).
 ///
 /// While the connection is lost nothing is sent, and nothing is kept to be sent later (`NATSConnection.publish`).
 final class NATSDelivery: Delivery {
@@ -87,6 +89,7 @@ final class NATSDelivery: Delivery {
   }
 
   static let acknowledgement = "+ACK"
+  private static let giveBack = "-NAK"
 
   var bytes: [UInt8] { message.bytes }
   let item: NATSItem
@@ -101,8 +104,11 @@ final class NATSDelivery: Delivery {
   private let queue: any NATSDeliveryQueue
   private let state: Mutex<State>
 
+  /// - Parameter start: When the servers may have given it out.
   /// - Returns: `nil` if the message is no item.
-  init?(_ message: NATSMessage, of queue: any NATSDeliveryQueue) {
+  init?(
+    _ message: NATSMessage, of queue: any NATSDeliveryQueue, since start: ContinuousClock.Instant = .now
+  ) {
     // "$JS.ACK", then two more parts in a server with domains, stream, consumer, attempt, number, the delivery's
     // number, time, …
     guard let subject = message.reply, subject.hasPrefix("$JS.ACK.") else { return nil }
@@ -119,7 +125,7 @@ final class NATSDelivery: Delivery {
     self.queue = queue
     hasOrder = message.order != nil || queue.hasBarriers
     state = Mutex(
-      State(subject: subject, place: place, attempt: Int(clamping: attempt), end: .now + queue.patience))
+      State(subject: subject, place: place, attempt: Int(clamping: attempt), end: start + queue.patience))
   }
 
   /// What the parts of a subject say that consist of digits.
@@ -188,7 +194,7 @@ final class NATSDelivery: Delivery {
             return false
           }
           if try await queue.isCancelled(token: token) {
-            if wantsResult { try await queue.keep(.cancelled, of: message) }
+            if wantsResult { try await keepEnd(.cancelled) }
             await finish()
             return false
           }
@@ -257,17 +263,16 @@ final class NATSDelivery: Delivery {
 
   /// The result is stored before the acknowledgement. If the worker dies between both, the item runs again, and the
   /// first result counts.
-  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async {
+  func finish(returning result: [UInt8]?, _ ended: @escaping @Sendable () -> Void) async throws {
     if wantsResult {
       do {
         try await queue.keep(.result(result), of: message)
       } catch ClusterError.tooLarge(_, let bytes, let limit) {
-        await bury(reason: "its result has \(bytes) bytes; the most is \(limit)")
-        return ended()
+        throw NoAttemptHelps(reason: "its result has \(bytes) bytes; the most is \(limit)")
       } catch {
         // Without the result, the item counts as not run.
-        await again(after: .seconds(1))
-        return ended()
+        let failure = ResultNotKept(reason: "\(error)")
+        throw Self.isRefused(error) ? NoAttemptHelps(reason: failure.description) : failure
       }
     }
     if hasOrder {
@@ -291,25 +296,43 @@ final class NATSDelivery: Delivery {
   }
 
   /// The request is not repeated if a server may have it: by then another worker may have the item, and would lose it.
-  /// If the request is lost, the item is delivered again after the patience.
+  /// If the request is lost, the item is delivered again after the patience. So it is close to the deadline, when nothing is
+  /// sent (`send`).
   func again(after delay: Duration) async {
     state.withLock { $0.isLeaving = true }
-    let text = delay > .zero ? "-NAK {\"delay\": \(delay.forServers)}" : "-NAK"
+    let text = Self.giveBack + (delay > .zero ? " {\"delay\": \(delay.forServers)}" : "")
     while await tell(text) == .notSent { try? await Task.sleep(for: .milliseconds(100)) }
     queue.held.leave(self)
   }
 
-  func bury(reason: String) async {
+  /// Whether servers that answer do not take it, as when a stream is full.
+  private static func isRefused(_ error: any Error) -> Bool {
+    if let refusal = error as? NATSRefusal { return !refusal.isPassing }
+    return false
+  }
+
+  /// Keeps an end without a result. If the servers refuse to keep even that, the item ends all the same.
+  private func keepEnd(_ outcome: ItemOutcome) async throws {
+    do {
+      try await queue.keep(outcome, of: message)
+    } catch  where Self.isRefused(error) {
+      queue.announce(outcome, of: message)
+    }
+  }
+
+  func bury(reason: String) async -> Bool {
     do {
       try await queue.bury(message, item, reason: reason, attempts: attempt)
-      if wantsResult { try await queue.keep(.failed(reason: reason, attempts: attempt), of: message) }
+      if wantsResult { try await keepEnd(.failed(reason: reason, attempts: attempt)) }
       queue.held.finish(item)
       await untilRemoved()
       await untilAnswered("+TERM")
       await hasEnded()
+      return true
     } catch {
       // The next delivery comes here again: it exceeds the attempts, or cannot be decoded.
       await again(after: .seconds(1))
+      return false
     }
   }
 
@@ -348,12 +371,16 @@ final class NATSDelivery: Delivery {
 
   /// The servers are not asked once the item is lost: a beat would count for the worker that has it now, and would be
   /// taken for a new deadline here. What waits for its sending until then is not sent.
+  ///
+  /// A return that arrives after the servers' deadline takes the item from the worker that has it by then, and a third one
+  /// gets it beside that. A return that is not sent costs only time. So its deadline is earlier, by longer than the way.
   private func send(_ text: String, mayShare: Bool = false, _ done: @escaping @Sendable (Outcome) -> Void) {
     let start = ContinuousClock.now
     let (subject, place, copies, end) = state.withLock {
       state -> (String?, UInt64, [String], ContinuousClock.Instant) in
-      state.end > start && !(state.isLeaving && text == "+WPI")
-        ? (state.subject, state.place, Array(state.copies.values), state.end) : (nil, 0, [], state.end)
+      let end = text.hasPrefix(Self.giveBack) ? state.end - queue.patience / 10 : state.end
+      guard end > start, !(state.isLeaving && text == "+WPI") else { return (nil, 0, [], end) }
+      return (state.subject, state.place, Array(state.copies.values), end)
     }
     guard let subject else { return done(.unknown) }
     for copy in copies { queue.tell(copy, text, before: end) { _ in } }

@@ -21,14 +21,19 @@ final class NATSEngine: Engine {
   ) async throws -> NATSEngine {
     // The library blocks the thread.
     let connection = try await DispatchQueue.global().run { () throws(ClusterError) -> NATSConnection in
-      try Self.connected(to: servers, credentials, tls)
+      do {
+        return try NATSConnection { try connected(to: servers, credentials, tls) }
+      } catch {
+        throw error as? ClusterError ?? .unreachable(servers: servers, reason: "\(error)")
+      }
     }
     return NATSEngine(connection: connection, replicas: replicas, timeout: timeout)
   }
 
+  /// A connection of the library, which the caller owns.
   private static func connected(
     to servers: [String], _ credentials: ClusterCredentials, _ tls: ClusterTLS?
-  ) throws(ClusterError) -> NATSConnection {
+  ) throws(ClusterError) -> OpaquePointer {
     var options: OpaquePointer?
     var status = natsOptions_Create(&options)
     defer { natsOptions_Destroy(options) }
@@ -53,7 +58,7 @@ final class NATSEngine: Engine {
     }
     set { natsOptions_SetName(options, "concourse") }
     set { natsOptions_SetTimeout(options, 5_000) }
-    // A connection that was lost is made again as long as the process lives, and one that is silent counts as lost.
+    // A connection that was lost is made again (`NATSLink` for the exception), and one that is silent counts as lost.
     set { natsOptions_SetMaxReconnect(options, -1) }
     set { natsOptions_SetReconnectWait(options, 250) }
     set { natsOptions_SetPingInterval(options, 5_000) }
@@ -67,11 +72,7 @@ final class NATSEngine: Engine {
     var connection: OpaquePointer?
     set { natsConnection_Connect(&connection, options) }
     guard status == NATS_OK, let connection else { throw failure(status, servers) }
-    do {
-      return try NATSConnection(connection)
-    } catch {
-      throw .unreachable(servers: servers, reason: "\(error)")
-    }
+    return connection
   }
 
   private static func failure(_ status: natsStatus, _ servers: [String]) -> ClusterError {

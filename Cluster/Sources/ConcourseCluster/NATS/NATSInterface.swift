@@ -23,13 +23,27 @@ struct NATSRefusal: Error, Decodable, CustomStringConvertible {
   static let noConsumer = 10014
   static let noStream = 10059
   static let noMessage = 10037
+  static let badRequest = 10003
   static let otherConfiguration = 10058
+  private static let accountIsFull = 10002
+  private static let storageIsFull = 10047
+  private static let notStored = 10077
 
   /// Whether the same request may succeed later: a leader is being chosen, or servers are missing. All requests for a
   /// stream or consumer come after its creation; but when two processes create it at the same time, the second answer
   /// may come before the leader has it.
   var isPassing: Bool {
-    code == 503 || [Self.noPeers, Self.noConsumer, Self.noStream].contains(err_code)
+    !isFull && (code == 503 || [Self.noPeers, Self.noConsumer, Self.noStream].contains(err_code))
+  }
+
+  /// The stream, the account or the server has as much as it may. The code of a stream that has its most bytes or messages
+  /// is that of other trouble, too.
+  var isFull: Bool {
+    switch err_code {
+    case Self.accountIsFull, Self.storageIsFull: true
+    case Self.notStored: text?.hasPrefix("maximum ") == true
+    default: false
+    }
   }
 }
 
@@ -92,14 +106,48 @@ struct NATSConsumerInfo: Decodable {
   var delivered: Place
   /// All items up to it were acknowledged.
   var ack_floor: Place
+  /// The servers that have the consumer; `nil` of a server that is alone.
+  var cluster: Cluster?
 
   struct Place: Decodable { var stream_seq: UInt64 }
+
+  struct Cluster: Decodable {
+    /// The name of the server that answers.
+    var leader: String?
+    /// The others.
+    var replicas: [Replica]?
+
+    struct Replica: Decodable {
+      /// How long ago the leader has heard from it, in nanoseconds.
+      var active: Int64
+    }
+  }
+
+  /// A leader hears from the others each second, and they choose another one after four seconds without it.
+  static let longestSilence = Duration.seconds(2)
+
+  /// Whether the leader has just heard from a majority, itself included. One that is cut off answers for a dozen seconds
+  /// while there is another leader, whose deliveries it does not know.
+  var isConfirmed: Bool {
+    guard let replicas = cluster?.replicas else { return true }
+    let heard = replicas.count { .nanoseconds($0.active) <= Self.longestSilence }
+    return 1 + heard > (1 + replicas.count) / 2
+  }
 }
 
 struct NATSGet: Encodable {
   var seq: UInt64?
   var next_by_subj: String?
   var last_by_subj: String?
+
+  /// Whether the message is one that was asked for. A server that does not know a part of the question ignores it.
+  func isAnswered(by message: NATSStored.Message) -> Bool {
+    if let filter = next_by_subj {
+      return message.seq >= seq ?? 0 && NATSNames.matches(message.subject, filter)
+    }
+    if let filter = last_by_subj { return NATSNames.matches(message.subject, filter) }
+    return message.seq == seq
+  }
 }
 
 struct NATSDelete: Encodable {

@@ -137,6 +137,8 @@ final class NATSMover: NATSDeliveryQueue, DeliveryPlace {
   func keep(_ outcome: ItemOutcome, of message: NATSMessage) async throws {
     try await queue.keep(outcome, of: message)
   }
+
+  func announce(_ outcome: ItemOutcome, of message: NATSMessage) { queue.announce(outcome, of: message) }
 }
 
 /// A registration as the servers see it: it takes items of the queue, and moves those that are due into it.

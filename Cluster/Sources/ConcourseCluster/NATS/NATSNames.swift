@@ -70,6 +70,17 @@ struct NATSNames: Sendable {
     }
   }
 
+  /// Whether a subject is one of those that a filter with "*" and ">" names.
+  static func matches(_ subject: String, _ filter: String) -> Bool {
+    let parts = subject.split(separator: ".", omittingEmptySubsequences: false)
+    let filters = filter.split(separator: ".", omittingEmptySubsequences: false)
+    for (index, filter) in filters.enumerated() {
+      if filter == ">" { return index < parts.count }
+      guard index < parts.count, filter == "*" || filter == parts[index] else { return false }
+    }
+    return parts.count == filters.count
+  }
+
   /// The text without the characters that have a meaning in names and headers. Each byte but letters, digits, "-" and
   /// "_" becomes "=" and two digits.
   static func encoded(_ text: String) -> String {

@@ -6,7 +6,8 @@ internal import FoundationEssentials
 // right: if a worker has the item, the servers would give out the next one, although a serial queue runs one at a time.
 // So first a mark is stored, which names the item by the token of its submission, and which each worker looks for before
 // it starts an item with an id. Then the consumer is asked how far it has given items out. If it has not come to this
-// one, no worker can have started it, and none will: it is removed. Otherwise it stays, and the mark keeps it from being
+// one, no worker can have started it, and none will: it is removed. The answer counts only from a leader that has just
+// heard from a majority: one that is cut off does not know what another one has given out meanwhile. Otherwise it stays, and the mark keeps it from being
 // started again.
 //
 // An item that waits for its time is cancelled by a claim of its move (`NATSMover.swift`): either the move was claimed
@@ -50,7 +51,7 @@ extension NATSQueue {
     for stored in try await items(of: key, in: names.stream, names.subject) {
       guard let token = stored.rawHeader(Header.token) else { continue }
       try await submit(Array(Self.cancelled.utf8), to: mark(of: token), [], id: key)
-      if try await consumerInfo(of: names.stream).delivered.stream_seq >= stored.message.seq {
+      if try await lastDelivered() >= stored.message.seq {
         outcomes.insert(.started)
         continue
       }
@@ -63,6 +64,17 @@ extension NATSQueue {
       outcomes.insert(.cancelled)
     }
     return outcomes.contains(.started) ? .started : outcomes.first ?? .notPending
+  }
+
+  /// The last place that was given out, by a leader that has a majority. By another one, an item that a worker has would
+  /// be removed, and a serial queue would give out the next one beside it.
+  func lastDelivered(repeatedFor time: Duration? = nil) async throws -> UInt64 {
+    try await engine.repeated(for: time ?? engine.timeout) {
+      let info: NATSConsumerInfo = try await ask(
+        "CONSUMER.INFO.\(names.stream).\(names.consumer)", NATSNothing(), repeatedFor: .zero)
+      guard info.isConfirmed else { throw NATSFailure.unconfirmedLeader }
+      return info.delivered.stream_seq
+    }
   }
 
   /// The messages of the id that were not acknowledged.

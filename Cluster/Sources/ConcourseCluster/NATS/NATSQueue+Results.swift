@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import Synchronization
 
 // Results of items.
 //
@@ -7,6 +8,10 @@ internal import FoundationEssentials
 // item, so an item that is finished has a result. An item may run more than once; the first message of the subject
 // counts. Callers subscribe to the subject, too, and so learn at once that they should look into the stream; if that
 // message is lost, they look after a while.
+//
+// Servers may refuse to keep a result, if the stream has as much as an administrator allows. Another start of the item would
+// not help, so it is put aside. If they keep not even that, the worker tells callers that wait now, by a message that no
+// stream keeps; a later caller of the id finds nothing, and waits.
 
 extension NATSQueue {
   private enum Kind {
@@ -18,6 +23,32 @@ extension NATSQueue {
 
   private func subject(ofResult name: String) -> String {
     "\(names.resultsSubject).\(NATSNames.encoded(name))"
+  }
+
+  /// Where callers hear of an end that the servers do not keep.
+  private func subject(ofUnkept name: String) -> String {
+    "\(names.hintSubject).\(NATSNames.encoded(name))"
+  }
+
+  private struct UnkeptEnd: Codable {
+    /// `nil` of an item that was cancelled.
+    var reason: String?
+    var attempts = 0
+
+    var outcome: ItemOutcome { reason.map { .failed(reason: $0, attempts: attempts) } ?? .cancelled }
+  }
+
+  func announce(_ outcome: ItemOutcome, of message: NATSMessage) {
+    guard let name = message.token ?? message.id else { return }
+    var end = UnkeptEnd()
+    switch outcome {
+    case .failed(let reason, let attempts):
+      (end.reason, end.attempts) = (reason.cut(to: Self.longestReason), attempts)
+    case .cancelled: break
+    // An item without its result has not ended.
+    case .result: return
+    }
+    try? connection.publish(subject(ofUnkept: name), encoded(end))
   }
 
   func run(_ item: NewItem) async throws -> ItemOutcome {
@@ -47,8 +78,16 @@ extension NATSQueue {
   private func outcome(of name: String) async throws -> ItemOutcome {
     let subject = subject(ofResult: name)
     let hint = Hint()
-    let subscription = try connection.subscribe(subject) { _ in hint.give() }
-    defer { withExtendedLifetime(subscription) {} }
+    let unkept = Mutex<ItemOutcome?>(nil)
+    let subscriptions = [
+      try connection.subscribe(subject) { _ in hint.give() },
+      try connection.subscribe(self.subject(ofUnkept: name)) { message in
+        guard let end = try? decoded(message.bytes, as: UnkeptEnd.self) else { return }
+        unkept.withLock { $0 = end.outcome }
+        hint.give()
+      },
+    ]
+    defer { withExtendedLifetime(subscriptions) {} }
     var pauses = Pauses(hint)
     while true {
       if let stored = try await stored(
@@ -56,6 +95,7 @@ extension NATSQueue {
       {
         return outcome(in: stored)
       }
+      if let outcome = unkept.withLock({ $0 }) { return outcome }
       try await pauses.wait()
     }
   }

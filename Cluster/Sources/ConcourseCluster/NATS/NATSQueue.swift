@@ -25,6 +25,8 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   static let given = "id-"
   /// For an item that has waited for its time (`NATSMover.swift`).
   static let moved = "moved-"
+  /// For an item that was put aside. Its number is used once.
+  static let putBack = "put-back-"
   /// What headers may need beside the item.
   static let roomForHeaders = 8_192
   static let longestReason = 1_000
@@ -88,6 +90,7 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
         stream.retention = "limits"
         stream.max_msgs_per_subject = 1
         try await create(stream)
+        try await checkServers()
         stream.name = names.idsStream
         stream.subjects = [names.idsSubject + ".*"]
         stream.max_msgs_per_subject = -1
@@ -108,6 +111,22 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
           reason:
             "it is there as \"\(info.config.description ?? "")\", and this process wants \"\(summary)\"")
       }
+    }
+  }
+
+  private var tooOld: ClusterError {
+    .engine(
+      queue: settings.label,
+      reason: "a server is too old: it does not find messages by their subjects. NATS 2.9 does")
+  }
+
+  /// Older servers ignore the part of a question that they do not know, and answer with another message or with none. A
+  /// question that has no other part they call wrong.
+  private func checkServers() async throws {
+    do {
+      _ = try await stored(in: names.failedStream, NATSGet(next_by_subj: names.suspensionSubject))
+    } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.badRequest {
+      throw tooOld
     }
   }
 
@@ -266,21 +285,29 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   func failures(after number: UInt64, atMost count: Int) async throws -> [StoredFailure] {
+    try await failures(after: number, atMost: count) { $0 }
+  }
+
+  /// As the other, of which each element is made before the next item is read: all bytes together may be too many.
+  func failures<Element>(after number: UInt64, atMost count: Int, _ element: (StoredFailure) -> Element)
+    async throws -> [Element]
+  {
     try await asClusterErrors {
-      var (failures, last): ([StoredFailure], UInt64) = ([], number)
-      while failures.count < count, last < .max,
+      var (elements, last): ([Element], UInt64) = ([], number)
+      while elements.count < count, last < .max,
         let stored = try await failure(NATSGet(seq: last + 1, next_by_subj: names.failedSubject + ".*"))
       {
         last = stored.message.seq
-        failures.append(
-          StoredFailure(
-            number: last, bytes: [UInt8](stored.message.data ?? Data()),
-            reason: stored.header(Header.reason) ?? "",
-            attempts: stored.header(Header.attempts).flatMap { Int($0) } ?? 0,
-            id: stored.rawHeader(Header.id).flatMap { Self.givenId(ofFailure: $0) },
-            time: stored.message.time ?? ""))
+        elements.append(
+          element(
+            StoredFailure(
+              number: last, bytes: [UInt8](stored.message.data ?? Data()),
+              reason: stored.header(Header.reason) ?? "",
+              attempts: stored.header(Header.attempts).flatMap { Int($0) } ?? 0,
+              id: stored.rawHeader(Header.id).flatMap { Self.givenId(ofFailure: $0) },
+              time: stored.message.time ?? "")))
       }
-      return failures
+      return elements
     }
   }
 
@@ -299,7 +326,9 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     -> NATSStored?
   {
     do {
-      return try await ask("STREAM.MSG.GET.\(stream)", request, repeatedFor: time)
+      let stored: NATSStored = try await ask("STREAM.MSG.GET.\(stream)", request, repeatedFor: time)
+      guard request.isAnswered(by: stored.message) else { throw tooOld }
+      return stored
     } catch let refusal as NATSRefusal where refusal.err_code == NATSRefusal.noMessage {
       return nil
     }
@@ -315,17 +344,23 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
     return stored
   }
 
-  /// Between both steps the item is in both places. If the process ends there, it is in both for good.
+  /// Between both steps the item is in both places, and stays there if the process ends. Two programs may put it back at
+  /// the same time. So the submission has an id: as long as ids are kept, it counts once.
   func putBack(_ number: UInt64) async throws {
     try await asClusterErrors {
-      let stored = try await existingFailure(number)
-      let key = Self.onceOnly + connection.newName()
-      try await submit(
-        [UInt8](stored.message.data ?? Data()),
-        to: names.place(waits: false, order: stored.rawHeader(Header.order) ?? "-"), [(Header.id, key)],
-        id: "\(number)")
+      try await submitAgain(number)
       try await remove(number)
     }
+  }
+
+  /// The first step.
+  func submitAgain(_ number: UInt64) async throws {
+    let stored = try await existingFailure(number)
+    _ = try await storeOnce(
+      [UInt8](stored.message.data ?? Data()),
+      to: names.place(waits: false, order: stored.rawHeader(Header.order) ?? "-"), [],
+      key: "\(Self.putBack)\(number)", id: "\(number)"
+    ) {}
   }
 
   func discard(_ number: UInt64) async throws {
@@ -336,7 +371,12 @@ final class NATSQueue: EngineQueue, NATSDeliveryQueue {
   }
 
   private func remove(_ number: UInt64) async throws {
-    let _: NATSNothing = try await ask("STREAM.MSG.DELETE.\(names.failedStream)", NATSDelete(seq: number))
+    do {
+      let _: NATSNothing = try await ask(
+        "STREAM.MSG.DELETE.\(names.failedStream)", NATSDelete(seq: number))
+    } catch let refusal as NATSRefusal where !refusal.isPassing {
+      // Another program has removed it meanwhile.
+    }
   }
 }
 
