@@ -55,6 +55,34 @@ struct FutexWaitTests {
     pthread_mutex_unlock(mutex)
     #expect(FutexWait.ownerOfMutex(at: address, in: memory) == nil)
   }
+
+  /// Two threads that take two mutexes in turn are seen like that: each is in the same wait at both looks.
+  @Test(
+    "a thread that has been awake, and waits for the same mutex again, has not slept all the time",
+    .enabled(if: getenv("CONCOURSE_SANITIZER") == nil))
+  func sameWaitAgain() throws {
+    let fixture = try ReportFixture()
+    let program = Examined(try fixture.spawn(fixture.waits, []))
+    program.program.waitForOutput("ready")
+    let process = program.program.identifier
+    func waiter() throws -> (process: TargetProcess, thread: TargetThread)? {
+      let process = try TargetProcess.live(process)
+      let thread = process.threads.first { $0.name == "in-mutex" }
+      return thread.flatMap { $0.state == "S" && $0.call?.number == Processor.here.futex ? (process, $0) : nil }
+    }
+    var found = try waiter()
+    while found == nil { found = try waiter() }
+    let (target, thread) = try #require(found)
+    let info = ThreadInfo(id: thread.id, thread: thread)
+    #expect(info.isStillAsleep(in: target))
+    // Wakes each thread up, and lets it go on with the same system call.
+    kill(process, SIGSTOP)
+    while try TargetProcess.live(process).threads.contains(where: { $0.state != "T" }) { sched_yield() }
+    kill(process, SIGCONT)
+    while try waiter() == nil { sched_yield() }
+    #expect(try waiter()?.thread.call?.arguments == thread.call?.arguments)
+    #expect(!info.isStillAsleep(in: target))
+  }
 }
 
 /// Some words of 32 bits, and nothing else.

@@ -147,12 +147,13 @@ struct ThreadInfo {
   /// The task of Swift Concurrency that it runs; nil if it is not known to run one.
   var task: RecordedJob?
 
-  /// Whether it has slept in the same wait since it was read.
+  /// Whether it has slept in the same wait since it was read. A thread that has woken up and waits for the same object
+  /// again has not: only its number of sleeps tells, since the system call has the same arguments.
   func isStillAsleep(in process: TargetProcess) -> Bool {
     if blockedSince != 0 { return process.memory.word(blockedSinceAddress) == blockedSince }
-    return process.core != nil
-      || TargetThread(process: process.id, thread: Int32(thread.idHere))?.call?.arguments
-        == thread.call?.arguments
+    guard process.core == nil else { return true }
+    let now = TargetThread(process: process.id, thread: Int32(thread.idHere), stops: false)
+    return now?.activity == thread.activity && now?.call?.arguments == thread.call?.arguments
   }
 
   var isBlocked: Bool {

@@ -26,6 +26,8 @@ struct Verdicts {
   private let graph: WaitGraph
   private let watch: HoldWatch
   private(set) var all: [Verdict] = []
+  /// The cycles of the graph that existed at one time.
+  private(set) var cycles: [[WaitGraph.Node]] = []
 
   /// - Parameter isStalled: Whether nothing is left that could resume a task. Asked if there is no other cause.
   init(_ snapshot: EngineSnapshot, _ graph: WaitGraph, isStalled: () -> Bool = { false }) {
@@ -40,7 +42,8 @@ struct Verdicts {
           && !queue.word.isSuspended && !queue.word.isInactive
       })
     let words = Wording(snapshot)
-    for cycle in graph.cycles where stillStands(cycle) { all.append(deadlock(cycle, words)) }
+    cycles = graph.cycles.filter { stillStands($0) }
+    for cycle in cycles { all.append(deadlock(cycle, words)) }
     let taskWords = TaskWording(snapshot)
     for cycle in TaskCycles(snapshot).all { all.append(TaskCycles.verdict(cycle, taskWords)) }
     for band in snapshot.bands { if let verdict = starvation(of: band, words) { all.append(verdict) } }
@@ -119,8 +122,9 @@ struct Verdicts {
 
   /// Whether the cycle existed at one time, although it was read piece by piece while the process ran.
   ///
-  /// A queue had its owner after the threads were read. Each thread's wait began before it was read, and has not ended
-  /// now. A thread that sleeps keeps what it holds, so all of them have been in these waits since the last was read.
+  /// A queue or a mutex had its owner after the threads were read. Each thread's wait began before it was read, and has
+  /// not ended now. A thread that sleeps keeps what it holds, so all of them have been in these waits since the last was
+  /// read.
   private func stillStands(_ cycle: [WaitGraph.Node]) -> Bool {
     let process = snapshot.process
     if process.isFrozen { return true }
@@ -131,6 +135,11 @@ struct Verdicts {
     return areOwned
       && cycle.allSatisfy { node in
         guard case .thread(let id) = node, let thread = snapshot.thread(id) else { return true }
+        if case .mutex(let address, let owner) = thread.wait,
+          FutexWait.ownerOfMutex(at: address, in: process.memory) != owner
+        {
+          return false
+        }
         return thread.isStillAsleep(in: process)
       }
   }
