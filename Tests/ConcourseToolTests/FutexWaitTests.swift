@@ -49,7 +49,8 @@ struct FutexWaitTests {
     let memory = LiveMemory(process: getpid())
     let address = UInt64(UInt(bitPattern: mutex))
     #expect(FutexWait.ownerOfMutex(at: address, in: memory) == nil)
-    let own = try #require(ProcFile.link("/proc/thread-self")?.split(separator: "/").last.flatMap { UInt32($0) })
+    let own = try #require(
+      ProcFile.link("/proc/thread-self")?.split(separator: "/").last.flatMap { UInt32($0) })
     pthread_mutex_lock(mutex)
     #expect(FutexWait.ownerOfMutex(at: address, in: memory) == own)
     pthread_mutex_unlock(mutex)
@@ -68,7 +69,9 @@ struct FutexWaitTests {
     func waiter() throws -> (process: TargetProcess, thread: TargetThread)? {
       let process = try TargetProcess.live(process)
       let thread = process.threads.first { $0.name == "in-mutex" }
-      return thread.flatMap { $0.state == "S" && $0.call?.number == Processor.here.futex ? (process, $0) : nil }
+      return thread.flatMap {
+        $0.state == "S" && $0.call?.number == Processor.here.futex ? (process, $0) : nil
+      }
     }
     var found = try waiter()
     while found == nil { found = try waiter() }
@@ -96,7 +99,8 @@ private final class WordMemory: TargetMemory {
   }
 
   func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
-    guard address >= start, case let place = Int(address - start), place + bytes.count <= contents.count else {
+    guard address >= start, case let place = Int(address - start), place + bytes.count <= contents.count
+    else {
       return false
     }
     bytes.copyBytes(from: contents[place..<place + bytes.count])

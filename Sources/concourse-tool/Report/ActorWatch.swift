@@ -29,7 +29,7 @@ struct ActorWatch {
     }
     guard !candidates.isEmpty else { return }
     let process = snapshot.process
-    let isStopped = process.threads.contains { $0.state == "T" || $0.state == "t" }
+    let isStopped = process.isStopped
     var duration: UInt64 = 0
     var asleep = Set(candidates.map(\.1.id))
     if !process.isStill && !isStopped {

@@ -26,6 +26,9 @@ struct TargetProcess {
   /// Whether it stays as it is while it is read: all its threads sleep for good, or it is a core dump.
   var isStill: Bool { core != nil || isFrozen }
 
+  /// Whether a signal or a debugger has stopped it.
+  var isStopped: Bool { threads.contains { $0.state == "T" || $0.state == "t" } }
+
   func region(of address: UInt64) -> MappedRegion? {
     // Sorted by address.
     var low = 0
