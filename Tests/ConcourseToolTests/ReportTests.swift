@@ -86,6 +86,19 @@ struct ReportTests {
     }
   }
 
+  @Test(
+    "a queue that is resumed again and again, and threads that wait for short answers, are not stuck",
+    arguments: ["pausing", "answering"])
+  func healthyAtTwoLooks(_ kind: String) throws {
+    let program = Examined(
+      try fixture.spawn(fixture.waits, [kind], environment: ["CONCOURSE_MAX_THREADS=24"]))
+    program.program.waitForOutput("ready")
+    for _ in 0..<8 {
+      let text = try fixture.report([program.id]).text
+      #expect(text.hasPrefix("Nothing is stuck: "), "\(text)")
+    }
+  }
+
   @Test("the queues that one item holds are one cause, with a duration and a place")
   func held() throws {
     let program = Examined(try fixture.spawn(fixture.waits, ["held"]))

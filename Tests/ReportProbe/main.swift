@@ -44,6 +44,8 @@ if CommandLine.arguments.dropFirst().first == "nameless" { Nameless.run() }
 if CommandLine.arguments.dropFirst().first == "hostile" { Hostile.run() }
 if CommandLine.arguments.dropFirst().first == "healthy" { Hierarchy.run(isHeld: false) }
 if CommandLine.arguments.dropFirst().first == "held" { Hierarchy.run(isHeld: true) }
+if CommandLine.arguments.dropFirst().first == "pausing" { Healthy.pause() }
+if CommandLine.arguments.dropFirst().first == "answering" { Healthy.answer() }
 if CommandLine.arguments.dropFirst().first == "tasks" { Tasks.run() }
 if CommandLine.arguments.dropFirst().first == "suspended" { Suspended.run() }
 if CommandLine.arguments.dropFirst().first == "ticking" { Suspended.runTicking() }

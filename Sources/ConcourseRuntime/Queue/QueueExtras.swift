@@ -3,6 +3,8 @@ internal import Glibc
 /// State that few queues need: the suspension count, specific values, labels for C.
 final class QueueExtras: ObjectExtras {
   var suspensions = 0
+  /// How often the last suspension has been ended: `concourse report` tells by it that a suspension lasts.
+  var resumes = 0
   /// Items that a suspended concurrent queue keeps until it is resumed, and those that are overdue then.
   var heldBack = HeldBackItems()
   /// Whether `heldBack` has items. Read without the lock.

@@ -29,7 +29,7 @@ struct ActorWatch {
     }
     guard !candidates.isEmpty else { return }
     let process = snapshot.process
-    let isStopped = process.threads.contains { $0.state == "T" || $0.state == "t" }
+    let isStopped = process.isStopped
     var duration: UInt64 = 0
     var asleep = Set(candidates.map(\.1.id))
     if !process.isStill && !isStopped {
@@ -62,14 +62,20 @@ struct ActorWatch {
 
 /// What changes when a thread wakes up: how often it has slept and has lost its processor.
 struct ThreadActivity: Equatable {
-  private let sleeps: String
-  private let losses: String
+  private let sleeps: UInt64
+  private let losses: UInt64
 
   /// nil if the thread has gone.
   init?(_ process: Int32, _ thread: UInt32) {
     guard let status = ProcFile.read("/proc/\(process)/task/\(thread)/status") else { return nil }
-    sleeps = String(ProcFile.value(of: "voluntary_ctxt_switches", in: status))
-    losses = String(ProcFile.value(of: "nonvoluntary_ctxt_switches", in: status))
-    if sleeps.isEmpty { return nil }
+    self.init(status: status)
+  }
+
+  /// - Parameter status: What the file of that name in `/proc` says.
+  init?(status: String) {
+    guard let sleeps = UInt64(ProcFile.value(of: "voluntary_ctxt_switches", in: status)),
+      let losses = UInt64(ProcFile.value(of: "nonvoluntary_ctxt_switches", in: status))
+    else { return nil }
+    (self.sleeps, self.losses) = (sleeps, losses)
   }
 }

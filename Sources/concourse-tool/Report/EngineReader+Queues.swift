@@ -40,7 +40,9 @@ extension EngineReader {
       // Their address is the first field.
       queue.place.indicators = memory.word(extras &+ (try types.offset("QueueExtras", "readers"))) ?? 0
       queue.word = queue.word(in: memory)
-      queue.suspensions = memory.count(at: extras &+ (try types.offset("QueueExtras", "suspensions")))
+      queue.place.suspensions = extras &+ (try types.offset("QueueExtras", "suspensions"))
+      queue.place.resumes = types["QueueExtras"]?.fields["resumes"].map { extras &+ $0 } ?? 0
+      queue.suspensions = memory.count(at: queue.place.suspensions)
       if let owns: UInt8 = memory.number(at: extras &+ (try types.offset("QueueExtras", "ownsLabel"))),
         owns == 0,
         let label = memory.word(extras &+ (try types.offset("QueueExtras", "cLabel"))), label != 0,

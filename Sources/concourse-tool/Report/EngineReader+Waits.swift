@@ -162,11 +162,9 @@ extension EngineReader {
     case .main, .worker, .other: break
     }
     if call.number == process.processor.futex {
-      let address = call.arguments[0]
-      if let owner: UInt32 = memory.number(at: address &+ 8), isThread(owner), owner != info.id,
-        let word: UInt32 = memory.number(at: address), word != 0
-      {
-        info.wait = .mutex(address: address, owner: owner)
+      let futex = FutexWait(call.arguments)
+      if let owner = futex.ownerOfMutex(in: memory), isThread(owner), owner != info.id {
+        info.wait = .mutex(address: futex.address, owner: owner)
       } else {
         info.wait = .call("futex", nil)
       }

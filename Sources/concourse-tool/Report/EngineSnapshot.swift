@@ -34,12 +34,22 @@ struct QueueInfo {
     var word: UInt64
     /// The indicators of readers that are counted apart; 0 if there have never been any.
     var indicators: UInt64 = 0
+    /// The number of suspensions; 0 if there have never been any.
+    var suspensions: UInt64 = 0
+    /// The number of resumes; 0 as well if the library does not count them.
+    var resumes: UInt64 = 0
   }
 
   /// What its items belong to.
   struct Members {
     var groups: Set<UInt64> = []
     var workItems: Set<UInt64> = []
+  }
+
+  /// What the node runs now that was the oldest of the list when the process was read. An item that runs keeps its node;
+  /// once the item has ended, the node serves others. The node's first word is its link, which a push may change.
+  func oldestEntry(in memory: any TargetMemory) -> [UInt64] {
+    oldest == 0 ? [] : (1...3).map { memory.word(oldest &+ 8 * $0) ?? 0 }
   }
 
   /// The state now.
@@ -147,12 +157,13 @@ struct ThreadInfo {
   /// The task of Swift Concurrency that it runs; nil if it is not known to run one.
   var task: RecordedJob?
 
-  /// Whether it has slept in the same wait since it was read.
+  /// Whether it has slept in the same wait since it was read. A thread that has woken up and waits for the same object
+  /// again has not: only its number of sleeps tells, since the system call has the same arguments.
   func isStillAsleep(in process: TargetProcess) -> Bool {
     if blockedSince != 0 { return process.memory.word(blockedSinceAddress) == blockedSince }
-    return process.core != nil
-      || TargetThread(process: process.id, thread: Int32(thread.idHere))?.call?.arguments
-        == thread.call?.arguments
+    guard process.core == nil else { return true }
+    let now = TargetThread(process: process.id, thread: Int32(thread.idHere), stops: false)
+    return now?.activity == thread.activity && now?.call?.arguments == thread.call?.arguments
   }
 
   var isBlocked: Bool {

@@ -35,9 +35,7 @@ struct HoldWatch {
       for queue in queues where durations[queue.address] == nil { durations[queue.address] = 0 }
       return
     }
-    guard !queues.isEmpty, !process.threads.contains(where: { $0.state == "T" || $0.state == "t" }) else {
-      return
-    }
+    guard !queues.isEmpty, !process.isStopped else { return }
     let before = queues.map { (queue: $0, state: state(of: $0), runs: runs(of: $0)) }
     var same = before
     let begin = UptimeClock.now
@@ -87,12 +85,14 @@ struct HoldWatch {
     let memory = snapshot.process.memory
     let word = queue.word(in: memory)
     var state = [UInt64(word.owner), UInt64(word.readers)]
-    state += oldestEntry(of: queue)
+    state += queue.oldestEntry(in: memory)
     for holder in queue.holders.compactMap({ snapshot.thread($0) }) {
       state.append(memory.word(holder.frameAddress) ?? 0)
       if let inner = memory.word(holder.queueAddress) {
         state.append(inner)
-        if inner != queue.address, let queue = snapshot.queues[inner] { state += oldestEntry(of: queue) }
+        if inner != queue.address, let queue = snapshot.queues[inner] {
+          state += queue.oldestEntry(in: memory)
+        }
       }
       if holder.progressAddress != 0 {
         state.append(
@@ -100,12 +100,5 @@ struct HoldWatch {
       }
     }
     return state
-  }
-
-  /// What the node runs that was the oldest of a queue's list when the process was read. An item that runs keeps its
-  /// node; once the item has ended, the node serves others. The node's first word is its link, which a push may change.
-  private func oldestEntry(of queue: QueueInfo) -> [UInt64] {
-    guard queue.oldest != 0 else { return [] }
-    return (1...3).map { snapshot.process.memory.word(queue.oldest &+ 8 * $0) ?? 0 }
   }
 }

@@ -18,7 +18,7 @@ struct Report {
       return thread.isBlocked || !thread.frames.isEmpty || thread.role == .main
     }
     if let runtime { snapshot.readTasks(runtime, symbols) }
-    let graph = WaitGraph(snapshot)
+    var graph = WaitGraph(snapshot)
     let verdicts = Verdicts(snapshot, graph) {
       guard let runtime, StalledTasks.areStalled(snapshot) else { return false }
       return StalledTasks.isConfirmed(process) { process in
@@ -27,6 +27,7 @@ struct Report {
         return again
       }
     }
+    graph.cycles = verdicts.cycles
     return Report(
       snapshot: snapshot, graph: graph, verdicts: verdicts.all, library: record.image.path,
       version: record.version)

@@ -108,7 +108,7 @@ struct ReportText {
     let state: String
     if process.core != nil {
       state = process.signal.map { "core dump after signal \($0)" } ?? "core dump"
-    } else if process.threads.contains(where: { $0.state == "T" || $0.state == "t" }) {
+    } else if process.isStopped {
       state = "stopped"
     } else {
       state = "live"

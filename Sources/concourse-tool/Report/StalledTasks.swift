@@ -28,7 +28,7 @@ enum StalledTasks {
   static func isConfirmed(
     _ process: TargetProcess, stopsThreads: Bool = true, read: (TargetProcess) -> EngineSnapshot?
   ) -> Bool {
-    if process.isStill || process.threads.contains(where: { $0.state == "T" || $0.state == "t" }) {
+    if process.isStill || process.isStopped {
       return true
     }
     // An engine thread may have woken up for its own reasons.

@@ -26,6 +26,9 @@ struct TargetProcess {
   /// Whether it stays as it is while it is read: all its threads sleep for good, or it is a core dump.
   var isStill: Bool { core != nil || isFrozen }
 
+  /// Whether a signal or a debugger has stopped it.
+  var isStopped: Bool { threads.contains { $0.state == "T" || $0.state == "t" } }
+
   func region(of address: UInt64) -> MappedRegion? {
     // Sorted by address.
     var low = 0
@@ -50,6 +53,8 @@ struct TargetThread {
   var state: Character?
   /// The system call that it is in, and its arguments.
   var call: (number: Int, arguments: [UInt64])?
+  /// How often it had slept when this was read, before the system call; nil in a core dump.
+  var activity: ThreadActivity?
   var programCounter: UInt64 = 0
   var stackPointer: UInt64 = 0
   /// Unknown for a thread that was not stopped.
@@ -127,9 +132,11 @@ extension TargetThread {
       let close = stat.lastIndex(of: ")")
     else { return nil }
     // The last of the numbers is the one of the innermost namespace.
-    let numbers = ProcFile.value(of: "NSpid", in: ProcFile.read(folder + "/status") ?? "")
+    let status = ProcFile.read(folder + "/status") ?? ""
+    let numbers = ProcFile.value(of: "NSpid", in: status)
     let own = numbers.split(separator: "\t").last.flatMap { UInt32($0) }
     self.init(id: own ?? UInt32(thread), idHere: UInt32(thread))
+    activity = ThreadActivity(status: status)
     name = String(stat[stat.index(after: open)..<close])
     state = stat[close...].dropFirst(2).first
     let words = (ProcFile.read(folder + "/syscall") ?? "").split(whereSeparator: { $0 == " " || $0 == "\n" })

@@ -25,26 +25,40 @@ struct Verdicts {
   private let snapshot: EngineSnapshot
   private let graph: WaitGraph
   private let watch: HoldWatch
+  /// What lasts.
+  private let standstill: Standstill
+  /// The look at what may last, for the next call.
+  let look: Standstill
   private(set) var all: [Verdict] = []
+  /// The cycles of the graph that existed at one time.
+  private(set) var cycles: [[WaitGraph.Node]] = []
 
-  /// - Parameter isStalled: Whether nothing is left that could resume a task. Asked if there is no other cause.
-  init(_ snapshot: EngineSnapshot, _ graph: WaitGraph, isStalled: () -> Bool = { false }) {
+  /// - Parameters:
+  ///   - earlier: An earlier look at the process. With it, nothing is watched, so the call does not wait; held queues and
+  ///     actors are not reported then.
+  ///   - isStalled: Whether nothing is left that could resume a task. Asked if there is no other cause.
+  init(
+    _ snapshot: EngineSnapshot, _ graph: WaitGraph, since earlier: Standstill? = nil,
+    isStalled: () -> Bool = { false }
+  ) {
     self.snapshot = snapshot
     self.graph = graph
-    watch = HoldWatch(
-      snapshot,
-      snapshot.queues.values.filter { queue in
-        // The main thread may be about to serve its queue.
-        (!queue.holders.isEmpty || queue.kind == .main) && queue.items + queue.heldBack > 0
-          && queue.kind != .global
-          && !queue.word.isSuspended && !queue.word.isInactive
-      })
+    look = Standstill(snapshot)
+    let watched = snapshot.queues.values.filter { queue in
+      // The main thread may be about to serve its queue.
+      (!queue.holders.isEmpty || queue.kind == .main) && queue.items + queue.heldBack > 0
+        && queue.kind != .global && !queue.word.isSuspended && !queue.word.isInactive
+    }
+    watch = HoldWatch(snapshot, earlier == nil ? watched : [])
+    standstill = earlier.map(look.common) ?? look.lasting(snapshot)
     let words = Wording(snapshot)
-    for cycle in graph.cycles where stillStands(cycle) { all.append(deadlock(cycle, words)) }
+    cycles = graph.cycles.filter { stillStands($0) }
+    for cycle in cycles { all.append(deadlock(cycle, words)) }
     let taskWords = TaskWording(snapshot)
     for cycle in TaskCycles(snapshot).all { all.append(TaskCycles.verdict(cycle, taskWords)) }
     for band in snapshot.bands { if let verdict = starvation(of: band, words) { all.append(verdict) } }
-    for held in ActorWatch(snapshot).held where !all.contains(where: { $0.threads.contains(held.thread) }) {
+    for held in earlier == nil ? ActorWatch(snapshot).held : []
+    where !all.contains(where: { $0.threads.contains(held.thread) }) {
       all.append(verdict(on: held, words, taskWords))
     }
     let concerned = Set(all.flatMap(\.queues))
@@ -111,16 +125,15 @@ struct Verdicts {
     all = joined
   }
 
-  private var isStopped: Bool { snapshot.process.threads.contains { $0.state == "T" || $0.state == "t" } }
-
   private func entriesWait(_ number: Int) -> String {
     number == 1 ? "1 entry waits" : "\(number) entries wait"
   }
 
   /// Whether the cycle existed at one time, although it was read piece by piece while the process ran.
   ///
-  /// A queue had its owner after the threads were read. Each thread's wait began before it was read, and has not ended
-  /// now. A thread that sleeps keeps what it holds, so all of them have been in these waits since the last was read.
+  /// A queue or a mutex had its owner after the threads were read. Each thread's wait began before it was read, and has
+  /// not ended now. A thread that sleeps keeps what it holds, so all of them have been in these waits since the last was
+  /// read.
   private func stillStands(_ cycle: [WaitGraph.Node]) -> Bool {
     let process = snapshot.process
     if process.isFrozen { return true }
@@ -131,6 +144,11 @@ struct Verdicts {
     return areOwned
       && cycle.allSatisfy { node in
         guard case .thread(let id) = node, let thread = snapshot.thread(id) else { return true }
+        if case .mutex(let address, let owner) = thread.wait,
+          FutexWait.ownerOfMutex(at: address, in: process.memory) != owner
+        {
+          return false
+        }
         return thread.isStillAsleep(in: process)
       }
   }
@@ -228,6 +246,8 @@ struct Verdicts {
     else {
       return nil
     }
+    // A pool whose items wait for short answers works.
+    guard 4 * blocked.count(where: { standstill.sleeps($0.id) }) >= 3 * busy else { return nil }
     // A few blocked workers are soon replaced; many, or as many as the pool may have, are not.
     guard snapshot.poolThreads >= snapshot.cap || blocked.count >= 8 * max(snapshot.width, 1) else {
       return nil
@@ -250,7 +270,7 @@ struct Verdicts {
     let waiting = queue.items + queue.heldBack
     let waits = "\(count(waiting, "item")) wait\(waiting == 1 ? "s" : "")"
     if queue.word.isSuspended || queue.word.isInactive {
-      guard waiting > 0 else { return nil }
+      guard waiting > 0, standstill.isSuspended(queue.address) else { return nil }
       let details = queue.waiters.compactMap { snapshot.thread($0) }.map {
         Verdict.Detail(text: "\(words.name(of: $0)) waits for it", place: words.place($0))
       }
@@ -289,7 +309,7 @@ struct Verdicts {
         .barrier, "a barrier of queue \(name) waits for \(running) to end: \(waits), the barrier included")
     case .main:
       guard let main = snapshot.threads.first(where: { $0.role == .main }),
-        !queue.holders.isEmpty || main.wait != .idle && (duration != nil || isStopped)
+        !queue.holders.isEmpty || main.wait != .idle && (duration != nil || snapshot.process.isStopped)
       else { return nil }
       let isInItem = main.frames.contains { $0.queue == queue.address }
       let item = "an item holds the main queue: \(waits) behind it"

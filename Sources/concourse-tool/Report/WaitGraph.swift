@@ -7,7 +7,7 @@ struct WaitGraph {
 
   private(set) var edges: [Node: [Node]] = [:]
   /// The cycles that no time-out ends. Each begins with a thread.
-  private(set) var cycles: [[Node]] = []
+  var cycles: [[Node]] = []
 
   init(_ snapshot: EngineSnapshot) {
     var hasTimeout: Set<Node> = []

@@ -17,6 +17,8 @@ final class TopWatch {
   private var record: InspectionRecord?
   private var snapshot: EngineSnapshot?
   private var alarm: String?
+  /// An earlier look: what is the same since then is an alarm.
+  private var standstill: Standstill?
   /// Whether items have started in the last interval.
   private var hasStarted = true
   private var nextSnapshot: UInt64 = 0
@@ -101,8 +103,14 @@ final class TopWatch {
       let snapshot = try EngineReader.read(target, record, taskClass: tasks.taskClass(in: target))
       self.snapshot = snapshot
       tasks.start(snapshot, record)
+      // The report's own watch would take up to a second, in which the rings are not read.
+      let earlier = standstill ?? Standstill(snapshot)
+      let verdicts = Verdicts(snapshot, WaitGraph(snapshot), since: earlier)
+      if verdicts.look.time >= earlier.time + HoldWatch.least || standstill == nil {
+        standstill = verdicts.look
+      }
       alarm =
-        Verdicts(snapshot, WaitGraph(snapshot)).all.first { verdict in
+        verdicts.all.first { verdict in
           switch verdict.kind {
           case .deadlock, .suspendedQueue, .inactiveQueue: true
           // A pool that starts items is not starved, however many threads wait.
@@ -113,6 +121,7 @@ final class TopWatch {
     } catch {
       snapshot = nil
       alarm = nil
+      standstill = nil
       throw RecordingFailure(error.reason)
     }
     let end = UptimeClock.now

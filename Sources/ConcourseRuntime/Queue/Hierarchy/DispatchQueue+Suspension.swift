@@ -21,6 +21,7 @@ extension DispatchQueue {
       }
       extras.suspensions -= 1
       guard extras.suspensions == 0 else { return .nothing }
+      extras.resumes &+= 1
       tickets = extras.heldBack.makeTickets {
         keep(for: $0, by: state.addItemPlace(shares: !PoolSize.hasManyProcessors).reference)
       }
