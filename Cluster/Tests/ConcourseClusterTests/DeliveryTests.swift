@@ -127,8 +127,8 @@ private struct Place: DeliveryPlace {
     let suspendsWhenAsked = Mutex(false)
     var isOpen: Bool { open.withLock { $0 } }
 
-    func isCancelled(token: String) async throws -> Bool {
-      told.append(Told(attempt: "cancelled?", text: token))
+    func isCancelled(token: String, again: Bool) async throws -> Bool {
+      told.append(Told(attempt: again ? "cancelled again?" : "cancelled?", text: token))
       if suspendsWhenAsked.withLock({ $0 }) { open.withLock { $0 = false } }
       return token == "cancelled"
     }
@@ -270,7 +270,7 @@ private struct Place: DeliveryPlace {
     #expect(await !delivery.begin(unless: { false }))
     #expect(
       servers.told.all == [
-        .init(attempt: "cancelled?", text: "cancelled"), .init(attempt: "cancelled", text: ""),
+        .init(attempt: "cancelled again?", text: "cancelled"), .init(attempt: "cancelled", text: ""),
         .init(attempt: "2", text: "+ACK"),
       ])
   }
