@@ -265,6 +265,33 @@ import Testing
     await first.engine.close()
   }
 
+  /// A leader of the marks that is cut off says that an item was not cancelled. That is believed before its first start only,
+  /// which `cancel` does not rule out.
+  @Test func cutOffLeaderDoesNotStartACancelledItemAgain() async throws {
+    struct Info: Decodable { var cluster: NATSConsumerInfo.Cluster }
+    let servers = try await TestServers.start(3)
+    defer { servers.stop() }
+    let settings = QueueSettings(label: "marks", attributes: [], options: ClusterQueueOptions())
+    func engine(at addresses: [String], timeout: Duration) async throws -> NATSEngine {
+      try await NATSEngine.connect(servers: addresses, credentials: .none, replicas: 3, timeout: timeout)
+    }
+    let first = try await engine(at: servers.addresses, timeout: .seconds(300))
+    _ = try await first.open(settings)
+    let names = NATSNames(label: "marks")
+    let info: Info = try await first.ask("STREAM.INFO.\(names.idsStream)", NATSNothing())
+    let leader = try #require(info.cluster.leader?.split(separator: "-").last.flatMap { Int($0) })
+    let queue = NATSQueue(
+      settings, on: try await engine(at: [servers.addresses[leader]], timeout: .milliseconds(200)))
+    #expect(try await !queue.isCancelled(token: "a", again: true))
+    for index in 0..<3 where index != leader { servers.signal(index, SIGSTOP) }
+    #expect(try await !queue.isCancelled(token: "a", again: false))
+    await #expect(throws: NATSFailure.self) { try await queue.isCancelled(token: "a", again: true) }
+    for index in 0..<3 where index != leader { servers.signal(index, SIGCONT) }
+    try await eventually { (try? await queue.isCancelled(token: "a", again: true)) == false }
+    await queue.engine.close()
+    await first.close()
+  }
+
   @Test func shutdownNeedsNoServer() async throws {
     let servers = try await TestServers.start(1)
     let cluster = try await Cluster.connect(servers: servers.addresses, replicas: 1)

@@ -122,10 +122,10 @@ final class TestServers: Sendable {
     throw Failed("server \(index) cannot be started again")
   }
 
-  /// Waits until the server has all that the others have.
-  func untilCurrent(_ index: Int) async throws {
+  /// Waits until the server has all that the others have, unless that does not matter any more.
+  func untilCurrent(_ index: Int, unless isOver: () -> Bool = { false }) async throws {
     let request = "GET /healthz HTTP/1.0\r\n\r\n"
-    while !Self.greeting(at: monitors[index], to: request).contains("\"ok\"") {
+    while !isOver(), !Self.greeting(at: monitors[index], to: request).contains("\"ok\"") {
       try await Task.sleep(for: .milliseconds(50))
     }
   }

@@ -234,8 +234,8 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
 
   /// As the other `handle`, with a result for the callers of `run`.
   ///
-  /// The result is stored before the item is finished. If it cannot be encoded or is too large, the item is put aside at
-  /// once, although its handler has returned.
+  /// The result is stored before the item is finished. If it cannot be encoded, is too large, or is refused by the servers
+  /// since they may keep no more, the item is put aside at once, although its handler has returned.
   public func handle<Result: Codable & Sendable>(
     qos: DispatchQoS = .unspecified, width: Int = 1,
     _ handler: @escaping @Sendable (Item) async throws -> Result

@@ -116,7 +116,10 @@ final class NATSConnection: Sendable {
   }
 
   /// The most bytes of a message, headers included, that the server takes.
-  var largestMessage: Int { Int(natsConnection_GetMaxPayload(link.handle.pointer)) }
+  var largestMessage: Int {
+    let handle = link.handle
+    return withExtendedLifetime(handle) { Int(natsConnection_GetMaxPayload(handle.pointer)) }
+  }
 
   /// Ends the connection, after what was published has been sent. Requests that wait throw.
   func close() {
@@ -137,6 +140,8 @@ final class NATSConnection: Sendable {
     _ subject: String, headers: [(name: String, value: String)] = [], _ bytes: [UInt8], reply: String? = nil
   ) throws {
     let handle = link.handle
+    // The link may have another one meanwhile.
+    defer { withExtendedLifetime(handle) {} }
     let connection = handle.pointer
     switch natsConnection_Status(connection) {
     case NATS_CONN_STATUS_CONNECTED: break
@@ -145,8 +150,6 @@ final class NATSConnection: Sendable {
       throw link.isClosed ? NATSFailure.closed : NATSFailure.notConnected
     default: throw NATSFailure.notConnected
     }
-    // The library reads the connection until here.
-    defer { withExtendedLifetime(handle) {} }
     try bytes.withUnsafeBytes { buffer in
       // SAFETY: the library copies what it is given.
       let (start, count) = (buffer.baseAddress, Int32(buffer.count))

@@ -92,7 +92,7 @@ final class NATSSource: DeliverySource {
   }
 
   private func take(_ message: NATSMessage) {
-    look()
+    let earliest = look()
     if let status = message.status {
       let name = String(message.subject.dropFirst(inbox.count + 1))
       // 404 and 408 say that there was nothing. The others mean trouble, which the next sweep may find gone.
@@ -104,7 +104,6 @@ final class NATSSource: DeliverySource {
       drainWhenDone()
       return
     }
-    let earliest = state.withLock { $0.pulse.earliest(at: .now) }
     guard let delivery = NATSDelivery(message, of: queue, since: earliest) else {
       return state.withLock { $0.pulse.hasReturned(message.subject.dropFirst(inbox.count + 1)) }
     }
@@ -163,10 +162,18 @@ final class NATSSource: DeliverySource {
     }
   }
 
-  private func look() {
-    guard let name = state.withLock({ $0.pulse.look(at: .now) }) else { return }
+  /// - Returns: When an item that comes now may have been given out.
+  @discardableResult
+  private func look() -> ContinuousClock.Instant {
+    let now = ContinuousClock.now
+    let (name, earliest) = state.withLock { state in
+      // What comes although nothing was asked for has found no look before it.
+      if !state.isSweeping { state.pulse.begin(at: now) }
+      return (state.pulse.look(at: now), state.pulse.earliest(at: now))
+    }
     // If it is lost, the next look sends it again.
-    try? connection.publish("\(inbox).\(name)", [])
+    if let name { try? connection.publish("\(inbox).\(name)", []) }
+    return earliest
   }
 
   private func sweep() {

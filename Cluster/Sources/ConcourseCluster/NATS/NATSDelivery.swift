@@ -23,7 +23,8 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   /// Whether the item of that token is the one of its id that counts.
   func isFirst(_ id: String, token: String) async throws -> Bool
   /// Whether the item of that token was cancelled.
-  func isCancelled(token: String) async throws -> Bool
+  /// - Parameter again: Whether it may have started before.
+  func isCancelled(token: String, again: Bool) async throws -> Bool
   /// Whether items may start.
   var isOpen: Bool { get }
   /// Stores the item among the failed ones.
@@ -193,7 +194,7 @@ final class NATSDelivery: Delivery {
             await finish()
             return false
           }
-          if try await queue.isCancelled(token: token) {
+          if try await queue.isCancelled(token: token, again: state.withLock { $0.attempt } > 1) {
             if wantsResult { try await keepEnd(.cancelled) }
             await finish()
             return false

@@ -116,7 +116,7 @@ final class NATSMover: NATSDeliveryQueue, DeliveryPlace {
   var isOpen: Bool { true }
 
   /// The move asks that.
-  func isCancelled(token: String) async throws -> Bool { false }
+  func isCancelled(token: String, again: Bool) async throws -> Bool { false }
 
   // No item waits for others here.
   func leave() {}

@@ -18,9 +18,27 @@ extension NATSQueue {
 
   private func mark(of token: String) -> String { "\(names.idsSubject).cancel-\(NATSNames.encoded(token))" }
 
-  func isCancelled(token: String) async throws -> Bool {
-    try await engine.repeated(for: engine.timeout) {
-      try await stored(in: names.idsStream, NATSGet(last_by_subj: mark(of: token))) != nil
+  /// `cancel` promises of an item that has started only that it does not start again. A leader that is cut off answers that
+  /// there is no mark, although there is one. So a further start is entered in the log of the marks first: a majority has to
+  /// take that, and a server that knows the entry knows all marks before it.
+  func isCancelled(token: String, again: Bool) async throws -> Bool {
+    let (mark, start) = (mark(of: token), connection.newName())
+    return try await engine.repeated(for: engine.timeout) {
+      if again {
+        let _: NATSNothing = try decoded(try await connection.request(mark, Array(start.utf8)).bytes)
+      }
+      var last: UInt64 = 0
+      while let stored = try await stored(
+        in: names.idsStream, NATSGet(seq: last + 1, next_by_subj: mark), repeatedFor: .zero)
+      {
+        let text = String(decoding: stored.message.data ?? Data(), as: UTF8.self)
+        if text == Self.cancelled { return true }
+        if text == start { return false }
+        last = stored.message.seq
+      }
+      // The server that answers has not applied the entry yet.
+      if again { throw NATSFailure.noResponders }
+      return false
     }
   }
 
