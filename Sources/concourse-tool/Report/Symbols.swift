@@ -69,7 +69,11 @@ final class Symbols {
     return table
   }
 
-  private func image(of address: UInt64) -> MappedImage? { images.first { $0.contains(address) } }
+  private func image(of address: UInt64) -> MappedImage? {
+    // Sorted by address.
+    let next = images.sortedIndex { $0.start > address }
+    return next > 0 && images[next - 1].contains(address) ? images[next - 1] : nil
+  }
 
   private func entry(at address: UInt64) -> StackEntry {
     guard let image = image(of: address) else {
