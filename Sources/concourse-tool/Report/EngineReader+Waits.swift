@@ -166,7 +166,7 @@ extension EngineReader {
     if process.core == nil, process.processor.takesDescriptor(call.number) {
       let descriptor = Int32(truncatingIfNeeded: call.arguments[0])
       detail = "descriptor \(descriptor)"
-      if let file = ProcFile.link("/proc/\(process.id)/fd/\(descriptor)") { detail! += " (\(file))" }
+      if let file = ProcFile.link("/proc/\(process.alive)/fd/\(descriptor)") { detail! += " (\(file))" }
     }
     info.wait = .call(process.processor.name(ofSystemCall: call.number), detail)
   }
