@@ -151,7 +151,10 @@ extension ElfImage {
 /// Notes, one after another: the sizes of the owner's name and of the content, the type, the name, the content.
 extension [UInt8] {
   /// Where the content of Concourse's note of that type is; nil if there is none.
-  func concourseNote(ofType wanted: UInt32) -> Range<Int>? {
+  func concourseNote(ofType wanted: UInt32) -> Range<Int>? { note(ofType: wanted, by: "Concourse\0") }
+
+  /// Where the content of an owner's note of that type is; nil if there is none.
+  func note(ofType wanted: UInt32, by owner: String) -> Range<Int>? {
     var place = 0
     while let nameSize: UInt32 = number(at: place), let size: UInt32 = number(at: place + 4),
       let type: UInt32 = number(at: place + 8), nameSize < 256, size < 1 << 16
@@ -159,7 +162,7 @@ extension [UInt8] {
       let content = place + 12 + (Int(nameSize) + 3) / 4 * 4
       let end = content + (Int(size) + 3) / 4 * 4
       guard end <= count else { return nil }
-      if type == wanted, self[place + 12..<place + 12 + Int(nameSize)].elementsEqual("Concourse\0".utf8) {
+      if type == wanted, self[place + 12..<place + 12 + Int(nameSize)].elementsEqual(owner.utf8) {
         return content..<content + Int(size)
       }
       place = end
