@@ -55,13 +55,26 @@ extension ElfImage {
   }
 
   /// Whether the file defines a function whose name satisfies `isWanted`. Linear in the number of symbols.
-  func definesFunction(in table: SymbolTable, where isWanted: (ArraySlice<UInt8>) -> Bool) -> Bool {
+  func definesFunction(in table: SymbolTable, where isWanted: (SymbolName) -> Bool) -> Bool {
     var isFound = false
     visitFunctions(in: table) { _, _, name in
-      isFound = isWanted(name)
+      isFound = isWanted(SymbolName(rest: name))
       return !isFound
     }
     return isFound
+  }
+
+  /// The name of a symbol, compared without a search for its end: in a damaged file, all names may end at the end of the
+  /// table only.
+  struct SymbolName {
+    /// The name, and what follows it in the table.
+    fileprivate let rest: ArraySlice<UInt8>
+
+    func isEqual(to name: some Collection<UInt8>) -> Bool {
+      rest.starts(with: name) && rest.dropFirst(name.count).first == 0
+    }
+
+    func starts(with prefix: some Collection<UInt8>) -> Bool { rest.starts(with: prefix) }
   }
 
   /// A function that the file defines. All share the table of names: a damaged file could give thousands of them the same
@@ -78,7 +91,7 @@ extension ElfImage {
       bytes = name.prefix(Self.longestName)
     }
 
-    var name: String { String(decoding: bytes, as: UTF8.self) }
+    var name: String { String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
   }
 
   /// The functions that the file defines.
@@ -91,8 +104,8 @@ extension ElfImage {
     return found
   }
 
-  /// Calls `body` with the symbol table, the place in it and the name of each function that the file defines, until it
-  /// returns false.
+  /// Calls `body` with the symbol table, the place in it and the name of each function that the file defines, with what
+  /// follows the name in the table, until it returns false.
   private func visitFunctions(in table: SymbolTable, _ body: ([UInt8], Int, ArraySlice<UInt8>) -> Bool) {
     let all = allSections
     // A file has one table of each kind.
@@ -106,8 +119,8 @@ extension ElfImage {
     for entry in stride(from: 0, to: symbols.count / 24 * 24, by: 24)
     where symbols[entry + 4] & 0xF == 2 && symbols.number(at: entry + 6, as: UInt16.self) != 0 {
       let start = Int(symbols.number(at: entry, as: UInt32.self)!)
-      guard start < names.count, let end = names[start...].firstIndex(of: 0) else { continue }
-      if !body(symbols, entry, names[start..<end]) { return }
+      guard start < names.count else { continue }
+      if !body(symbols, entry, names[start...]) { return }
     }
   }
 }
