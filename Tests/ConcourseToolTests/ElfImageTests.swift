@@ -134,7 +134,7 @@ struct ElfImageTests {
       var image = intact
       image.sections = change
       #expect(image.section(named: ".text") == nil)
-      #expect(!image.definesFunction(in: .full) { $0.elementsEqual("main".utf8) })
+      #expect(!image.definesFunction(in: .full) { $0.isEqual(to: "main".utf8) })
     }
   }
 

@@ -34,10 +34,12 @@ struct ForeignNumbersTests {
     #expect(process.memory.text(at: Self.top + 4090) == nil)
     let thread = try #require(process.threads.first)
     #expect(StackWalk.addresses(of: thread, in: process) { _ in nil } == [0x40_0010])
-    #expect(NodeIndex(in: process).list(endingAt: 16) == [16])
+    var nodes = NodeIndex(in: process)
+    #expect(nodes.takeList(endingAt: 16) == [16])
     // A region of whole slabs.
     let large = CoreBuilder(segments: [(.max - 3 << 16, 6, [], 3 << 16)])
-    #expect(NodeIndex(in: try self.process(large, folder)).list(endingAt: 16) == [16])
+    nodes = NodeIndex(in: try self.process(large, folder))
+    #expect(nodes.takeList(endingAt: 16) == [16])
   }
 
   @Test("a core dump with a mapping whose place in its file is beyond all files")

@@ -99,6 +99,28 @@ struct ReportTests {
     }
   }
 
+  /// Comparing each thread with each object would take more than a minute.
+  @Test("a thousand threads among sixty thousand objects, each thread at its own", .timeLimit(.minutes(1)))
+  func many() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["many", "20000"]))
+    program.program.waitForOutput("ready")
+    let text = try fixture.report(on: program.program) {
+      $0.contains("1000 threads blocked") || $0.contains("1001 threads blocked")
+    }
+    #expect(text.contains("(waits), each waits"), "\(text)")
+  }
+
+  @Test("a process whose main thread has ended goes on, and is read through another thread")
+  func endedMainThread() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["ended-main"]))
+    program.program.waitForOutput("ready")
+    let text = try fixture.report(on: program.program) { $0.contains("waits in sync") }
+    #expect(
+      text.hasPrefix("An item holds queue \"com.example.after-main\": 1 item waits behind it"), "\(text)")
+    #expect(text.contains("EndedMain.swift:"), "\(text)")
+    #expect(!text.contains("(main thread)"), "\(text)")
+  }
+
   @Test("the queues that one item holds are one cause, with a duration and a place")
   func held() throws {
     let program = Examined(try fixture.spawn(fixture.waits, ["held"]))

@@ -30,7 +30,7 @@ public func fuzz(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   _ = image.section(named: RuntimeLibrary.sectionName)?.concourseVersion
   _ = image.variable(named: "concourse_inspection")
   _ = image.moduleNumber
-  _ = image.definesFunction(in: .full) { $0.elementsEqual("main".utf8) }
+  _ = image.definesFunction(in: .full) { $0.isEqual(to: "main".utf8) }
   let table = FunctionTable(path: FuzzFile.path)
   for function in image.functions(in: .full).prefix(64) {
     for address in [function.address, function.address &+ function.size, function.address &- 1] {

@@ -52,6 +52,8 @@ if CommandLine.arguments.dropFirst().first == "ticking" { Suspended.runTicking()
 if CommandLine.arguments.dropFirst().first == "sleepers" {
   Sleepers.run(Int(CommandLine.arguments.last!) ?? 0)
 }
+if CommandLine.arguments.dropFirst().first == "many" { Many.run(Int(CommandLine.arguments.last!) ?? 0) }
+if CommandLine.arguments.dropFirst().first == "ended-main" { EndedMain.run() }
 if CommandLine.arguments.dropFirst().first == "channels" { Channels.run() }
 if CommandLine.arguments.dropFirst().first == "jobs" { Jobs.run() }
 if CommandLine.arguments.dropFirst().first == "computing" { Computing.run() }

@@ -102,7 +102,7 @@ enum ExploreCommand: Command {
   private static func checkSanitizers(of path: String, findsRaces: Bool) throws {
     guard let image = try? ElfImage(path: path) else { return }
     func defines(_ names: String...) -> Bool {
-      image.definesFunction(in: .dynamic) { name in names.contains { name.elementsEqual($0.utf8) } }
+      image.definesFunction(in: .dynamic) { name in names.contains { name.isEqual(to: $0.utf8) } }
     }
     if image.needed.contains(where: { $0.hasPrefix("libasan.so") }) || defines("__asan_init", "__msan_init") {
       throw ScheduleRun.Failure(reason: "\(path) is built with a sanitizer; build it without to explore it")

@@ -230,7 +230,7 @@ final class CoreFile: TargetMemory {
     for first in mappings where first.path == path && first.offset == 0 && found == nil {
       guard let dumped = dumpedHead(at: first.start), dumped.starts(with: [0x7F, 0x45, 0x4C, 0x46]),
         let candidate = FileBytes(path: path), let head = candidate.read(at: 0, count: Int(Self.head)),
-        Self.withoutSections(head) == Self.withoutSections(dumped)
+        FileIdentity.withoutSections(head) == FileIdentity.withoutSections(dumped)
       else { continue }
       found = candidate
     }
@@ -246,15 +246,7 @@ final class CoreFile: TargetMemory {
     return file.read(at: segment.offset + within, count: Int(Self.head))
   }
 
-  /// An ELF header does not say where its sections are: a stripped copy of a program stands for one with symbols.
-  private static func withoutSections(_ head: [UInt8]) -> [UInt8] {
-    var head = head
-    for place in Array(40..<48) + Array(58..<64) { head[place] = 0 }
-    return head
-  }
-
-  /// The least page.
-  private static let head: UInt64 = 4096
+  private static let head = UInt64(FileIdentity.head)
 
   func populated(_ region: MappedRegion) -> [Range<UInt64>] {
     guard let segment = segment(of: region.start), segment.fileSize > 0 else { return [] }

@@ -12,8 +12,10 @@ extension EngineReader {
         for tail in try lists(of: queue, roots) { tails[tail] = address }
       }
     }
-    if !tails.isEmpty { nodes = NodeIndex(in: process) }
-    for (tail, address) in tails { try readList(nodes?.list(endingAt: tail) ?? [tail], of: address) }
+    if !tails.isEmpty {
+      var nodes = NodeIndex(in: process)
+      for (tail, address) in tails { try readList(nodes.takeList(endingAt: tail), of: address) }
+    }
     for root in roots {
       for batch in try batches(of: root) { try readList(batch, of: root.client) }
     }
@@ -121,17 +123,18 @@ extension EngineReader {
 
   /// Finds the holders of queues, and takes the item that its owner runs out of the counts: it stays in the list.
   mutating func countRunning() throws(EngineTypes.Missing) {
+    var threads: [UInt64: [UInt32]] = [:]
+    for thread in snapshot.threads where thread.wait != .idle {
+      // A thread that waits in `sync` has no frame of that queue yet.
+      for queue in Set(thread.frames.map(\.queue)) { threads[queue, default: []].append(thread.id) }
+    }
     for address in snapshot.queues.keys {
       let owner = snapshot.queues[address]!.word.owner
-      let kind = snapshot.queues[address]!.kind
       if owner != 0 { snapshot.queues[address]!.holders = [owner] }
-      for thread in snapshot.threads where thread.id != owner {
-        if case .idle = thread.wait { continue }
-        guard thread.frames.contains(where: { $0.queue == address }) else { continue }
-        // A thread that waits in `sync` has no frame of that queue yet.
-        if kind == .concurrent || kind == .main || kind == .runLoop || kind == .global {
-          snapshot.queues[address]!.holders.append(thread.id)
-        }
+      switch snapshot.queues[address]!.kind {
+      case .concurrent, .main, .runLoop, .global:
+        snapshot.queues[address]!.holders += (threads[address] ?? []).filter { $0 != owner }
+      case .serial, .workloop: break
       }
       guard owner != 0, snapshot.queues[address]!.items > 0, let thread = snapshot.thread(owner),
         case .worker = thread.role

@@ -49,6 +49,7 @@ extension EngineReader {
       }
       snapshot.threads.append(info)
     }
+    snapshot.indexThreads()
   }
 
   func role(of thread: TargetThread) -> ThreadInfo.Role {

@@ -60,7 +60,7 @@ extension EngineReader {
   func classify(_ info: inout ThreadInfo) throws(EngineTypes.Missing) {
     guard let call = info.thread.call else { return }
     guard call.number == process.processor.futex else { return classifyForeign(&info) }
-    if monitors.contains(where: { contains($0, "Monitor", call.arguments[0]) }) { info.role = .monitor }
+    if object(around: call.arguments[0], ofClass: "Monitor") != nil { info.role = .monitor }
     let address = call.arguments[0]
     info.hasTimeout = call.arguments[3] != 0
     if case .idle = info.wait { return }
@@ -78,19 +78,15 @@ extension EngineReader {
       } else {
         info.wait = whereWaits(info, named: named)
       }
-    } else if let group = objects["DispatchGroup"]?.first(where: { contains($0, "DispatchGroup", address) }) {
+    } else if let group = object(around: address, ofClass: "DispatchGroup") {
       info.wait = .group(group)
-    } else if let semaphore = snapshot.semaphores.keys.first(where: {
-      contains($0, "DispatchSemaphore", address)
-    }) {
+    } else if let semaphore = object(around: address, ofClass: "DispatchSemaphore") {
       info.wait = .semaphore(semaphore)
-    } else if let item = objects["DispatchWorkItem"]?.first(where: {
-      contains($0, "DispatchWorkItem", address)
-    }) {
+    } else if let item = object(around: address, ofClass: "DispatchWorkItem") {
       info.wait = .workItem(item)
-    } else if let loop = objects["ParallelLoop"]?.first(where: { contains($0, "ParallelLoop", address) }) {
+    } else if let loop = object(around: address, ofClass: "ParallelLoop") {
       info.wait = .loop(loop)
-    } else if objects["MainThread"]?.contains(where: { contains($0, "MainThread", address) }) ?? false {
+    } else if object(around: address, ofClass: "MainThread") != nil {
       info.wait = .idle
     } else if info.blockedSince != 0 {
       // A gate that is being passed has the id of the thread that runs the body, and a bit for sleeping threads.
@@ -111,10 +107,6 @@ extension EngineReader {
       link = next
     }
     return false
-  }
-
-  func contains(_ object: UInt64, _ type: String, _ address: UInt64) -> Bool {
-    address > object && address < object &+ UInt64(types[type]?.size ?? 0)
   }
 
   /// The queue of a synchronous call, if a `SyncWaiter` of this thread is there.
@@ -174,7 +166,7 @@ extension EngineReader {
     if process.core == nil, process.processor.takesDescriptor(call.number) {
       let descriptor = Int32(truncatingIfNeeded: call.arguments[0])
       detail = "descriptor \(descriptor)"
-      if let file = ProcFile.link("/proc/\(process.id)/fd/\(descriptor)") { detail! += " (\(file))" }
+      if let file = ProcFile.link("/proc/\(process.alive)/fd/\(descriptor)") { detail! += " (\(file))" }
     }
     info.wait = .call(process.processor.name(ofSystemCall: call.number), detail)
   }

@@ -17,8 +17,7 @@ struct EngineReader {
   var waiterQueues: [UInt64: UInt64] = [:]
   /// Objects found, by class.
   var objects: [String: [UInt64]] = [:]
-  var nodes: NodeIndex?
-  var monitors: [UInt64] { objects["Monitor"] ?? [] }
+  private let threadNumbers: Set<UInt32>
 
   /// - Parameter taskClass: The class of Swift Concurrency's tasks; 0 if they are not asked for.
   static func read(_ process: TargetProcess, _ record: InspectionRecord, taskClass: UInt64 = 0)
@@ -45,6 +44,7 @@ struct EngineReader {
     self.taskClass = taskClass
     types = EngineTypes(record.types, in: process.memory)
     snapshot = EngineSnapshot(process: process)
+    threadNumbers = Set(process.threads.map(\.id))
   }
 
   private mutating func readAll() throws(EngineTypes.Missing) {
@@ -86,5 +86,26 @@ struct EngineReader {
     return types.isKind(type, of: name)
   }
 
-  func isThread(_ id: UInt32) -> Bool { process.threads.contains { $0.id == id } }
+  func isThread(_ id: UInt32) -> Bool { threadNumbers.contains(id) }
+
+  /// The object of a class that an address is in, behind the object's first word. They are sorted, as the memory was read.
+  func object(around address: UInt64, ofClass name: String) -> UInt64? {
+    guard let all = objects[name], let size = types[name]?.size,
+      case let next = all.sortedIndex(where: { $0 >= address }), next > 0,
+      address - all[next - 1] < UInt64(size)
+    else { return nil }
+    return all[next - 1]
+  }
+}
+
+extension Array {
+  /// The index of the first element that satisfies a condition which all later ones satisfy, too.
+  func sortedIndex(where isBehind: (Element) -> Bool) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if isBehind(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
 }

@@ -267,7 +267,16 @@ struct EngineSnapshot {
   /// Whether the runtime has been used at all.
   var isStarted = true
 
-  func thread(_ id: UInt32) -> ThreadInfo? { threads.first { $0.id == id } }
+  /// The places of the threads by their numbers; empty while there may be more.
+  private(set) var places: [UInt32: Int] = [:]
+
+  mutating func indexThreads() {
+    places = Dictionary(threads.enumerated().map { ($0.element.id, $0.offset) }) { first, _ in first }
+  }
+
+  func thread(_ id: UInt32) -> ThreadInfo? {
+    places.isEmpty ? threads.first { $0.id == id } : places[id].map { threads[$0] }
+  }
 
   /// How long one of its holders has had a queue, if its entry is the queue's or an item of it. A queue that it has
   /// taken within the entry may be held for less.

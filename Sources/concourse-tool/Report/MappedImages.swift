@@ -55,19 +55,20 @@ struct MappedImage {
 
   func contains(_ address: UInt64) -> Bool { start <= address && address < end }
 
-  /// The file that a process has mapped, also if it runs in another root or the file has been replaced.
-  func file(of process: TargetProcess) -> String {
-    guard process.core == nil else { return removed == nil ? path : path + " (deleted)" }
-    let folder = "/proc/\(process.id)"
-    if let removed {
+  /// The file that a process has mapped, also if it runs in another root or the file has been replaced. nil if it cannot
+  /// be read: another file at its path would give wrong names.
+  func file(of process: TargetProcess) -> String? {
+    let folder = "/proc/\(process.alive)"
+    let places: [String]
+    if process.core != nil {
+      places = [path]
+    } else if let removed {
       // Reading the first needs a privilege, as other files than the program do.
-      let mapped = folder + "/map_files/" + removed
-      if access(mapped, R_OK) == 0 { return mapped }
-      let program = ProcFile.link(folder + "/exe")
-      return program == path + " (deleted)" ? folder + "/exe" : path + " (deleted)"
+      places = [folder + "/map_files/" + removed, folder + "/exe"]
+    } else {
+      places = [folder + "/root" + path, path]
     }
-    let exact = folder + "/root" + path
-    return access(exact, R_OK) == 0 ? exact : path
+    return places.first { FileIdentity.isMapped($0, in: process.memory, at: start, notes: notes) }
   }
 
   /// The images of a process.

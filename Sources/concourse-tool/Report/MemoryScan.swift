@@ -109,12 +109,12 @@ struct NodeIndex {
     }
   }
 
-  /// The nodes of a list, the oldest first.
-  func list(endingAt tail: UInt64) -> [UInt64] {
+  /// Takes the nodes of a list, the oldest first. A node is in one list only, so all lists together take no longer than
+  /// there are nodes, whatever the process says.
+  mutating func takeList(endingAt tail: UInt64) -> [UInt64] {
     guard tail != 0 else { return [] }
     var backwards = [tail]
-    var seen: Set<UInt64> = [tail]
-    while let previous = before[backwards.last!], seen.insert(previous).inserted {
+    while let previous = before.removeValue(forKey: backwards.last!), previous != tail {
       backwards.append(previous)
     }
     return backwards.reversed()

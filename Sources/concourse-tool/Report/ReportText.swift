@@ -182,21 +182,24 @@ struct ReportText {
     heading(
       "THREADS", "\(blocked) blocked, \(busy.count - blocked) running an item, of \(snapshot.threads.count)")
     // Many threads that do the same are one row.
-    var rows: [(key: String, threads: [ThreadInfo])] = []
+    var rows: [[ThreadInfo]] = []
+    var places: [String: Int] = [:]
     for thread in busy {
       let key =
         busy.count > Self.most ? "\(words.object(of: thread)) \(words.place(thread) ?? "")" : "\(thread.id)"
-      if let index = rows.firstIndex(where: { $0.key == key }) {
-        rows[index].threads.append(thread)
-      } else if rows.count < Self.most || showsAll {
-        rows.append((key, [thread]))
+      if let place = places[key] {
+        rows[place].append(thread)
+      } else {
+        places[key] = rows.count
+        rows.append([thread])
       }
     }
-    for row in rows {
-      let thread = row.threads[0]
+    let shown = showsAll ? rows : Array(rows.prefix(Self.most))
+    for row in shown {
+      let thread = row[0]
       var line = "\(thread.id)"
-      if row.threads.count > 1 { line += " and \(row.threads.count - 1) more" }
-      line += " (\(roleName(thread)))\(row.threads.count > 1 ? ", each" : "") \(words.activity(of: thread))"
+      if row.count > 1 { line += " and \(row.count - 1) more" }
+      line += " (\(roleName(thread)))\(row.count > 1 ? ", each" : "") \(words.activity(of: thread))"
       if thread.hasTimeout { line += ", with a time-out" }
       lines += Self.wrap(line, indent: 0).enumerated().map { ($0.offset == 0 ? "  " : "    ") + $0.element }
       if let frame = thread.frames.first {
@@ -209,6 +212,8 @@ struct ReportText {
       if let place = words.place(thread) { lines.append("    at \(place)") }
       if showsAll { writeStack(thread.stack) }
     }
+    let hidden = rows.dropFirst(shown.count).reduce(0) { $0 + $1.count }
+    if hidden > 0 { lines.append("  … and \(hidden) more; --all shows them") }
   }
 
   /// The frames of the engine between two of others are one line.
@@ -239,30 +244,34 @@ struct ReportText {
 
   private mutating func writeWaits() {
     let cyclic = Set(report.graph.cycles.flatMap { $0 })
-    var rows = report.graph.cycles.map { cycle in
+    let paths = snapshot.threads.map { WaitGraph.Node.thread($0.id) }.filter {
+      !cyclic.contains($0) && !(report.graph.edges[$0] ?? []).isEmpty
+    }
+    let count = report.graph.cycles.count + paths.count
+    guard count > 0 else { return }
+    let most = showsAll ? count : Self.most
+    var rows = report.graph.cycles.prefix(most).map { cycle in
       "* " + (cycle + cycle.prefix(1)).map(name).joined(separator: " → ")
     }
-    for thread in snapshot.threads where !cyclic.contains(.thread(thread.id)) {
-      var node = WaitGraph.Node.thread(thread.id)
-      guard !(report.graph.edges[node] ?? []).isEmpty else { continue }
-      var path = [name(node)]
-      var seen: Set<WaitGraph.Node> = [node]
-      while let next = report.graph.edges[node]?.first {
-        path.append(name(next))
-        guard !cyclic.contains(next), seen.insert(next).inserted else { break }
-        node = next
-      }
-      rows.append("  " + path.joined(separator: " → "))
-    }
-    guard !rows.isEmpty else { return }
+    rows += paths.prefix(most - rows.count).map { "  " + path(from: $0, to: cyclic) }
     heading("WAITS", cyclic.isEmpty ? "who waits for whom" : "who waits for whom; * is a cycle")
-    for row in rows.prefix(showsAll ? .max : Self.most) {
+    for row in rows {
       let wrapped = Self.wrap(String(row.dropFirst(2)), indent: 2)
       lines += [row.prefix(2) + wrapped[0]] + wrapped.dropFirst().map { "  " + $0 }
     }
-    if rows.count > Self.most && !showsAll {
-      lines.append("  … and \(rows.count - Self.most) more; --all shows them")
+    if count > rows.count { lines.append("  … and \(count - rows.count) more; --all shows them") }
+  }
+
+  /// Who waits for whom from there on, up to a cycle, with as many names as help.
+  private func path(from start: WaitGraph.Node, to cyclic: Set<WaitGraph.Node>) -> String {
+    var (node, path, seen) = (start, [name(start)], Set([start]))
+    while let next = report.graph.edges[node]?.first {
+      guard path.count < 64 else { return path.joined(separator: " → ") + " → …" }
+      path.append(name(next))
+      guard !cyclic.contains(next), seen.insert(next).inserted else { break }
+      node = next
     }
+    return path.joined(separator: " → ")
   }
 
   private func name(_ node: WaitGraph.Node) -> String {

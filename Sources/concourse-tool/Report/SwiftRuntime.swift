@@ -16,7 +16,7 @@ struct SwiftRuntime {
   init?(_ process: TargetProcess, _ images: [MappedImage]) {
     let memory = process.memory
     guard let image = images.first(where: { FilePath.lastPart(of: $0.path) == "libswift_Concurrency.so" }),
-      let file = try? ElfImage(path: image.file(of: process))
+      let path = image.file(of: process), let file = try? ElfImage(path: path)
     else { return nil }
     func place(_ name: String) -> UInt64? {
       file.variable(named: "_swift_concurrency_debug_" + name).map { $0 &+ image.bias }

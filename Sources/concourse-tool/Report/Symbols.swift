@@ -9,6 +9,8 @@ final class Symbols {
   private let engineIsLibrary: Bool
   /// By the addresses of the images: a file and its successor have the same name.
   private var tables: [UInt64: FunctionTable] = [:]
+  /// By the same: where the images' files can be read.
+  private var files: [UInt64: String?] = [:]
   /// What has been resolved, also by earlier calls: each takes time to look up.
   private var entries: [Place: [StackEntry]] = [:]
   /// More are not those of a program.
@@ -43,7 +45,9 @@ final class Symbols {
         guard entries[place] == nil else { continue }
         let entry = entry(at: place.address)
         entries[place] = [entry]
-        if entry.origin == .client && !entry.image.isEmpty { clients.append(place.address) }
+        if entry.origin == .client, let image = image(of: place.address), isForSymbolizer(image) {
+          clients.append(place.address)
+        }
       }
     }
     if areReturns { addLines(clients) } else { addLinesOfBeginnings(clients) }
@@ -64,12 +68,23 @@ final class Symbols {
 
   private func table(of image: MappedImage) -> FunctionTable {
     if let known = tables[image.start] { return known }
-    let table = FunctionTable(path: image.file(of: process))
+    let table = file(of: image).map { FunctionTable(path: $0) } ?? FunctionTable()
     tables[image.start] = table
     return table
   }
 
-  private func image(of address: UInt64) -> MappedImage? { images.first { $0.contains(address) } }
+  private func file(of image: MappedImage) -> String? {
+    if let known = files[image.start] { return known }
+    let file = image.file(of: process)
+    files[image.start] = .some(file)
+    return file
+  }
+
+  private func image(of address: UInt64) -> MappedImage? {
+    // Sorted by address.
+    let next = images.sortedIndex { $0.start > address }
+    return next > 0 && images[next - 1].contains(address) ? images[next - 1] : nil
+  }
 
   private func entry(at address: UInt64) -> StackEntry {
     guard let image = image(of: address) else {
@@ -113,13 +128,20 @@ final class Symbols {
 
   // MARK: The symbolizer
 
+  /// Whether its file can be read, and the name of that does not end the line or the quotes in which it is written.
+  private func isForSymbolizer(_ image: MappedImage) -> Bool {
+    file(of: image).map { $0.utf8.allSatisfy { $0 >= 0x20 && $0 != UInt8(ascii: "\"") } } ?? false
+  }
+
   /// For each address: for each function, the innermost first, its name and its place.
   private func symbolize(_ addresses: [UInt64]) -> [[Substring]]? {
     guard !addresses.isEmpty, let tool = Toolchain.find("llvm-symbolizer") else { return nil }
     var input = ""
     for address in addresses {
-      let image = image(of: address)!
-      input += "\"\(image.file(of: process))\" 0x\(hex(address &- image.bias))\n"
+      guard let image = image(of: address), let file = file(of: image), isForSymbolizer(image) else {
+        return nil
+      }
+      input += "\"\(file)\" 0x\(hex(address &- image.bias))\n"
     }
     guard
       let output = Toolchain.run(

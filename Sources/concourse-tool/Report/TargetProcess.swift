@@ -8,9 +8,12 @@ struct TargetProcess {
   }
 
   let id: Int32
+  /// A thread of it that has not ended: what all share is read through it. The main thread may have ended before the
+  /// others, and has no memory then.
+  var alive: Int32
   /// The program's name.
   let name: String
-  var processor = Processor.here
+  let processor: Processor
   let memory: any TargetMemory
   let regions: [MappedRegion]
   var threads: [TargetThread]
@@ -22,6 +25,16 @@ struct TargetProcess {
   var now: UInt64?
   /// Whether nothing in it will change: all its threads sleep for good.
   var isFrozen = false
+
+  init(
+    id: Int32, alive: Int32? = nil, name: String, processor: Processor = .here, memory: any TargetMemory,
+    regions: [MappedRegion], threads: [TargetThread], signal: Int32? = nil, core: String? = nil,
+    now: UInt64? = nil
+  ) {
+    (self.id, self.alive, self.name, self.processor) = (id, alive ?? id, name, processor)
+    (self.memory, self.regions, self.threads) = (memory, regions, threads)
+    (self.signal, self.core, self.now) = (signal, core, now)
+  }
 
   /// Whether it stays as it is while it is read: all its threads sleep for good, or it is a core dump.
   var isStill: Bool { core != nil || isFrozen }
@@ -71,10 +84,20 @@ struct TargetThread {
 
 extension TargetProcess {
   /// Whether there is such a process, and it has not ended.
-  static func isAlive(_ id: Int32) -> Bool {
-    guard let status = ProcFile.read("/proc/\(id)/status") else { return false }
-    let state = ProcFile.value(of: "State", in: status)
-    return !state.hasPrefix("Z") && !state.hasPrefix("X")
+  static func isAlive(_ id: Int32) -> Bool { thread(of: id) != nil }
+
+  /// A thread of the process that has not ended: the main thread, or one of the engine's, which stay, or any.
+  private static func thread(of id: Int32) -> Int32? {
+    func isAlive(_ thread: Int32) -> Bool {
+      guard let status = ProcFile.read("/proc/\(id)/task/\(thread)/status") else { return false }
+      let state = ProcFile.value(of: "State", in: status)
+      return !state.hasPrefix("Z") && !state.hasPrefix("X")
+    }
+    if isAlive(id) { return id }
+    let others = ProcFile.numbers(in: "/proc/\(id)/task").filter(isAlive)
+    return others.first { thread in
+      ProcFile.read("/proc/\(id)/task/\(thread)/comm")?.hasPrefix("concourse") ?? false
+    } ?? others.first
   }
 
   /// Reads /proc/PID. A thread that sleeps in a system call is not disturbed; one that runs is stopped for some
@@ -89,11 +112,12 @@ extension TargetProcess {
       ProcFile.value(of: "Tgid", in: status).elementsEqual("\(id)")
     else { throw Failure(reason: "\(id) is not a process of a program") }
     let name = String(ProcFile.value(of: "Name", in: status))
-    guard !ProcFile.value(of: "State", in: status).hasPrefix("Z") else {
+    guard let alive = thread(of: id) else {
       throw Failure(reason: "process \(id) (\(name)) has ended and waits for its parent to notice")
     }
-    let memory = LiveMemory(process: id)
-    guard let maps = ProcFile.read(folder + "/maps") else {
+    let memory = LiveMemory(process: alive)
+    let mapsPath = "/proc/\(alive)/maps"
+    guard let maps = ProcFile.read(mapsPath) else {
       let error = lastError()
       if error == EACCES || error == EPERM {
         throw Failure(
@@ -105,7 +129,7 @@ extension TargetProcess {
     guard !regions.isEmpty else { throw Failure(reason: "\(id) is not a process of a program") }
     if let first = regions.first(where: { $0.isReadable }) {
       var byte: UInt8 = 0
-      let result = tracing_read(id, first.start, &byte, 1)
+      let result = tracing_read(alive, first.start, &byte, 1)
       if result == -Int(EPERM) {
         throw Failure(
           reason: "process \(id) (\(name)): not permitted; reading it needs the permissions of ptrace")
@@ -114,14 +138,19 @@ extension TargetProcess {
     }
     var threads: [TargetThread] = []
     for thread in readsThreads ? ProcFile.numbers(in: folder + "/task") : [] {
-      if let read = TargetThread(process: id, thread: thread, stops: stopsThreads) { threads.append(read) }
+      guard let read = TargetThread(process: id, thread: thread, stops: stopsThreads), read.state != "Z"
+      else {
+        continue
+      }
+      threads.append(read)
     }
     // Once more: threads may have been made meanwhile, and their stacks are needed.
-    if let maps = ProcFile.read(folder + "/maps") {
+    if let maps = ProcFile.read(mapsPath) {
       regions = maps.split(separator: "\n").compactMap { MappedRegion(line: $0) }
     }
     return TargetProcess(
-      id: id, name: name, memory: memory, regions: regions, threads: threads, now: UptimeClock.now)
+      id: id, alive: alive, name: name, memory: memory, regions: regions, threads: threads,
+      now: UptimeClock.now)
   }
 }
 
@@ -147,7 +176,7 @@ extension TargetThread {
       return
     }
     // A thread that sleeps uninterruptibly, as in a page fault on a file system that does not answer, does not stop.
-    guard stops, state != "D" else { return }
+    guard stops, state != "D", state != "Z" else { return }
     var registers = [UInt64](repeating: 0, count: Processor.here.registers)
     let size = registers.withUnsafeMutableBytes { tracing_registers(thread, $0.baseAddress!, $0.count) }
     if size > 0 { take(registers: registers, of: .here) }

@@ -105,13 +105,12 @@ struct Verdicts {
   /// The queues of a hierarchy that one thread holds are one cause: that with the most items stands for all.
   private mutating func joinHierarchies(_ words: Wording) {
     var joined: [Verdict] = []
+    var causes: [[UInt32]: Int] = [:]
     for verdict in all {
-      let cause = joined.firstIndex {
-        $0.kind == verdict.kind && verdict.kind == .heldQueue && $0.threads == verdict.threads
-      }
-      if let cause {
+      if verdict.kind == .heldQueue, let cause = causes[verdict.threads] {
         joined[cause].queues += verdict.queues
       } else {
+        if verdict.kind == .heldQueue { causes[verdict.threads] = joined.count }
         joined.append(verdict)
       }
     }

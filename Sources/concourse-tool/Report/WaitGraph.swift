@@ -11,32 +11,52 @@ struct WaitGraph {
 
   init(_ snapshot: EngineSnapshot) {
     var hasTimeout: Set<Node> = []
+    let members = Members(snapshot)
     for thread in snapshot.threads {
       let node = Node.thread(thread.id)
-      edges[node] = Self.targets(of: thread, snapshot)
+      edges[node] = members.targets(of: thread)
       if thread.hasTimeout { hasTimeout.insert(node) }
     }
-    for queue in snapshot.queues.values { edges[.queue(queue.address)] = Self.targets(of: queue, snapshot) }
+    for queue in snapshot.queues.values {
+      edges[.queue(queue.address)] = Self.targets(of: queue, snapshot, members.main)
+    }
     findCycles(besides: hasTimeout)
   }
 
-  private static func targets(of thread: ThreadInfo, _ snapshot: EngineSnapshot) -> [Node] {
-    switch thread.wait {
-    case .turn(let queue, _), .service(let queue, _): [.queue(queue)]
-    case .group(let group):
-      (snapshot.groups[group]?.queues ?? []).map { .queue($0) }
-        + snapshot.threads.filter { $0.group == group }.map { .thread($0.id) }
-    case .workItem(let item):
-      snapshot.queues.values.filter { $0.members.workItems.contains(item) }.map { .queue($0.address) }
-        + (snapshot.runners[item].map { [.thread($0)] } ?? [])
-    case .once(let runner): [.thread(runner)]
-    case .mutex(_, let owner): [.thread(owner)]
-    case .semaphore, .loop, .engine, .call, .idle, .running: []
+  /// What ends the waits for groups and work items, gathered once for all threads that wait.
+  private struct Members {
+    private var groups: [UInt64: [Node]] = [:]
+    private var workItems: [UInt64: [Node]] = [:]
+    let main: ThreadInfo?
+
+    init(_ snapshot: EngineSnapshot) {
+      for (address, group) in snapshot.groups { groups[address] = group.queues.map { .queue($0) } }
+      for thread in snapshot.threads where thread.group != 0 {
+        groups[thread.group, default: []].append(.thread(thread.id))
+      }
+      for queue in snapshot.queues.values {
+        for item in queue.members.workItems { workItems[item, default: []].append(.queue(queue.address)) }
+      }
+      for (item, runner) in snapshot.runners { workItems[item, default: []].append(.thread(runner)) }
+      main = snapshot.threads.first { $0.role == .main }
+    }
+
+    func targets(of thread: ThreadInfo) -> [Node] {
+      switch thread.wait {
+      case .turn(let queue, _), .service(let queue, _): [.queue(queue)]
+      case .group(let group): groups[group] ?? []
+      case .workItem(let item): workItems[item] ?? []
+      case .once(let runner): [.thread(runner)]
+      case .mutex(_, let owner): [.thread(owner)]
+      case .semaphore, .loop, .engine, .call, .idle, .running: []
+      }
     }
   }
 
   /// What the oldest entry of a queue waits for.
-  private static func targets(of queue: QueueInfo, _ snapshot: EngineSnapshot) -> [Node] {
+  private static func targets(of queue: QueueInfo, _ snapshot: EngineSnapshot, _ main: ThreadInfo?)
+    -> [Node]
+  {
     if queue.word.owner != 0 { return [.thread(queue.word.owner)] }
     if queue.word.isSuspended || queue.word.isInactive { return [] }
     if queue.kind == .concurrent && queue.word.readers > 0 && (queue.barrierIsNext || !queue.waiters.isEmpty)
@@ -45,7 +65,6 @@ struct WaitGraph {
     }
     if queue.kind == .main {
       // Only the main thread serves it. While that sleeps in `dispatchMain`, it serves.
-      let main = snapshot.threads.first { $0.role == .main }
       guard let main, main.isBlocked || !main.frames.isEmpty else { return [] }
       return [.thread(main.id)]
     }

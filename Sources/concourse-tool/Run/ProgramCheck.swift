@@ -88,7 +88,7 @@ struct ProgramCheck {
   /// such as `dispatch_async`, which call the library, but not this one.
   private static func ownDispatch(of program: ElfImage, in table: ElfImage.SymbolTable) -> Bool? {
     let name = Array("dispatch_queue_create".utf8)
-    guard program.definesFunction(in: table, where: { $0.elementsEqual(name) }) else { return nil }
+    guard program.definesFunction(in: table, where: { $0.isEqual(to: name) }) else { return nil }
     return isConcourse(program)
   }
 

@@ -16,11 +16,9 @@ enum CxxNames {
 
   /// The symbol itself if it is not a C++ name, or cannot be read.
   static func readable(_ symbol: String) -> String {
-    guard symbol.hasPrefix("_Z"), let demangle else { return symbol }
-    var status: Int32 = 0
-    guard let text = demangle(symbol, nil, nil, &status) else { return symbol }
-    defer { free(text) }
-    return shorten(String(cString: text))
+    guard symbol.hasPrefix("_Z"), demangle != nil else { return MangledName.shown(symbol) }
+    let text = MangledName.text(symbol) { CxxNames.demangle?($0, nil, nil, nil) }
+    return text.map(shorten) ?? MangledName.shown(symbol)
   }
 
   /// `void work<int>(std::vector<int>&) const` becomes `work<int>`, and `main::$_0::operator()(int) const` becomes

@@ -18,14 +18,12 @@ enum Demangler {
 
   static func readable(_ symbol: String) -> String {
     guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return CxxNames.readable(symbol) }
-    return demangled(symbol).map(shorten) ?? symbol
+    return demangled(symbol).map(shorten) ?? MangledName.shown(symbol)
   }
 
   private static func demangled(_ symbol: String) -> String? {
-    // The system has this function in its standard library, and frees its result with `free`.
-    guard let text = symbol.withCString({ demangle($0, strlen($0), nil, nil, 0) }) else { return nil }
-    defer { free(text) }
-    return String(cString: text)
+    // The system has this function in its standard library; its result is freed with `free`.
+    MangledName.text(symbol) { demangle($0, strlen($0), nil, nil, 0) }
   }
 
   private static func contains(_ wanted: String, in text: String) -> Bool {

@@ -55,13 +55,26 @@ extension ElfImage {
   }
 
   /// Whether the file defines a function whose name satisfies `isWanted`. Linear in the number of symbols.
-  func definesFunction(in table: SymbolTable, where isWanted: (ArraySlice<UInt8>) -> Bool) -> Bool {
+  func definesFunction(in table: SymbolTable, where isWanted: (SymbolName) -> Bool) -> Bool {
     var isFound = false
     visitFunctions(in: table) { _, _, name in
-      isFound = isWanted(name)
+      isFound = isWanted(SymbolName(rest: name))
       return !isFound
     }
     return isFound
+  }
+
+  /// The name of a symbol, compared without a search for its end: in a damaged file, all names may end at the end of the
+  /// table only.
+  struct SymbolName {
+    /// The name, and what follows it in the table.
+    fileprivate let rest: ArraySlice<UInt8>
+
+    func isEqual(to name: some Collection<UInt8>) -> Bool {
+      rest.starts(with: name) && rest.dropFirst(name.count).first == 0
+    }
+
+    func starts(with prefix: some Collection<UInt8>) -> Bool { rest.starts(with: prefix) }
   }
 
   /// A function that the file defines. All share the table of names: a damaged file could give thousands of them the same
@@ -78,7 +91,7 @@ extension ElfImage {
       bytes = name.prefix(Self.longestName)
     }
 
-    var name: String { String(decoding: bytes, as: UTF8.self) }
+    var name: String { String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
   }
 
   /// The functions that the file defines.
@@ -91,8 +104,8 @@ extension ElfImage {
     return found
   }
 
-  /// Calls `body` with the symbol table, the place in it and the name of each function that the file defines, until it
-  /// returns false.
+  /// Calls `body` with the symbol table, the place in it and the name of each function that the file defines, with what
+  /// follows the name in the table, until it returns false.
   private func visitFunctions(in table: SymbolTable, _ body: ([UInt8], Int, ArraySlice<UInt8>) -> Bool) {
     let all = allSections
     // A file has one table of each kind.
@@ -106,8 +119,8 @@ extension ElfImage {
     for entry in stride(from: 0, to: symbols.count / 24 * 24, by: 24)
     where symbols[entry + 4] & 0xF == 2 && symbols.number(at: entry + 6, as: UInt16.self) != 0 {
       let start = Int(symbols.number(at: entry, as: UInt32.self)!)
-      guard start < names.count, let end = names[start...].firstIndex(of: 0) else { continue }
-      if !body(symbols, entry, names[start..<end]) { return }
+      guard start < names.count else { continue }
+      if !body(symbols, entry, names[start...]) { return }
     }
   }
 }
@@ -151,7 +164,10 @@ extension ElfImage {
 /// Notes, one after another: the sizes of the owner's name and of the content, the type, the name, the content.
 extension [UInt8] {
   /// Where the content of Concourse's note of that type is; nil if there is none.
-  func concourseNote(ofType wanted: UInt32) -> Range<Int>? {
+  func concourseNote(ofType wanted: UInt32) -> Range<Int>? { note(ofType: wanted, by: "Concourse\0") }
+
+  /// Where the content of an owner's note of that type is; nil if there is none.
+  func note(ofType wanted: UInt32, by owner: String) -> Range<Int>? {
     var place = 0
     while let nameSize: UInt32 = number(at: place), let size: UInt32 = number(at: place + 4),
       let type: UInt32 = number(at: place + 8), nameSize < 256, size < 1 << 16
@@ -159,7 +175,7 @@ extension [UInt8] {
       let content = place + 12 + (Int(nameSize) + 3) / 4 * 4
       let end = content + (Int(size) + 3) / 4 * 4
       guard end <= count else { return nil }
-      if type == wanted, self[place + 12..<place + 12 + Int(nameSize)].elementsEqual("Concourse\0".utf8) {
+      if type == wanted, self[place + 12..<place + 12 + Int(nameSize)].elementsEqual(owner.utf8) {
         return content..<content + Int(size)
       }
       place = end

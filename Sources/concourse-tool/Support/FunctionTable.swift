@@ -2,6 +2,9 @@
 struct FunctionTable {
   private var functions: [ElfImage.Function] = []
 
+  /// Without functions.
+  init() {}
+
   init(path: String) {
     guard let image = try? ElfImage(path: path) else { return }
     var found = image.functions(in: .full)

@@ -26,7 +26,7 @@ final class LiveRecording {
     }
     self.process = process
     name = target.name
-    memory = LiveMemory(process: process)
+    memory = LiveMemory(process: target.alive)
     let described = "process \(process) (\(name))"
     let memory = memory
     let found = MappedImage.all(of: target).lazy.flatMap(\.notes).compactMap {
