@@ -109,6 +109,8 @@ bool concourse_is_same_file(int descriptor, int other) {
   return syscall(SYS_kcmp, self, self, KCMP_FILE, descriptor, other) == 0;
 }
 
+bool concourse_has_seals(int descriptor) { return fcntl(descriptor, F_GET_SEALS) >= 0; }
+
 int concourse_poll_now(int descriptor, uint32_t interest) {
   struct pollfd question = {.fd = descriptor, .events = (short)interest};
   int count = poll(&question, 1, 0);

@@ -26,6 +26,11 @@ extension System {
     call(.control) { result(fcntl(descriptor, F_SETFL, flags)) }
   }
 
+  /// Whether a file is in the kernel's memory: of memfd_create, or on a tmpfs.
+  static func hasSeals(_ descriptor: Int32) -> Bool {
+    call(.control) { concourse_has_seals(descriptor) ? 1 : 0 } > 0
+  }
+
   static func status(of descriptor: Int32, _ status: inout stat) -> Int {
     call(.status) { result(fstat(descriptor, &status)) }
   }
