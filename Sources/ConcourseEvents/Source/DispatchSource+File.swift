@@ -5,8 +5,8 @@ extension DispatchSource {
   /// Creates a source that calls its handler while there is something to read.
   ///
   /// Level-triggered: the handler is called again as long as unread bytes remain. `data` estimates their number. A
-  /// `data` of 0 means end of file. Files and hung-up pipes report it once each time that it is reached: the handler is
-  /// called again when the file has grown, or when the pipe has a new writer. A socket whose peer has shut down writing
+  /// `data` of 0 means end of file. Files, hung-up pipes and hung-up terminals report it once each time that it is
+  /// reached: the handler is called again when the file has grown, or when the pipe has a new writer. A socket whose peer has shut down writing
   /// or closed reports it repeatedly, until the source is cancelled. Listening sockets, and other descriptors that
   /// cannot count bytes, report 1, as does an empty datagram. Files and devices that the kernel cannot poll are always
   /// ready.
@@ -156,7 +156,11 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     // No bytes, or a descriptor that cannot count them: it may be readable all the same.
     let found = System.readiness(of: descriptor, Readiness.readable.rawValue)
     guard found > 0 else { return nil }
-    if waiting < 0 { return more(1) }
+    if waiting < 0 {
+      // A terminal whose other side has gone counts no bytes, and has none.
+      let isHungUp = waiting == -Int(EIO) && Readiness(rawValue: UInt32(found)).contains(.hangUp)
+      return isHungUp ? end() : more(1)
+    }
     // The bytes may have come after they were counted, and the hang-up of their writer behind them.
     let late = countBytes()
     return late > 0 ? more(UInt(late)) : collectWithoutBytes(Readiness(rawValue: UInt32(found)))
