@@ -211,12 +211,23 @@ extension Engine {
     }
 
     @Test(
-      "S109 the kernel's own files report their end once",
-      arguments: ["/proc/self/status", "/proc/self/mounts"])
+      "S108, S109 the kernel's own files are read to their end, which they report once",
+      arguments: [
+        "/proc/self/status", "/proc/self/mounts", "/proc/loadavg", "/sys/devices/system/cpu/possible",
+      ])
     func kernelFile(path: String) {
       let file = open(path, O_RDONLY | O_CLOEXEC)
       defer { close(file) }
-      #expect(Self.firstReport(file) == 0)
+      let reader = ReadingSource(file, hub: .shared)
+      defer { reader.cancel() }
+      #expect(awaitValue { reader.reports.all.last == 0 })
+      let reports = reader.reports.all
+      // Byte by byte.
+      #expect(reports.count > 1 && reports.dropLast().allSatisfy { $0 == 1 })
+      var byte: UInt8 = 0
+      #expect(read(file, &byte, 1) == 0)
+      #expect(lseek(file, 0, SEEK_CUR) == reports.count - 1)
+      reader.reports(reports)
     }
 
     @Test("S101, S109 a source of a file that waits for growth is released")
