@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/kcmp.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,6 +109,20 @@ bool concourse_is_same_file(int descriptor, int other) {
   // Before, kcmp answers, unless a sandbox refuses it. Not by the process's id: its main thread may have exited.
   pid_t self = (pid_t)concourse_gettid();
   return syscall(SYS_kcmp, self, self, KCMP_FILE, descriptor, other) == 0;
+}
+
+bool concourse_has_seals(int descriptor) { return fcntl(descriptor, F_GET_SEALS) >= 0; }
+
+bool concourse_is_generated(int descriptor) {
+  struct statfs system;
+  if (fstatfs(descriptor, &system) != 0) return false;
+  switch ((unsigned long)system.f_type) {
+  case PROC_SUPER_MAGIC:
+  case SYSFS_MAGIC:
+  case CGROUP_SUPER_MAGIC:
+  case CGROUP2_SUPER_MAGIC: return true;
+  default: return false;
+  }
 }
 
 int concourse_poll_now(int descriptor, uint32_t interest) {

@@ -38,8 +38,10 @@ private func checkedSize(_ size: UInt, _ function: StaticString) -> Int {
   return count
 }
 
+/// - Parameter target: the object's target queue, if the policy does not have it.
 private func create(
-  _ buffer: UnsafeRawPointer?, _ size: UInt, _ policy: BufferPolicy, _ function: StaticString
+  _ buffer: UnsafeRawPointer?, _ size: UInt, _ policy: BufferPolicy, target: Reference? = nil,
+  _ function: StaticString
 ) -> Reference? {
   let count = checkedSize(size, function)
   if buffer == nil && count > 0 {
@@ -47,10 +49,13 @@ private func create(
   }
   // SAFETY: the client states the size of its buffer.
   let bytes = UnsafeRawBufferPointer(start: buffer, count: count)
+  let object: DataObject?
   switch policy {
-  case .copy: return count == 0 ? DataObject.empty.reference : DataObject.copying(bytes)?.newReference
-  case .adopt(let deallocator): return DataObject.adopting(bytes, deallocator, function).newReference
+  case .copy: object = count == 0 ? DataObject.empty : DataObject.copying(bytes)
+  case .adopt(let deallocator): object = DataObject.adopting(bytes, deallocator, function)
   }
+  if let target, count > 0 { object?.setTarget(queue: Object.queueIfAny(target, function)) }
+  return object?.newReference
 }
 
 @c(dispatch_data_create)
@@ -59,7 +64,7 @@ package func dispatch_data_create(
   _ destructor: UnsafeMutableRawPointer?
 ) -> UnsafeMutableRawPointer? {
   if let policy = BufferPolicy(named: destructor) {
-    return create(buffer, size, policy, "dispatch_data_create")
+    return create(buffer, size, policy, target: queue, "dispatch_data_create")
   }
   let block = Block(destructor!).copy()
   let queue = Object.queueIfAny(queue, "dispatch_data_create")
@@ -73,7 +78,7 @@ package func dispatch_data_create_f(
 ) -> UnsafeMutableRawPointer? {
   // SAFETY: only compared. Programs without blocks declare the predefined destructors as functions.
   if let policy = BufferPolicy(named: unsafeBitCast(destructor, to: Reference?.self)) {
-    return create(buffer, size, policy, "dispatch_data_create_f")
+    return create(buffer, size, policy, target: queue, "dispatch_data_create_f")
   }
   let queue = Object.queueIfAny(queue, "dispatch_data_create_f")
   let destroy = { destructor!(UnsafeMutableRawPointer(mutating: buffer)) }

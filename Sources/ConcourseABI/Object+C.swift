@@ -73,6 +73,7 @@ package func dispatch_resume(_ object: UnsafeMutableRawPointer?) {
 @c(dispatch_set_target_queue)
 package func dispatch_set_target_queue(_ object: UnsafeMutableRawPointer?, _ queue: UnsafeMutableRawPointer?)
 {
+  if object == concourse_dispatch_data_empty() { return }
   let target = Object.queueIfAny(queue, "dispatch_set_target_queue")
   Object.any(object, "dispatch_set_target_queue").takeUnretainedValue().setTarget(queue: target)
 }

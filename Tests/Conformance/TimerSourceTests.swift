@@ -434,6 +434,19 @@ extension Conformance {
       #expect(fired, "only \(calls.data) came")
     }
 
+    @Test("S92 a timer with a leeway without a bound fires")
+    func leewayWithoutBound() {
+      let calls = Calls()
+      let timer = timer(calls)
+      timer.schedule(deadline: .now() + .milliseconds(5), leeway: .never)
+      timer.activate()
+      #expect(calls.comes())
+      timer.schedule(wallDeadline: .now() + .milliseconds(5), repeating: .milliseconds(5), leeway: .never)
+      let fired = calls.reaches(3)
+      #expect(retire(timer))
+      #expect(fired, "only \(calls.data) came")
+    }
+
     @Test("S93 an interval of 0 runs the handler continuously, with huge counts")
     func zeroInterval() {
       let calls = Calls()

@@ -131,6 +131,22 @@ extension Conformance {
       #expect(fired.comes())
     }
 
+    @Test(
+      "S58 notifications of an item that is released without having run are submitted",
+      arguments: [false, true])
+    func releasedNotifications(isCancelled: Bool) {
+      let notified = DispatchSemaphore(value: 0)
+      let queue = DispatchQueue(label: "notified")
+      var item: DispatchWorkItem? = DispatchWorkItem { Issue.record("ran") }
+      item?.notify(queue: queue) { notified.signal() }
+      item?.notify(queue: queue, execute: DispatchWorkItem { notified.signal() })
+      if isCancelled { item?.cancel() }
+      #expect(notified.wait(timeout: .now()) == .timedOut)
+      item = nil
+      #expect(notified.wait(timeout: .now() + patience) == .success)
+      #expect(notified.wait(timeout: .now() + patience) == .success)
+    }
+
     @Test("S59 cancel is sticky and visible at once, and the body never runs")
     func cancelBeforeStart() {
       let queue = DispatchQueue(label: "cancel")

@@ -307,6 +307,10 @@ int concourse_signal_limit(void);
 long concourse_readable_bytes(int descriptor);
 /// Whether two descriptors refer to one open file description; false if the kernel does not say.
 bool concourse_is_same_file(int descriptor, int other);
+/// Whether a descriptor's file is in memory: one of memfd_create, or on a tmpfs.
+bool concourse_has_seals(int descriptor);
+/// Whether a descriptor's file is in /proc, sysfs or the tree of control groups.
+bool concourse_is_generated(int descriptor);
 /// The result of a poll(2) for the given events with timeout 0, or -errno.
 int concourse_poll_now(int descriptor, uint32_t interest);
 

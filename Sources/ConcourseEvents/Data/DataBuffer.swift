@@ -31,7 +31,7 @@ class DataBuffer: DataObject, @unchecked Sendable {  // SAFETY: as for `DataObje
   }
 
   deinit {
-    deallocator?.release(UnsafeRawBufferPointer(start: start, count: capacity))
+    deallocator?.release(UnsafeRawBufferPointer(start: start, count: capacity), of: self)
   }
 
   final override var piece: DataPiece { DataPiece(owner: self, start: start, count: count) }
@@ -85,7 +85,9 @@ extension DispatchData.Deallocator {
   }
 
   /// Gives `bytes` back. Client code runs on its queue, never here.
-  func release(_ bytes: UnsafeRawBufferPointer) {
+  /// - Parameter buffer: the object that ends. A queue that has been set as its target replaces the closure's own, which
+  ///   otherwise becomes that of the finalizer.
+  func release(_ bytes: UnsafeRawBufferPointer, of buffer: DataBuffer? = nil) {
     // SAFETY: no object shows the buffer any more, and the client handed it over for this.
     switch self {
     case .free:
@@ -95,8 +97,10 @@ extension DispatchData.Deallocator {
       if munmap(UnsafeMutableRawPointer(mutating: base), bytes.count) != 0 {
         Trap.warn("munmap of a DispatchData's buffer of \(bytes.count) bytes failed: errno \(errno)")
       }
-    case .custom(let queue, let block):
-      let queue = queue ?? DispatchQueue.global()
+    case .custom(let asked, let block):
+      let extras = buffer?.uncountedExtrasIfAny
+      let last = extras.map { $0._withUnsafeGuaranteedRef { $0.lastQueue(orElse: asked) } } ?? asked
+      let queue = last ?? DispatchQueue.global()
       if queue.hasThread { queue.asyncUnsafe(execute: block) }
     }
   }

@@ -46,15 +46,16 @@ struct Transfer {
     _ descriptor: Int32, into buffer: ReadBuffer, _ client: some TransferClient
   ) -> Outcome? {
     let policy = FilePolicy.current
-    var mayBeAtEnd = false
+    var takesNoTime = false
     if policy != .ring {
       let cached = System.readCached(descriptor, buffer.memory, buffer.capacity, offset)
       if cached > 0 { return buffer.outcome(of: cached) }
-      // A negative result: the bytes are not in memory, or the file system cannot tell. 0: the end, where a plain read
-      // takes no time, or in Linux 5.9 and 5.10 bytes that are not in memory.
-      mayBeAtEnd = cached == 0
+      // A negative result: the bytes are not in memory, or the file system cannot tell. So it is with tmpfs, whose bytes
+      // are all in memory. 0: the end, where a plain read takes no time, or in Linux 5.9 and 5.10 bytes that are not in
+      // memory.
+      takesNoTime = cached == 0 || cached == -Int(EOPNOTSUPP) && System.hasSeals(descriptor)
     }
-    if policy != .threads, !mayBeAtEnd, let ring = CompletionRing.current {
+    if policy != .threads, !takesNoTime, let ring = CompletionRing.current {
       switch ring.submit(
         write: false, descriptor, buffer.memory, buffer.capacity, offset: offset,
         for: RingRequest(.read(buffer), client))

@@ -5,11 +5,12 @@ extension DispatchSource {
   /// Creates a source that calls its handler while there is something to read.
   ///
   /// Level-triggered: the handler is called again as long as unread bytes remain. `data` estimates their number. A
-  /// `data` of 0 means end of file. Files and hung-up pipes report it once each time that it is reached: the handler is
-  /// called again when the file has grown, or when the pipe has a new writer. A socket whose peer has shut down writing
+  /// `data` of 0 means end of file. Files, hung-up pipes and hung-up terminals report it once each time that it is
+  /// reached: the handler is called again when the file has grown, or when the pipe has a new writer. A socket whose peer has shut down writing
   /// or closed reports it repeatedly, until the source is cancelled. Listening sockets, and other descriptors that
   /// cannot count bytes, report 1, as does an empty datagram. Files and devices that the kernel cannot poll are always
-  /// ready.
+  /// ready. Files of /proc, sysfs and control groups, whose lengths mean nothing, report 1 at their beginning, and as
+  /// long as there is more.
   ///
   /// Traps on a negative descriptor.
   /// - Parameters:
@@ -120,7 +121,7 @@ final class WriteBackend: FileBackend, @unchecked Sendable {
 }
 
 /// The backend of a read source. It counts the readable bytes, and reports end of file without spinning.
-// SAFETY: `next` and `isFile` are OWNED BY the running visit; visits never overlap. `growth` is GUARDED BY the lock of
+// SAFETY: `next` and `kind` are OWNED BY the running visit; visits never overlap. `growth` is GUARDED BY the lock of
 // `whileInstalled`, until `remove` has ended the source; the rest is constant.
 final class ReadBackend: FileBackend, @unchecked Sendable {
   /// What `rearm` requests after the handler has returned.
@@ -134,8 +135,15 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   }
 
   private var next = Next.more
-  /// Whether the descriptor is a regular file; nil before the first visit.
-  private var isFile: Bool?
+  private enum Kind {
+    case file
+    /// A file of the kernel's, in /proc, sysfs or a control group. Its length says nothing about its bytes.
+    case generated
+    case other
+  }
+
+  /// nil before the first visit.
+  private var kind: Kind?
   /// Made when a file's end is first reported.
   private var growth: FileGrowth?
   private let hub: InotifyHub
@@ -152,11 +160,15 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   override func collect(_ pending: UInt) -> UInt? {
     let waiting = countBytes()
     if waiting > 0 { return more(UInt(waiting)) }
-    if isAlwaysReady { return collectFromFile() }
+    if isAlwaysReady { return kind == .generated && waiting < 0 ? more(1) : collectFromFile() }
     // No bytes, or a descriptor that cannot count them: it may be readable all the same.
     let found = System.readiness(of: descriptor, Readiness.readable.rawValue)
     guard found > 0 else { return nil }
-    if waiting < 0 { return more(1) }
+    if waiting < 0 {
+      // A terminal whose other side has gone counts no bytes, and has none.
+      let isHungUp = waiting == -Int(EIO) && Readiness(rawValue: UInt32(found)).contains(.hangUp)
+      return isHungUp ? end() : more(1)
+    }
     // The bytes may have come after they were counted, and the hang-up of their writer behind them.
     let late = countBytes()
     return late > 0 ? more(UInt(late)) : collectWithoutBytes(Readiness(rawValue: UInt32(found)))
@@ -168,13 +180,20 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   }
 
   private func countBytes() -> Int {
-    if isFile == nil {
-      var status = stat()
-      if System.status(of: descriptor, &status) == 0 { isFile = status.st_mode & S_IFMT == S_IFREG }
-    }
+    if kind == nil { kind = kindOfDescriptor() }
     // FIONREAD counts in an int, and a file may be longer. A file's server may take long to answer.
-    return isFile == true
-      ? BlockedSection.run { System.bytesLeft(in: descriptor) } : System.readableBytes(of: descriptor)
+    switch kind {
+    case .file: return BlockedSection.run { System.bytesLeft(in: descriptor) }
+    case .generated: return BlockedSection.run { System.moreIsGenerated(in: descriptor) }
+    case .other, nil: return System.readableBytes(of: descriptor)
+    }
+  }
+
+  private func kindOfDescriptor() -> Kind? {
+    var status = stat()
+    guard System.status(of: descriptor, &status) == 0 else { return nil }
+    guard status.st_mode & S_IFMT == S_IFREG else { return .other }
+    return System.isGenerated(descriptor) ? .generated : .file
   }
 
   /// Handles a descriptor that is ready without bytes: an empty datagram, or the end of file.
@@ -187,7 +206,7 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     // The end of a connection is reported until the client cancels its source.
     if socketType >= 0 && readiness.contains(.readable) { return more(0) }
     // A hung-up pipe stays so for every reader, as does the end of a file that the kernel can poll: report it once.
-    return readiness.contains(.hangUp) || isFile == true ? end() : more(0)
+    return readiness.contains(.hangUp) || kind != .other ? end() : more(0)
   }
 
   /// Reports an end that lasts, once.
@@ -216,9 +235,9 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     case .change:
       next = .nothing
       rearmForChange()
-      if isFile == true { awaitGrowth() }
+      if kind == .file { awaitGrowth() }
     case .nothing:
-      if isFile == true { awaitGrowth() }
+      if kind == .file { awaitGrowth() }
     }
   }
 

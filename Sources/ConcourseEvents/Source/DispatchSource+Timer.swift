@@ -123,7 +123,8 @@ extension DispatchSourceTimer {
   ///   - deadline: the first time.
   ///   - interval: the time between two calls; `.never` to fire once. 0 counts as a nanosecond. Negative intervals
   ///     trap.
-  ///   - leeway: how late calls may be; more than a minute counts as a minute. Negative leeways trap.
+  ///   - leeway: how late calls may be; more than a minute counts as a minute. `.never` leaves it to the runtime: half
+  ///     the interval, and 0 for a timer that fires once. Negative leeways trap.
   /// Matching C function: `dispatch_source_set_timer`.
   public func schedule(
     deadline: DispatchTime, repeating interval: DispatchTimeInterval = .never,
@@ -242,9 +243,14 @@ struct TimerSchedule: Equatable {
   /// Never fires.
   static var disarmed: TimerSchedule { TimerSchedule(start: .never, now: 0, interval: nil, leeway: 0) }
 
+  /// A leeway from here on states no bound. A first call could then be a minute late, and a program that waits for it
+  /// would seem to hang.
+  private static let unbounded = UInt64(Int64.max)
+
   /// - Parameters:
   ///   - now: the current uptime; evaluated only for an immediate start.
   ///   - interval: in nanoseconds; 0 counts as 1.
+  ///   - leeway: in nanoseconds; `Int64.max` or more counts as half the interval.
   init(start: Deadline, now: @autoclosure () -> UInt64, interval: UInt64?, leeway: UInt64) {
     switch start {
     case .never: (clock, next) = (.never, .max)
@@ -253,7 +259,7 @@ struct TimerSchedule: Equatable {
     case .wall(let time): (clock, next) = (.wall, time)
     }
     period = interval.map { max($0, 1) } ?? 0
-    self.leeway = min(leeway, Self.longestLeeway)
+    self.leeway = min(leeway < Self.unbounded ? leeway : period / 2, Self.longestLeeway)
     laterLeeway = period > 0 ? min(self.leeway, period / 2) : self.leeway
   }
 

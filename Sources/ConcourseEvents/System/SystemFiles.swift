@@ -26,6 +26,11 @@ extension System {
     call(.control) { result(fcntl(descriptor, F_SETFL, flags)) }
   }
 
+  /// Whether a file is in the kernel's memory: of memfd_create, or on a tmpfs.
+  static func hasSeals(_ descriptor: Int32) -> Bool {
+    call(.control) { concourse_has_seals(descriptor) ? 1 : 0 } > 0
+  }
+
   static func status(of descriptor: Int32, _ status: inout stat) -> Int {
     call(.status) { result(fstat(descriptor, &status)) }
   }
@@ -50,6 +55,20 @@ extension System {
     guard failure == 0 else { return failure }
     let position = Self.position(of: descriptor)
     return position < 0 ? position : max(0, status.st_size - position)
+  }
+
+  /// Whether the kernel makes a regular file's bytes when it is read.
+  static func isGenerated(_ descriptor: Int32) -> Bool {
+    call(.status) { concourse_is_generated(descriptor) ? 1 : 0 } > 0
+  }
+
+  /// 1 if such a file has more bytes, 0 at its end. Negative at its beginning: a look there could consume what the client
+  /// is to read.
+  static func moreIsGenerated(in descriptor: Int32) -> Int {
+    let position = Self.position(of: descriptor)
+    guard position > 0 else { return min(position, -1) }
+    var byte: UInt8 = 0
+    return read(descriptor, &byte, 1, position)
   }
 
   // MARK: Transfers, at `offset`, or at the file's own position if that is negative

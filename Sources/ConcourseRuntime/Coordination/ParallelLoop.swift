@@ -100,7 +100,7 @@ final class ParallelLoop {
   ) {
     // The caller joins before it pushes helpers: helpers of nested loops must not take its place.
     let participating = participants.join()
-    PoolSize.settleWidth()
+    if iterations > 1 { PoolSize.settleWidthOfLoop() }
     // More helpers than free processors would only wait in the root queue.
     let helpers = min(iterations - 1, PoolSize.width - participating)
     // A forked child has no worker threads.

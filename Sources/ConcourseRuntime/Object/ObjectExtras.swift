@@ -8,8 +8,9 @@ package class ObjectExtras {
   private var context: UnsafeMutableRawPointer?
   private var contextOfEvents: UnsafeMutableRawPointer?
   private var finalizer: ContextFunction?
-  /// The queue on which the finalizer runs.
+  /// The queue on which the finalizer runs, and whether it has been set.
   private var lastQueue: DispatchQueue?
+  private var hasLastQueue = false
 
   package final var currentContext: UnsafeMutableRawPointer? {
     get { lock.withLock { context } }
@@ -30,9 +31,20 @@ package class ObjectExtras {
   /// Sets the queue on which the finalizer runs; nil means the default global queue.
   package final func setLastQueue(_ queue: DispatchQueue?) {
     var other = queue
-    lock.withLock { swap(&lastQueue, &other) }
+    lock.withLock {
+      swap(&lastQueue, &other)
+      hasLastQueue = true
+    }
     // Release the former queue outside the lock.
     withExtendedLifetime(other) {}
+  }
+
+  /// The queue on which the finalizer runs, which is `queue` if none has been set.
+  package final func lastQueue(orElse queue: DispatchQueue?) -> DispatchQueue? {
+    lock.withLock {
+      if !hasLastQueue { (lastQueue, hasLastQueue) = (queue, true) }
+      return lastQueue
+    }
   }
 
   deinit {

@@ -9,6 +9,11 @@ enum PoolSize {
   private static let currentWidth = Atomic<Int>(
     CPUQuota.width(affinity: topology?.pretendedProcessors ?? Processor.affinityCount, quota: nil))
   private static let quotaIsKnown = Atomic<Bool>(false)
+  /// When affinity mask and quota were last read, on the uptime clock.
+  private static let lastReading = Atomic<UInt64>(0)
+  /// How long a reading serves parallel loops, in nanoseconds. The monitor, which reads as often, is awake only while
+  /// work waits.
+  private static let readingLifetime: UInt64 = 1_000_000_000
   private static let currentCap = Atomic<Int>(capFromEnvironment() ?? 512)
   private static let threads = Atomic<Int>(0)
 
@@ -93,9 +98,22 @@ enum PoolSize {
   @discardableResult
   static func settleWidth() -> Bool { widthIsSettled ? false : refreshWidth() }
 
+  /// Reads the CPU quota, if it has not been read, or looks for processors that the process may use since the last
+  /// reading. A loop that runs on one processor lets nothing wait, so the monitor would not notice them.
+  static func settleWidthOfLoop() {
+    guard widthIsSettled else {
+      _ = refreshWidth()
+      return
+    }
+    // ORDERING: relaxed; see above.
+    let last = lastReading.load(ordering: .relaxed)
+    if Clock.uptime() > last &+ readingLifetime { _ = refreshWidth(onlyWider: true) }
+  }
+
   /// Reads the affinity mask and the CPU quota again: both may change while the process runs.
+  /// - Parameter onlyWider: Whether the width may not shrink: the calling thread may be pinned.
   /// - Returns: whether a shard may have fewer active workers than before.
-  static func refreshWidth() -> Bool {
+  static func refreshWidth(onlyWider: Bool = false) -> Bool {
     let affinity = Processor.affinityCount
     let couldBeRead = CPUQuota.canBeRead
     var measured =
@@ -105,7 +123,9 @@ enum PoolSize {
     if topology?.pretendedProcessors == nil, widthIsSettled, !couldBeRead || !CPUQuota.canBeRead {
       measured = min(width, affinity)
     }
-    // ORDERING: relaxed; see above.
+    if onlyWider { measured = max(measured, width) }
+    // ORDERING: relaxed, both; see above.
+    lastReading.store(Clock.uptime(), ordering: .relaxed)
     quotaIsKnown.store(true, ordering: .relaxed)
     Spin.note(processors: measured)
     // ORDERING: relaxed; see above.

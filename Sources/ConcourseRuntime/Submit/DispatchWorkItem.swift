@@ -62,7 +62,8 @@ public class DispatchWorkItem: RunnableItem {
     var last = ItemBody.none
     swap(&last, &body)
     DeferredRelease.release(.body(last))
-    if let left = followers?.notifications, !left.isEmpty { DeferredRelease.release(.notifications(left)) }
+    // No execution can follow that would submit them.
+    followers?.notifications.submitAll()
   }
 
   /// Runs the closure now, on this thread, unless the item has been cancelled.
@@ -183,7 +184,8 @@ public class DispatchWorkItem: RunnableItem {
 
   // MARK: Notification
 
-  /// Submits a closure to `queue` once the item has completed its first execution, or at once if it already has.
+  /// Submits a closure to `queue` once the item has completed its first execution, or at once if it already has. An
+  /// item that is released without having run submits its notifications then.
   ///
   /// Several notifications are allowed; their order is unspecified. Traps when the item has run more
   /// than once. Matching C function: `dispatch_block_notify`.

@@ -106,6 +106,37 @@ static void notifying(dispatch_queue_t queue) {
   Block_release(block);
 }
 
+// A block that is released without having run is followed by its notifications, which are then released.
+static void notifying_without_running(dispatch_queue_t queue) {
+  event told, freed;
+  event_init(&told);
+  event_init(&freed);
+  event *told_pointer = &told;
+  for (int cancelled = 0; cancelled < 2; cancelled++) {
+    dispatch_block_t block = dispatch_block_create(0, ^{
+      check_that(false, "it does not run", __FILE__, __LINE__);
+    });
+    dispatch_queue_t captured = dispatch_queue_create("captured", NULL);
+    dispatch_set_context(captured, &freed);
+    dispatch_set_finalizer_f(captured, event_happens);
+    dispatch_block_notify(block, queue, ^{
+      dispatch_release(captured);
+      event_happens(told_pointer);
+    });
+    dispatch_block_t other = dispatch_block_create(0, ^{
+      event_happens(told_pointer);
+    });
+    dispatch_block_notify(block, queue, other);
+    Block_release(other);
+    if (cancelled) dispatch_block_cancel(block);
+    check(!event_has_happened(&told));
+    Block_release(block);
+    event_wait(&told);
+    event_wait(&told);
+    event_wait(&freed);
+  }
+}
+
 // Each block holds the one before it. Releasing them recursively would overflow the stack.
 static void chain(void) {
   if (!on_concourse()) return;
@@ -221,6 +252,7 @@ int main(void) {
   creation();
   waiting(queue);
   notifying(queue);
+  notifying_without_running(queue);
   chain();
   cancelling(queue);
   barriers();

@@ -120,7 +120,76 @@ static void channel(dispatch_queue_t queue) {
   close(ends[1]);
 }
 
+static event destroyed;
+static const char *destructor_place;
+
+static dispatch_data_t destroyed_on(dispatch_queue_t queue, belongings *context) {
+  static char bytes[100];
+  belongings_init(context);
+  event_init(&destroyed);
+  destructor_place = "not run";
+  dispatch_data_t data = dispatch_data_create(bytes, sizeof bytes, queue, ^{
+    destructor_place = dispatch_queue_get_label(DISPATCH_CURRENT_QUEUE_LABEL);
+    event_happens(&destroyed);
+  });
+  dispatch_set_context(data, context);
+  dispatch_set_finalizer_f(data, finalize);
+  return data;
+}
+
+static void expect_places(dispatch_data_t data, belongings *context, const char *destructor, const char *finalizer) {
+  dispatch_release(data);
+  event_wait(&destroyed);
+  event_wait(&context->finalized);
+  check_text(destructor_place, destructor);
+  check_text(context->place, finalizer);
+}
+
+// The queue of data's creation is its target, and another one can take its place.
+static void data(void) {
+  dispatch_queue_t first = dispatch_queue_create("first", NULL), second = dispatch_queue_create("second", NULL);
+  const char *shared = dispatch_queue_get_label(dispatch_get_global_queue(0, 0));
+  belongings context;
+  expect_places(destroyed_on(first, &context), &context, "first", "first");
+  expect_places(destroyed_on(NULL, &context), &context, shared, shared);
+  dispatch_data_t changed = destroyed_on(first, &context);
+  dispatch_set_target_queue(changed, second);
+  expect_places(changed, &context, "second", "second");
+  changed = destroyed_on(NULL, &context);
+  dispatch_set_target_queue(changed, second);
+  expect_places(changed, &context, "second", "second");
+  changed = destroyed_on(first, &context);
+  dispatch_set_target_queue(changed, NULL);
+  expect_places(changed, &context, shared, shared);
+
+  // Without a destructor of the program's own.
+  belongings_init(&context);
+  dispatch_data_t copy = dispatch_data_create("bytes", 5, first, DISPATCH_DATA_DESTRUCTOR_DEFAULT);
+  dispatch_set_context(copy, &context);
+  dispatch_set_finalizer_f(copy, finalize);
+  dispatch_release(copy);
+  event_wait(&context.finalized);
+  check_text(context.place, "first");
+
+  // A part has its own target, and its whole keeps the other.
+  dispatch_data_t whole = destroyed_on(first, &context);
+  belongings of_part;
+  belongings_init(&of_part);
+  dispatch_data_t part = dispatch_data_create_subrange(whole, 1, 10);
+  dispatch_set_context(part, &of_part);
+  dispatch_set_finalizer_f(part, finalize);
+  dispatch_set_target_queue(part, second);
+  dispatch_release(part);
+  event_wait(&of_part.finalized);
+  check_text(of_part.place, "second");
+  expect_places(whole, &context, "first", "first");
+  dispatch_set_target_queue(dispatch_data_empty, second);
+  dispatch_release(first);
+  dispatch_release(second);
+}
+
 int main(void) {
+  data();
   dispatch_queue_t serial = dispatch_queue_create("serial", NULL);
   dispatch_queue_t shared = dispatch_get_global_queue(0, 0);
   for (int round = 0; round < 50; round++) {

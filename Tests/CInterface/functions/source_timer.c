@@ -61,6 +61,10 @@ int main(void) {
   event_wait(&fired);
   check_equal(calls, 4);
   check_equal(total, 4);
+  // Without a bound for its lateness.
+  dispatch_source_set_timer(timer, dispatch_time(DISPATCH_TIME_NOW, 1000000), DISPATCH_TIME_FOREVER, DISPATCH_TIME_FOREVER);
+  event_wait(&fired);
+  check_equal(calls, 5);
   // Stopped; then it does not fire while others do.
   dispatch_source_set_timer(timer, DISPATCH_TIME_FOREVER, DISPATCH_TIME_FOREVER, 0);
   event other;

@@ -28,6 +28,27 @@ extension Engine {
       }
     }
 
+    @Test("S125 a file in memory is read without the ring, which would only copy it on another thread")
+    func memory() {
+      defer { SystemScript.clear() }
+      let requests = Tally()
+      SystemScript.redirect(.ringEnter) { call in
+        requests.add()
+        return call()
+      }
+      let bytes = pattern(3_000_000)
+      let file = memoryFile()
+      defer { close(file) }
+      #expect(write(file, bytes, bytes.count) == bytes.count)
+      #expect(lseek(file, 0, SEEK_SET) == 0)
+      let channel = TestChannel(.stream, file)
+      let calls = channel.read()
+      #expect(calls.finished().last == Call(true, []))
+      #expect(calls.bytes == bytes)
+      channel.end()
+      #expect(requests.value == 0)
+    }
+
     @Test("S123, S126 lengths, marks and the file's position", arguments: policies)
     func lengths(_ policy: FilePolicy) {
       FilePolicy.with(policy) {

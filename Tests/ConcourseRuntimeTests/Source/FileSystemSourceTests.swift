@@ -48,6 +48,16 @@ extension Engine {
       watched.expects([FileSystemEvent.write, .extend], afterwards: .attrib) { pwrite(file, "ghost", 5, 200) }
     }
 
+    @Test("S114 what happens to a file in memory, for which the kernel reports no writes")
+    func memory() throws {
+      let file = memoryFile()
+      defer { close(file) }
+      let watched = try WatchedSource.onFile(file)
+      watched.expects([FileSystemEvent.write, .extend]) { write(file, "twelve bytes", 12) }
+      watched.expects(FileSystemEvent.write) { pwrite(file, "TWELVE", 6, 0) }
+      watched.expects(FileSystemEvent.attrib) { fchmod(file, 0o640) }
+    }
+
     @Test("S114, trap 19: what happens to a directory is reported", arguments: Road.allCases)
     func directory(road: Road) throws {
       defer { SystemScript.clear() }

@@ -77,6 +77,39 @@ extension Engine {
       #expect(comes(cancelled))
     }
 
+    @Test("S109 a terminal whose other side has been closed reports its end once", arguments: [false, true])
+    func hungUpTerminal(fromTheStart: Bool) {
+      let (other, terminal) = Self.terminal()
+      defer { close(terminal) }
+      if fromTheStart { close(other) }
+      let reader = ReadingSource(terminal, hub: .shared)
+      defer { reader.cancel() }
+      if !fromTheStart {
+        #expect(write(other, "line\n", 5) == 5)
+        reader.reports([5])
+        close(other)
+      }
+      let expected: [UInt] = fromTheStart ? [0] : [5, 0]
+      reader.reports(expected)
+      // Another report would come with the kernel's next event.
+      let pipe = Ends.pipe()
+      for _ in 0..<3 {
+        pipe.send("x")
+        #expect(Self.firstReport(pipe.reader) != nil)
+      }
+      reader.reports(expected)
+    }
+
+    /// A pseudoterminal: its leader and its follower.
+    private static func terminal() -> (leader: Int32, follower: Int32) {
+      // `posix_openpt` and its companions, which the module of the C library does not show.
+      let (setLock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
+      let leader = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+      var (isLocked, number): (Int32, UInt32) = (0, 0)
+      #expect(ioctl(leader, setLock, &isLocked) == 0 && ioctl(leader, getNumber, &number) == 0)
+      return (leader, open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC))
+    }
+
     // MARK: Files that grow
 
     @Test(
@@ -178,12 +211,23 @@ extension Engine {
     }
 
     @Test(
-      "S109 the kernel's own files report their end once",
-      arguments: ["/proc/self/status", "/proc/self/mounts"])
+      "S108, S109 the kernel's own files are read to their end, which they report once",
+      arguments: [
+        "/proc/self/status", "/proc/self/mounts", "/proc/loadavg", "/sys/devices/system/cpu/possible",
+      ])
     func kernelFile(path: String) {
       let file = open(path, O_RDONLY | O_CLOEXEC)
       defer { close(file) }
-      #expect(Self.firstReport(file) == 0)
+      let reader = ReadingSource(file, hub: .shared)
+      defer { reader.cancel() }
+      #expect(awaitValue { reader.reports.all.last == 0 })
+      let reports = reader.reports.all
+      // Byte by byte.
+      #expect(reports.count > 1 && reports.dropLast().allSatisfy { $0 == 1 })
+      var byte: UInt8 = 0
+      #expect(read(file, &byte, 1) == 0)
+      #expect(lseek(file, 0, SEEK_CUR) == reports.count - 1)
+      reader.reports(reports)
     }
 
     @Test("S101, S109 a source of a file that waits for growth is released")

@@ -33,6 +33,13 @@ final class Reports: Sendable {
   }
 }
 
+/// The descriptor of a file of memfd_create, which the module of glibc does not declare.
+func memoryFile() -> Int32 {
+  typealias Create = @convention(c) (UnsafePointer<CChar>, UInt32) -> Int32
+  // SAFETY: the type that sys/mman.h declares. 1: MFD_CLOEXEC.
+  return unsafeBitCast(dlsym(nil, "memfd_create"), to: Create.self)("file", 1)
+}
+
 /// A source with its own queue that records its reports.
 final class WatchedSource {
   let source: DispatchSource

@@ -53,6 +53,18 @@ struct TimerScheduleTests {
     #expect(schedule.elapse(now: 77) == 1)
   }
 
+  @Test("S92 a leeway without a bound is half the interval, or 0", arguments: [UInt64(Int64.max), .max])
+  func leewayWithoutBound(leeway: UInt64) {
+    let once = TimerSchedule(start: .uptime(1000), now: 0, interval: nil, leeway: leeway)
+    #expect(once.window == TimerWindow(clock: .uptime, earliest: 1000, latest: 1000))
+    var several = repeating(1000, 100, leeway: leeway)
+    #expect(several.window == TimerWindow(clock: .uptime, earliest: 1000, latest: 1050))
+    #expect(several.elapse(now: 1000) == 1)
+    #expect(several.window == TimerWindow(clock: .uptime, earliest: 1100, latest: 1150))
+    let day: UInt64 = 86_400_000_000_000
+    #expect(repeating(0, day, leeway: leeway).window.latest == 60_000_000_000)
+  }
+
   @Test("S92 leeway holds for the first time, the smaller of it and half the interval for the others")
   func leeway() {
     var schedule = repeating(1000, 100, leeway: 80)
@@ -63,7 +75,7 @@ struct TimerScheduleTests {
 
   @Test("S92 a leeway of more than a minute is a minute")
   func longLeeway() {
-    #expect(repeating(1000, 100, leeway: .max).window.latest == 1000 + 60_000_000_000)
+    #expect(repeating(1000, 100, leeway: 100_000_000_000).window.latest == 1000 + 60_000_000_000)
   }
 
   @Test("S93 an interval of 0 is a nanosecond")

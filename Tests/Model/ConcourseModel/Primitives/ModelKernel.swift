@@ -266,6 +266,8 @@ enum System {
 
   /// No descriptor is a file's or a socket's.
   static func bytesLeft(in descriptor: Int32) -> Int { -Int(ESPIPE) }
+  static func isGenerated(_ descriptor: Int32) -> Bool { false }
+  static func moreIsGenerated(in descriptor: Int32) -> Int { -Int(ESPIPE) }
   static func socketType(of descriptor: Int32) -> Int { -Int(ENOTSOCK) }
 
   /// Every descriptor is a pipe's.
