@@ -45,7 +45,9 @@ static atomic_uint fork_hook_count;
 void concourse_note_fork(void) {
   concourse_process = (uint32_t)getpid();
   concourse_forget_swift_thread();
-  concourse_thread_local.id = 0;
+  struct concourse_thread *thread = &concourse_thread_local;
+  thread->id = 0;
+  if (thread->worker || thread->delivering) thread->was_worker = 1;
   concourse_signal_note_fork();
   for (size_t i = 0; i < sizeof fork_hooks / sizeof fork_hooks[0]; i++) {
     void (*hook)(void *) = atomic_load(&fork_hooks[i].hook);

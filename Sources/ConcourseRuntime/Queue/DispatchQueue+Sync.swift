@@ -319,6 +319,7 @@ package struct SyncWaiter: ~Copyable {
       queue: waiter.pointee.queue, parent: waiter.pointee.frame,
       exclusive: waiter.pointee.exclusive, level: waiter.pointee.level)
     Frame.run(frame) { waiter.pointee.body!() }
+    WorkerThread.requirePool()
   }
 }
 
