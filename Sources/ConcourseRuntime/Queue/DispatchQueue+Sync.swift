@@ -206,6 +206,7 @@ extension DispatchQueue {
       break
     }
     Runtime.requireThreads("sync on queue \"\(label)\", which is not idle,")
+    if Process.isForked { requireHolders() }
     let id = CurrentThread.id
     let level = frame.pointee.level
     let isBoosted = needsBoost
@@ -237,6 +238,17 @@ extension DispatchQueue {
       // ORDERING: relaxed; the event's acquiring load comes before it.
       return waiter.pointee.bodyHasRun.load(ordering: .relaxed)
     }
+  }
+
+  /// Traps in a forked child if the queue is held by a thread of the parent. Readers leave no ids: those of the parent are
+  /// noticed while the child has one thread.
+  private final func requireHolders() {
+    let seen = state.snapshot
+    let isLost =
+      seen.isOwned ? Process.lacks(thread: seen.owner) : seen.hasReaders && Process.isAloneInChild
+    // The thread may have given the queue up, and ended, meanwhile.
+    guard isLost, state.snapshot.owner == seen.owner else { return }
+    Runtime.refuseWait("sync on queue \"\(label)\", which a thread of the parent holds,")
   }
 
   private final func sleepUntilTurn(

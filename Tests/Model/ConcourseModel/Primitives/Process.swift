@@ -15,6 +15,10 @@ enum Process {
   }
 
   static var isForked: Bool { isForkedChild }
+  static func lacks(thread id: UInt32) -> Bool { isForked && !SystemThread.exists(id) }
+  /// A coroutine keeps its id.
+  static func hadInParent(_ id: UInt32) -> Bool { false }
+  static var isAloneInChild: Bool { isForked }
 
   /// Makes the calling coroutine the main thread.
   static func becomeMainThread() {
