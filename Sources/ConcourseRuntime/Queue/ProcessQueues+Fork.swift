@@ -19,7 +19,7 @@ extension ProcessQueues {
   private func becomeForkedChild() {
     blockedThreads.forgetThreads()
     targetLock.forgetHolder()
-    mainThread.noteFork()
+    mainThread.noteFork(mainQueue)
     if CurrentThread.state.pointee.was_worker != 0 { _ = Frame.current?.holdIfDrained() }
   }
 }

@@ -23,10 +23,18 @@ extension Crash.ForkTests {
       stays { read.sync(execute: $0) }
       stays { body in workloop.asyncAndWait { body() } }
       stays { once.perform($0) }
+      // SAFETY: an item may be used from any thread.
+      nonisolated(unsafe) var item: DispatchWorkItem?
+      stays { body in
+        withoutActuallyEscaping(body) {
+          item = DispatchWorkItem(block: $0)
+          item!.perform()
+        }
+      }
       #expect(!ProcessFacts.isMultithreaded)
       let waits: [() -> Void] = [
         { serial.sync {} }, { above.sync {} }, { concurrent.sync {} }, { read.sync(flags: .barrier) {} },
-        { workloop.asyncAndWait {} }, { once.perform {} },
+        { workloop.asyncAndWait {} }, { once.perform {} }, { item!.wait() },
       ]
       for (index, wait) in waits.enumerated() {
         let status = inForkedChild {
@@ -36,7 +44,7 @@ extension Crash.ForkTests {
         #expect(status & 0x7F == SIGILL, "\(index)")
       }
     }
-    end.says("in a forked child process", times: 6)
+    end.says("in a forked child process", times: 7)
   }
 
   @Test("S148 a thread of a child waits for the thread that has forked")
@@ -59,6 +67,66 @@ extension Crash.ForkTests {
         if child!.process == 0 { while true { _ = pause() } }
         #expect(child!.status() == 3 << 8)
       }
+    }
+  }
+
+  @Test("S148 waits for items that the parent's pool has")
+  func waitsForItems() async {
+    let end = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+      let queue = DispatchQueue(label: "queue")
+      let (group, goOn, begun) = (DispatchGroup(), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+      // SAFETY: items may be used from any thread.
+      nonisolated(unsafe) let running = DispatchWorkItem {
+        begun.signal()
+        _ = comes(goOn)
+      }
+      nonisolated(unsafe) let waiting = DispatchWorkItem {}
+      queue.async(group: group, execute: running)
+      queue.async(group: group, execute: waiting)
+      #expect(comes(begun))
+      let waits: [@Sendable () -> Void] = [{ running.wait() }, { waiting.wait() }, { group.wait() }]
+      for (index, wait) in waits.enumerated() {
+        let status = inForkedChild {
+          wait()
+          _exit(1)
+        }
+        #expect(status & 0x7F == SIGILL, "\(index)")
+      }
+      for (index, wait) in [waits[0], waits[2]].enumerated() {
+        let status = inForkedChild {
+          startThread {
+            wait()
+            _exit(1)
+          }
+          while true { _ = pause() }
+        }
+        #expect(status & 0x7F == SIGILL, "thread \(index)")
+      }
+      goOn.signal()
+      #expect(empties(group))
+    }
+    end.says("in a forked child process", times: 5)
+  }
+
+  @Test("S148 a second thread of the child waits for items that the first one serves")
+  func waitsForServedItems() async {
+    await #expect(processExitsWith: .success) {
+      let done = DispatchSemaphore(value: 0)
+      DispatchQueue(label: "queue").async { done.signal() }
+      #expect(comes(done))
+      let group = DispatchGroup()
+      let above = DispatchQueue(label: "above", target: .main)
+      DispatchQueue.main.async(group: group) {}
+      above.async(group: group) {}
+      let status = inForkedChild {
+        beginAsleep {
+          group.wait()
+          _exit(3)
+        }
+        DispatchQueue.drainMainQueue()
+        while true { _ = pause() }
+      }
+      #expect(status == 3 << 8)
     }
   }
 }
