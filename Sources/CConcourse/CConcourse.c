@@ -52,6 +52,8 @@ static atomic_uint fork_hook_count;
 static uint32_t former_ids[8];
 static uint32_t fork_count;
 
+uint32_t concourse_forks(void) { return fork_count; }
+
 bool concourse_is_former_id(uint32_t id) {
   for (size_t i = 0; i < sizeof former_ids / sizeof former_ids[0]; i++)
     if (former_ids[i] == id && id != 0) return true;

@@ -114,6 +114,8 @@ static inline uint32_t concourse_process_id(void) {
 
 /// Whether this process is a fork, without `exec`, of the process that loaded this code.
 bool concourse_is_forked(void);
+/// The number of forks that have led to this process since this code was loaded.
+uint32_t concourse_forks(void);
 /// Whether the thread that forked, which is the main thread of a child, had this id in a process that it descends from.
 bool concourse_is_former_id(uint32_t id);
 

@@ -29,6 +29,14 @@ package enum Process {
     isForked && CurrentThread.isMain && concourse_is_former_id(id)
   }
 
+  /// The number of forks that have led to this process since the runtime was loaded.
+  static var forks: UInt32 { concourse_forks() }
+
+  /// Whether a thread that had this id when there had been so many forks is left in a parent.
+  static func hasLeft(_ id: UInt32, after count: UInt32) -> Bool {
+    forks != count && !concourse_is_former_id(id)
+  }
+
   /// Whether the calling thread is the only one of a forked process.
   static var isAloneInChild: Bool { isForked && concourse_thread_count() == 1 }
 

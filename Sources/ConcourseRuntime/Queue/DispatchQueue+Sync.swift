@@ -295,6 +295,9 @@ package struct SyncWaiter: ~Copyable {
   let event = ThreadEvent()
   /// The waiting thread's id, so that ownership can be passed to it.
   let thread: UInt32
+  private let forks = Process.forks
+  /// Whether the thread is one of the parent, in a forked child. It gets no turn.
+  var isLeft: Bool { Process.hasLeft(thread, after: forks) }
   /// Whether it needs the queue exclusively.
   let exclusive: Bool
   /// The queue it was submitted to and the frame it was submitted from, for a body run elsewhere.

@@ -197,6 +197,7 @@ extension DispatchQueue {
   final func serveEntry(_ node: NodePointer) {
     if node.isWaiter, case .waiter(let waiter) = node.takeWork() {
       NodeMagazine.recycle(node)
+      if waiter.pointee.isLeft { return }
       SyncWaiter.runBody(of: waiter)
       waiter.pointee.event.signal()
       return
