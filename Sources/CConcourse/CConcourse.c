@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +33,11 @@ __attribute__((noinline)) uintptr_t concourse_caller_frame(void) {
 
 uint32_t concourse_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
 bool concourse_thread_exists(uint32_t id) { return syscall(SYS_tgkill, getpid(), id, 0) == 0 || errno != ESRCH; }
+uint32_t concourse_thread_count(void) {
+  struct stat status;
+  // The folder has a link from each thread's, its parent's and its own.
+  return stat("/proc/self/task", &status) == 0 && status.st_nlink > 2 ? (uint32_t)status.st_nlink - 2 : 0;
+}
 
 uint32_t concourse_process;
 static uint32_t loaded_in;
@@ -42,10 +48,25 @@ static struct {
 } fork_hooks[3];
 static atomic_uint fork_hook_count;
 
+// In a child: the ids that its main thread had in the processes before. Of a longer line of forks, the last ones.
+static uint32_t former_ids[8];
+static uint32_t fork_count;
+
+uint32_t concourse_forks(void) { return fork_count; }
+
+bool concourse_is_former_id(uint32_t id) {
+  for (size_t i = 0; i < sizeof former_ids / sizeof former_ids[0]; i++)
+    if (former_ids[i] == id && id != 0) return true;
+  return false;
+}
+
 void concourse_note_fork(void) {
   concourse_process = (uint32_t)getpid();
   concourse_forget_swift_thread();
-  concourse_thread_local.id = 0;
+  struct concourse_thread *thread = &concourse_thread_local;
+  former_ids[fork_count++ % (sizeof former_ids / sizeof former_ids[0])] = thread->id;
+  thread->id = 0;
+  if (thread->worker || thread->delivering) thread->was_worker = 1;
   concourse_signal_note_fork();
   for (size_t i = 0; i < sizeof fork_hooks / sizeof fork_hooks[0]; i++) {
     void (*hook)(void *) = atomic_load(&fork_hooks[i].hook);

@@ -98,6 +98,8 @@ static inline struct concourse_inspection *_Nonnull concourse_inspection_get(voi
 uint32_t concourse_gettid(void);
 /// Whether the process has a thread of this id.
 bool concourse_thread_exists(uint32_t id);
+/// The number of threads of the process; 0 if the system does not say.
+uint32_t concourse_thread_count(void);
 
 /// The frame pointer of the calling function.
 uintptr_t concourse_caller_frame(void);
@@ -112,6 +114,10 @@ static inline uint32_t concourse_process_id(void) {
 
 /// Whether this process is a fork, without `exec`, of the process that loaded this code.
 bool concourse_is_forked(void);
+/// The number of forks that have led to this process since this code was loaded.
+uint32_t concourse_forks(void);
+/// Whether the thread that forked, which is the main thread of a child, had this id in a process that it descends from.
+bool concourse_is_former_id(uint32_t id);
 
 /// What the child does after a fork: it forgets the ids and descriptors of its parent, and runs the hooks. The C library
 /// calls it in each child that `fork` makes.

@@ -59,6 +59,8 @@ struct concourse_thread {
   uint32_t last_sleep;
   /// How many of its long spins were not worth it since one was, at most 8. Those that a yield ended do not count.
   uint8_t slow_spins;
+  /// 1 in a forked child, on the thread that was a worker of the parent's pool.
+  uint8_t was_worker;
   /// How many further waits do not spin long.
   uint16_t long_spins_barred;
 };

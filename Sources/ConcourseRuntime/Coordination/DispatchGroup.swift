@@ -96,8 +96,7 @@ public class DispatchGroup: DispatchObject {
     let group = Unmanaged.passUnretained(self).toOpaque()
     if case .never = deadline {
       if CurrentThread.state.pointee.group == group { waitInsideItem() }
-      // Another thread of a child may wait for items that the child's first thread, which is here, serves.
-      if state.hasItems && CurrentThread.isMain { Runtime.requireThreads("wait() on a group with items") }
+      if state.hasItems && CurrentThread.isMain { requireThreads() }
     }
     if !WorkerThread.isLowered { Runtime.boost { $0.stands { $0.group?.toOpaque() == group } } }
     lock.lock()
@@ -110,6 +109,7 @@ public class DispatchGroup: DispatchObject {
     TaskWaits.note("DispatchGroup.wait()")
     let isOver = BlockedSection.run(.group, group) {
       guard case .never = deadline else { return sleep(until: deadline, seen) }
+      if Process.isForkedChild { return sleepBesideMainThread(seen) }
       BlockedThreads.during(
         .init(object: group, kind: .group), ending: .byPlaces(round: seen, isAwaited: Self.isAwaited)
       ) { sleep(until: $0, seen) }
@@ -129,6 +129,19 @@ public class DispatchGroup: DispatchObject {
     }
     return true
   }
+
+  /// Sleeps in a forked child until the group is empty. Its main thread may serve items; no other thread does. Traps when
+  /// that has had nothing to serve for a second, and there are items: those are the pool's.
+  private final func sleepBesideMainThread(_ seen: UInt32) -> Bool {
+    var futile = 0
+    while !sleep(until: .uptime(Clock.uptime() &+ 100_000_000), seen) {
+      futile = !ProcessQueues.shared.mainThread.mayServe && state.hasItems ? futile + 1 : 0
+      if futile == 10 { requireThreads() }
+    }
+    return true
+  }
+
+  private final func requireThreads() { Runtime.requireThreads("wait() on a group with items") }
 
   /// Whether a thread that registered when the round was `seen` has not been released, and cannot be before the items
   /// that run now have returned. For the search for deadlocks.

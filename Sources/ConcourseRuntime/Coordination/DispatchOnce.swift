@@ -37,10 +37,10 @@ package struct OnceGate: ~Copyable {
     // ORDERING: acquiring; as in `perform`, if another thread has just completed.
     let (first, seen) = word.compareExchange(expected: 0, desired: id, ordering: .acquiring)
     guard first else {
-      if seen & ~Self.sleepers == id {
+      if seen & ~Self.sleepers == id || Process.hadInParent(seen & ~Self.sleepers) {
         Trap.clientBug(305, "a once body called its own once again: it would wait for itself")
       }
-      if Process.isForkedChild { requireRunner() }
+      if Process.isForked { requireRunner() }
       return waitUntilDone()
     }
     let thread = CurrentThread.state
@@ -53,15 +53,14 @@ package struct OnceGate: ~Copyable {
     if last & Self.sleepers != 0 { Futex.wake(word, count: .max) }
   }
 
-  /// Traps in a forked child if the thread that runs the body is one of the parent, also if it is the one that forked in the
-  /// body: it has another id in the child.
+  /// Traps in a forked child if the thread that runs the body is one of the parent.
   private func requireRunner() {
     // ORDERING: relaxed, both; if the word has not changed, the body has not ended.
     let seen = word.load(ordering: .relaxed)
-    guard seen != Self.done && !SystemThread.exists(seen & ~Self.sleepers) else { return }
+    guard seen != Self.done && Process.lacks(thread: seen & ~Self.sleepers) else { return }
     let now = word.load(ordering: .relaxed)
     guard now & ~Self.sleepers == seen & ~Self.sleepers else { return }
-    Runtime.requireThreads("once, whose body a thread of the parent runs,")
+    Runtime.refuseWait("once, whose body a thread of the parent runs,")
   }
 
   private func waitUntilDone() {

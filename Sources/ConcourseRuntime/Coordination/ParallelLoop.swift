@@ -123,7 +123,7 @@ final class ParallelLoop {
     }
   }
 
-  private func takePart() {
+  private func takePart(asHelper: Bool = false) {
     var size = 1
     while true {
       // ORDERING: acquiring on the claim. The queue publishes the caller's earlier writes to a helper; claims need no
@@ -135,6 +135,7 @@ final class ParallelLoop {
       let end = min(start &+ size, iterations)
       let began = Clock.uptime()
       runBody(start..<end)
+      if asHelper { WorkerThread.requirePool() }
       let spent = Clock.uptime() &- began
       // ORDERING: acquiring and releasing; pairs with the other participants' additions: the last one sees all their
       // work and publishes it through `done`.
@@ -163,9 +164,11 @@ final class ParallelLoop {
     if count <= PoolSize.width {
       if let queue {
         let level = Frame.current?.pointee.level ?? .unspecified
-        Frame.run(Frame(queue: queue, parent: Frame.current, exclusive: false, level: level)) { takePart() }
+        Frame.run(Frame(queue: queue, parent: Frame.current, exclusive: false, level: level)) {
+          takePart(asHelper: true)
+        }
       } else {
-        takePart()
+        takePart(asHelper: true)
       }
     }
     Self.participants.leave()

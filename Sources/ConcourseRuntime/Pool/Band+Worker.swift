@@ -159,9 +159,12 @@ extension Band {
     if worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }
   }
 
-  /// Counts this worker as active again: the monitor had given it up.
+  /// Counts this worker as active again: the monitor had given it up. Or the thread is in a forked child.
   @inline(never)
-  private func rejoin(_ worker: WorkerPointer) { workerDidWait(worker) }
+  private func rejoin(_ worker: WorkerPointer) {
+    WorkerThread.requirePool()
+    workerDidWait(worker)
+  }
 
   /// A worker has finished a few entries of less than this many nanoseconds before another worker wakes up.
   private static let shortEvent: UInt32 = 50_000

@@ -71,6 +71,9 @@ extension Runtime {
 
   /// The fork handler of the child. It does not use `shared`, which another thread may have been making at the fork.
   private func becomeForkedChild() {
+    // A worker must not go on after the item that has called fork: it calls `rejoin` after an entry.
+    // ORDERING: relaxed; the child has one thread.
+    WorkerThread.current?.pointee.status.store(WorkerRecord.Status.absent, ordering: .relaxed)
     Process.becomeForkedChild()
     guard Process.isForkedChild else { return }
     NodeMagazine.depot.abandonStock()

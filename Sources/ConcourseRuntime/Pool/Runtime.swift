@@ -94,6 +94,12 @@ package final class Runtime {
           + "queues work after fork")
     }
   }
+
+  /// Traps in a forked child that would wait for a thread of the parent.
+  static func refuseWait(_ deed: String) -> Never {
+    requireThreads(deed)
+    Trap.clientBug(413, "\(deed) in a forked child process, in which that thread does not exist")
+  }
 }
 
 // SAFETY: everything is constant after `init`.

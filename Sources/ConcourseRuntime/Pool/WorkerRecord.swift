@@ -165,6 +165,13 @@ enum WorkerThread {
   /// Whether the calling thread is a worker of a band that is held back.
   static var isHeldBack: Bool { current?.pointee.band._withUnsafeGuaranteedRef { $0.isHeldBack } ?? false }
 
+  /// Traps in a forked child on the thread that was a worker: the item that has called fork has returned.
+  static func requirePool() {
+    if CurrentThread.state.pointee.was_worker != 0 {
+      Runtime.requireThreads("return from an item of the pool that has called fork,")
+    }
+  }
+
   /// Whether other work waits for a worker like this one.
   static var shouldYield: Bool {
     guard let worker = current else { return false }

@@ -19,6 +19,27 @@ package enum Process {
     lostThreads.load(ordering: .relaxed)
   }
 
+  /// Whether a fork has left the thread with this id in the parent. The child's main thread may have had another id there.
+  static func lacks(thread id: UInt32) -> Bool {
+    isForked && !concourse_is_former_id(id) && !SystemThread.exists(id)
+  }
+
+  /// Whether this is the id that the calling thread had in the parent.
+  static func hadInParent(_ id: UInt32) -> Bool {
+    isForked && CurrentThread.isMain && concourse_is_former_id(id)
+  }
+
+  /// The number of forks that have led to this process since the runtime was loaded.
+  static var forks: UInt32 { concourse_forks() }
+
+  /// Whether a thread that had this id when there had been so many forks is left in a parent.
+  static func hasLeft(_ id: UInt32, after count: UInt32) -> Bool {
+    forks != count && !concourse_is_former_id(id)
+  }
+
+  /// Whether the calling thread is the only one of a forked process.
+  static var isAloneInChild: Bool { isForked && concourse_thread_count() == 1 }
+
   /// Records that the calling thread is the only one of a forked child.
   static func becomeForkedChild() {
     (CurrentThread.state.pointee.worker, CurrentThread.state.pointee.delivering) = (nil, nil)

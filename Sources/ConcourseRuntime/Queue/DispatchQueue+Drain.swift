@@ -238,13 +238,15 @@ extension DispatchQueue {
     return passTurn(toWaiterIn: node, leftovers: next != nil) ? .handedOver : .next(next)
   }
 
-  /// Gives a waiting thread, whose node has been taken from the list, its turn.
+  /// Gives a waiting thread, whose node has been taken from the list, its turn. In a forked child, drops a thread of the
+  /// parent.
   /// - Returns: whether that thread now owns the queue.
   final func passTurn(toWaiterIn node: NodePointer, leftovers: Bool) -> Bool {
     guard case .waiter(let waiter) = node.takeWork() else {
       Trap.runtimeBug("an item was taken for a waiting thread")
     }
     NodeMagazine.recycle(node)
+    if waiter.pointee.isLeft { return false }
     PlainMemory.reads(beside: waiter.pointee.bodyHasRun)
     if !waiter.pointee.exclusive {
       state.addReaderPlace()

@@ -206,6 +206,7 @@ extension DispatchQueue {
       break
     }
     Runtime.requireThreads("sync on queue \"\(label)\", which is not idle,")
+    if Process.isForked { requireHolders() }
     let id = CurrentThread.id
     let level = frame.pointee.level
     let isBoosted = needsBoost
@@ -237,6 +238,17 @@ extension DispatchQueue {
       // ORDERING: relaxed; the event's acquiring load comes before it.
       return waiter.pointee.bodyHasRun.load(ordering: .relaxed)
     }
+  }
+
+  /// Traps in a forked child if the queue is held by a thread of the parent. Readers leave no ids: those of the parent are
+  /// noticed while the child has one thread.
+  private final func requireHolders() {
+    let seen = state.snapshot
+    let isLost =
+      seen.isOwned ? Process.lacks(thread: seen.owner) : seen.hasReaders && Process.isAloneInChild
+    // The thread may have given the queue up, and ended, meanwhile.
+    guard isLost, state.snapshot.owner == seen.owner else { return }
+    Runtime.refuseWait("sync on queue \"\(label)\", which a thread of the parent holds,")
   }
 
   private final func sleepUntilTurn(
@@ -283,6 +295,9 @@ package struct SyncWaiter: ~Copyable {
   let event = ThreadEvent()
   /// The waiting thread's id, so that ownership can be passed to it.
   let thread: UInt32
+  private let forks = Process.forks
+  /// Whether the thread is one of the parent, in a forked child. It gets no turn.
+  var isLeft: Bool { Process.hasLeft(thread, after: forks) }
   /// Whether it needs the queue exclusively.
   let exclusive: Bool
   /// The queue it was submitted to and the frame it was submitted from, for a body run elsewhere.
@@ -319,6 +334,7 @@ package struct SyncWaiter: ~Copyable {
       queue: waiter.pointee.queue, parent: waiter.pointee.frame,
       exclusive: waiter.pointee.exclusive, level: waiter.pointee.level)
     Frame.run(frame) { waiter.pointee.body!() }
+    WorkerThread.requirePool()
   }
 }
 

@@ -68,6 +68,16 @@ final class MainThread {
   private let handle = Atomic<Int32>(-1)
   private let handleLock = Lock(.mainQueueHandle)
 
+  /// Whether the main thread runs entries of the main queue. For a forked child.
+  private let isServing = Atomic<Bool>(false)
+
+  /// Whether the main queue has entries, or the main thread runs one.
+  var mayServe: Bool {
+    // ORDERING: acquiring; pairs with the stores of `beginServing` and `endServing`. An entry that has left the list is
+    // running, or has ended. The caller looks several times.
+    !ProcessQueues.shared.mainQueue.list.isEmpty || isServing.load(ordering: .acquiring)
+  }
+
   /// Notifies the main thread that the main queue's list was empty and now has an entry.
   static func wake() { ProcessQueues.shared.mainThread.wake() }
 
@@ -89,9 +99,12 @@ final class MainThread {
   }
 
   /// In a forked child: its descriptor no longer wakes the parent. The number stays, since an event loop may watch it.
-  func noteFork() {
+  func noteFork(_ mainQueue: DispatchQueue) {
     handleLock.forgetHolder()
-    // ORDERING: relaxed; the child has one thread.
+    // The child's main thread is the one that has forked.
+    let isInEntry = Frame.hold(of: mainQueue, from: Frame.current) != .none
+    // ORDERING: relaxed, both; the child has one thread.
+    isServing.store(isInEntry, ordering: .relaxed)
     let descriptor = handle.load(ordering: .relaxed)
     if descriptor >= 0 { concourse_eventfd_replace(descriptor) }
   }
@@ -146,7 +159,9 @@ final class MainThread {
     var reached = false
     withUnsafeMutablePointer(to: &reached) { reached in
       _ = queue.list.push(NodeMagazine.make(.engine { reached.pointee = true }, level: .unspecified))
+      let isInner = beginServing()
       while !reached.pointee, let node = queue.list.popFirst() { queue.serveEntry(node) }
+      endServing(isInner)
     }
     if descriptor >= 0, !queue.list.isEmpty { concourse_eventfd_signal(descriptor) }
   }
@@ -155,7 +170,25 @@ final class MainThread {
   private func drain() {
     let queue = ProcessQueues.shared.mainQueue
     // Items may call back into a run loop that drains again: each entry leaves the list before it runs.
+    let isInner = beginServing()
     while let node = queue.list.popFirst() { queue.serveEntry(node) }
+    endServing(isInner)
+  }
+
+  /// The main thread is about to take entries.
+  /// - Returns: whether it runs one, which may do so again.
+  @inline(__always)
+  private func beginServing() -> Bool {
+    // ORDERING: relaxed; only the main thread changes it. Releasing; a thread that finds an entry gone sees it.
+    let isInner = isServing.load(ordering: .relaxed)
+    isServing.store(true, ordering: .releasing)
+    return isInner
+  }
+
+  @inline(__always)
+  private func endServing(_ isInner: Bool) {
+    // ORDERING: releasing; pairs with `mayServe`: what the entries have done, such as to leave a group, is seen.
+    isServing.store(isInner, ordering: .releasing)
   }
 }
 
@@ -164,6 +197,7 @@ extension DispatchQueue {
   final func serveEntry(_ node: NodePointer) {
     if node.isWaiter, case .waiter(let waiter) = node.takeWork() {
       NodeMagazine.recycle(node)
+      if waiter.pointee.isLeft { return }
       SyncWaiter.runBody(of: waiter)
       waiter.pointee.event.signal()
       return

@@ -19,7 +19,24 @@ extension ProcessQueues {
   private func becomeForkedChild() {
     blockedThreads.forgetThreads()
     targetLock.forgetHolder()
-    mainThread.noteFork()
+    mainThread.noteFork(mainQueue)
+    if CurrentThread.state.pointee.was_worker != 0 { _ = Frame.current?.holdIfDrained() }
+  }
+}
+
+extension UnsafeMutablePointer<Frame> {
+  /// A worker has forked in an item. Suspends the queues whose drains it is in, in the child: a drain looks at that before
+  /// each item, so none runs there another item when this one has returned.
+  /// - Returns: whether the worker entered the frame on its way to the item, not in a `sync` inside it.
+  fileprivate func holdIfDrained() -> Bool {
+    let queue = pointee.queue.takeUnretainedValue()
+    if let parent = pointee.parent {
+      guard parent.holdIfDrained(), queue.targetQueue === parent.pointee.queue.takeUnretainedValue() else {
+        return false
+      }
+    }
+    if pointee.exclusive && queue.kind.isLane { queue.state.suspend() }
+    return true
   }
 }
 

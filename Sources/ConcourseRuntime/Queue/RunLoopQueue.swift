@@ -26,6 +26,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
     while let node = list.popFirst() {
       // In C `sync` borrows its caller's reference. That thread would continue with a freed queue.
       if node.isWaiter {
+        if case .waiter(let waiter) = node.takeWork(), waiter.pointee.isLeft { continue }
         Trap.clientBug(
           206,
           "the last reference to queue \"\(label)\" was released while a thread waits in sync on it; the caller "

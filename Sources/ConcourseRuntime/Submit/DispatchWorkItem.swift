@@ -151,6 +151,7 @@ public class DispatchWorkItem: RunnableItem {
     }
     if !seen.isComplete {
       if case .immediate = deadline { return .timedOut }
+      if case .never = deadline, Process.isForked { requireRunner() }
       TaskWaits.note("DispatchWorkItem.wait()")
       guard sleepUntilComplete(deadline) else { return .timedOut }
     }
@@ -171,6 +172,20 @@ public class DispatchWorkItem: RunnableItem {
         .init(object: item, kind: .item), ending: .byThread(Self.onlyRunner), sleep(until:))
       return true
     }
+  }
+
+  /// Traps in a forked child if the item cannot complete there. One that has not begun can, while another thread of the
+  /// child may perform it.
+  @inline(never)
+  private final func requireRunner() {
+    if state.beginWait().isFirst {
+      if Process.isAloneInChild { Runtime.requireThreads("wait() on a work item that has not begun") }
+      return
+    }
+    // ORDERING: relaxed; if the item is not complete afterwards, the thread has not ended.
+    let isLost = Process.isAloneInChild || Process.lacks(thread: runner.load(ordering: .relaxed))
+    guard isLost, !state.beginWait().isComplete else { return }
+    Runtime.refuseWait("wait() on a work item that a thread of the parent runs")
   }
 
   /// The thread that is in the first and only execution of an item; 0 if there is none, or it is not known.

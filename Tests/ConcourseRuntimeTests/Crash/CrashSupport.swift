@@ -12,14 +12,16 @@ enum Crash {}
 
 extension Optional where Wrapped == ExitTest.Result {
   /// Expects that the process printed only one line, about a client bug, that contains `text` and ends with a code.
-  func says(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
+  /// - Parameter times: the number of such lines that it and its children print instead.
+  func says(_ text: String, times: Int = 1, sourceLocation: SourceLocation = #_sourceLocation) {
     let spoken = String(decoding: self?.standardErrorContent ?? [], as: UTF8.self)
     let lines = spoken.split(separator: "\n")
-    #expect(lines.count == 1, "\(spoken)", sourceLocation: sourceLocation)
-    let line = lines.first ?? ""
-    #expect(line.hasPrefix("Concourse: BUG IN CLIENT OF DISPATCH: "), sourceLocation: sourceLocation)
-    #expect(line.contains(text), "\(line)", sourceLocation: sourceLocation)
-    #expect(line.contains(#/ \[C\d+\]$/#), "\(line)", sourceLocation: sourceLocation)
+    #expect(lines.count == times, "\(spoken)", sourceLocation: sourceLocation)
+    for line in lines {
+      #expect(line.hasPrefix("Concourse: BUG IN CLIENT OF DISPATCH: "), sourceLocation: sourceLocation)
+      #expect(line.contains(text), "\(line)", sourceLocation: sourceLocation)
+      #expect(line.contains(#/ \[C\d+\]$/#), "\(line)", sourceLocation: sourceLocation)
+    }
   }
 }
 

@@ -340,22 +340,39 @@ func forkProcess() -> pid_t {
 }
 
 private func endOfForkedChild(_ body: () -> Void) -> Int32 {
-  // The child's exit closes its end, however it exits.
-  var ends: [Int32] = [0, 0]
-  precondition(pipe(&ends) == 0)
-  for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-  let child = forkProcess()
-  if child == 0 {
+  let child = ForkedChild()
+  if child.process == 0 {
     body()
     _exit(2)
   }
-  close(ends[1])
-  defer { close(ends[0]) }
-  var question = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
-  var found: Int32
-  repeat { found = poll(&question, 1, 60_000) } while found < 0 && errno == EINTR
-  if found == 0 { kill(child, SIGKILL) }
-  var status: Int32 = -1
-  while waitpid(child, &status, 0) < 0 && errno == EINTR {}
-  return status
+  return child.status()
+}
+
+/// A child that is forked here, for its parent.
+struct ForkedChild {
+  /// 0 in the child.
+  let process: pid_t
+  /// Ends when the child exits, however it exits.
+  private let exit: Int32
+
+  init() {
+    var ends: [Int32] = [0, 0]
+    precondition(pipe(&ends) == 0)
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    exit = ends[0]
+    process = forkProcess()
+    if process != 0 { close(ends[1]) }
+  }
+
+  /// Waits for the child's end, and kills it if it hangs.
+  func status() -> Int32 {
+    defer { close(exit) }
+    var question = pollfd(fd: exit, events: Int16(POLLIN), revents: 0)
+    var found: Int32
+    repeat { found = poll(&question, 1, 60_000) } while found < 0 && errno == EINTR
+    if found == 0 { kill(process, SIGKILL) }
+    var status: Int32 = -1
+    while waitpid(process, &status, 0) < 0 && errno == EINTR {}
+    return status
+  }
 }

@@ -471,7 +471,7 @@ extension ModelSuite {
       #expect(helped.value > 0, "no helper took part")
       expectFound(
         PlantedFault(.noWake, "ThreadEvent", "signal()"),
-        PlantedFault(.relaxed, "ParallelLoop", "takePart()"),
+        PlantedFault(.relaxed, "ParallelLoop", "takePart(asHelper:)"),
         bound: 2
       ) { Self.parallelLoop(helped) }
     }

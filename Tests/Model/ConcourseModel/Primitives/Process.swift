@@ -15,6 +15,14 @@ enum Process {
   }
 
   static var isForked: Bool { isForkedChild }
+  static func lacks(thread id: UInt32) -> Bool { isForked && !SystemThread.exists(id) }
+  /// A coroutine keeps its id.
+  static func hadInParent(_ id: UInt32) -> Bool { false }
+  static var forks: UInt32 { isForkedChild ? 1 : 0 }
+  static func hasLeft(_ id: UInt32, after count: UInt32) -> Bool {
+    forks != count && !SystemThread.exists(id)
+  }
+  static var isAloneInChild: Bool { isForked }
 
   /// Makes the calling coroutine the main thread.
   static func becomeMainThread() {
