@@ -23,12 +23,14 @@ static uint64_t without_spread(uint64_t deadline, const void *place) {
   return explore_is_own_code(((void *const *)place)[1]) ? now + least : deadline;
 }
 
-static long wait_on(struct explored *self, const uint32_t *word, uint32_t expected, uint64_t deadline, const void *place) {
+static long wait_on(struct explored *self, const uint32_t *word, uint32_t expected, uint32_t bits, uint64_t deadline,
+                    const void *place) {
+  if (bits == 0) return refused(EINVAL);
   explore_point(self, OP_FUTEX_WAIT, word, place);
   // ORDERING: sequentially consistent, as the kernel's look.
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != expected) return refused(EAGAIN);
   for (;;) {
-    int result = explore_wait(self, OP_FUTEX_WAIT, word, without_spread(deadline, place), place);
+    int result = explore_wait_bits(self, OP_FUTEX_WAIT, word, bits, without_spread(deadline, place), place);
     if (result == 0) return 0;
     // The kernel restarts the call, which looks again, if it has no time limit.
     if (result != EINTR || deadline != NEVER || !explore_goes_on(self)) return refused(result);
@@ -79,11 +81,14 @@ static long futex(struct explored *self, long *a, const void *place) {
       if (!explore_is_duration(time)) return refused(EINVAL);
   }
   switch (a[1] & COMMAND) {
-    case FUTEX_WAIT: return wait_on(self, word, (uint32_t)a[2], explore_deadline(clock, time, false), place);
-    case FUTEX_WAIT_BITSET: return wait_on(self, word, (uint32_t)a[2], explore_deadline(clock, time, true), place);
+    case FUTEX_WAIT: return wait_on(self, word, (uint32_t)a[2], UINT32_MAX, explore_deadline(clock, time, false), place);
+    case FUTEX_WAIT_BITSET:
+      return wait_on(self, word, (uint32_t)a[2], (uint32_t)a[5], explore_deadline(clock, time, true), place);
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET: {
-      long woken = explore_wake(word, (int)a[2]);
+      uint32_t bits = (a[1] & COMMAND) == FUTEX_WAKE ? UINT32_MAX : (uint32_t)a[5];
+      if (bits == 0) return refused(EINVAL);
+      long woken = explore_wake_bits(word, (int)a[2], bits);
       explore_point(self, OP_FUTEX_WAKE, word, place);
       return woken;
     }

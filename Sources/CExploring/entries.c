@@ -14,6 +14,7 @@ void explore_enter(uint16_t operation, const void *object, const void *place) {
   struct explored *self = explore_current();
   if (!self) return;
   self->depth++;
+  if (operation == OP_MAIN) self->serves_main = true;
   if (explored_races) {
     if (operation == OP_ITEM_BEGINS) explore_order_item_begin();
     else explore_order_before(self, operation, object, SECOND(place), place);

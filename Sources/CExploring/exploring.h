@@ -67,6 +67,14 @@ struct explored {
   uint64_t deadline;
   /// Orders the waiters of an object.
   uint64_t arrival;
+  /// How often time had jumped when the wait began.
+  uint64_t jumps;
+  /// Of a futex: only a wake with one of these bits is for the thread.
+  uint32_t bits;
+  /// In `dispatchMain`, which never returns.
+  bool serves_main;
+  /// It polls descriptors to which the outside could connect.
+  bool serves_outside;
   const struct pollfd *descriptors;
   uint32_t descriptor_count;
   /// The signals that the thread would take while it sleeps, and those that it waits for.
@@ -122,6 +130,9 @@ void explore_point(struct explored *self, uint16_t operation, const void *object
 void explore_yield(struct explored *self, uint16_t operation, const void *object, const void *place);
 /// Sleeps until `explore_wake` of the object, or until the deadline. Returns 0, ETIMEDOUT, or EINTR after a signal handler.
 int explore_wait(struct explored *self, uint16_t operation, const void *object, uint64_t deadline, const void *place);
+/// As `explore_wait`, for a wake with one of the bits.
+int explore_wait_bits(struct explored *self, uint16_t operation, const void *object, uint32_t bits, uint64_t deadline,
+                      const void *place);
 /// As `explore_wait`, until a descriptor is ready.
 int explore_wait_descriptors(struct explored *self, uint16_t operation, const struct pollfd *descriptors, uint32_t count,
                              uint64_t deadline, const void *place);
@@ -157,6 +168,8 @@ void explore_interrupt(struct explored *thread);
 void explore_interrupt_by(struct explored *thread, int signal);
 /// Lets up to `count` threads that wait for the object go on, the longest waiting first. Returns how many.
 int explore_wake(const void *object, int count);
+/// As `explore_wake`, for threads that wait for one of the bits.
+int explore_wake_bits(const void *object, int count, uint32_t bits);
 /// Removes a thread from those that have not ended.
 void explore_forget(const struct explored *thread);
 /// Not one of the engine's that waits for work.
@@ -176,10 +189,30 @@ void explore_advance_early(void);
 void explore_idle(void);
 /// A thread of the program has run.
 void explore_end_idleness(void);
-/// Whether the outside could let a thread go on: a child, a connection, or a writer of standard input.
-bool explore_waits_for_outside(void);
+/// How often time has jumped because no thread could go on.
+extern uint64_t explored_jumps;
 /// While it is set, the thread that runs waits in real time, or has given the token to one that has not run yet.
 extern bool explored_waits;
+
+// stuck.c
+
+/// A thread that can never go on, whatever others do, since it waits for itself by way of the owners of locks and the ends
+/// of threads; NULL if there is none.
+const struct explored *explore_find_cycle(void);
+/// Whether a thread of the program has waited for another one during so many jumps of time that none will let it go on.
+bool explore_is_left_behind(void);
+
+// outside.c
+
+/// What could let a thread go on that is not in the process. OUTSIDE_CLIENT: only one that connects to a socket of the
+/// process, or sends to it. OUTSIDE_OTHERS: a child, a connection to another machine, or a writer of standard input.
+enum outside { OUTSIDE_NOTHING, OUTSIDE_CLIENT, OUTSIDE_OTHERS };
+enum outside explore_outside(void);
+/// Whether a client could make one of the descriptors ready.
+bool explore_can_serve(const struct pollfd *descriptors, uint32_t count);
+/// Ends the run with the outcome. If only a client could let it go on, and the first run has not ended either, it is a server
+/// that waits.
+_Noreturn void explore_finish_waiting(uint32_t outcome);
 
 // locks.c and threads.c, for c11.c and alarms.c: what the functions of POSIX do. `place`: the frame of the call.
 
@@ -457,7 +490,7 @@ enum {
   OP_GROUP_NOTIFY_F, OP_GROUP_WAIT, OP_SEMAPHORE_SIGNAL = 297, OP_SEMAPHORE_WAIT, OP_SOURCE_CANCEL_AND_WAIT = 301,
   OP_IO_BARRIER = 284, OP_IO_BARRIER_F, OP_IO_READ = 287, OP_IO_READ_F, OP_IO_WRITE, OP_IO_WRITE_F,
   OP_DISPATCH_ONCE = 292, OP_DISPATCH_ONCE_F, OP_SOURCE_HANDLER = 304, OP_SOURCE_HANDLER_F, OP_SYNC = 309, OP_SYNC_F,
-  OP_CONTINUATION_RESUME = 519, OP_CONTINUATION_THROWING, OP_CONTINUATION_ERROR,
+  OP_MAIN = 291, OP_CONTINUATION_RESUME = 519, OP_CONTINUATION_THROWING, OP_CONTINUATION_ERROR,
   OP_TASK_SWITCH = 513, OP_TASK_CANCEL, OP_TASK_IS_CANCELLED = 515, OP_TASK_ADD_HANDLER = 532, OP_TASK_REMOVE_HANDLER = 533,
 };
 

@@ -6,8 +6,6 @@
 
 #include "exploring.h"
 
-#include <sys/socket.h>
-
 /// How far time may jump, in all, while a thread could run. Else a program that waits for a second with a time limit of
 /// ten would see the limit pass.
 static const uint64_t most_early = 10000000;
@@ -17,6 +15,7 @@ static uint64_t early;
 /// TIMER_JUMPS with one, the run ends.
 enum { MONITOR_JUMPS = 200, IDLE_JUMPS = 2000, TIMER_JUMPS = 200000 };
 static uint32_t idle_jumps;
+uint64_t explored_jumps;
 
 // MARK: Waking
 
@@ -39,14 +38,16 @@ void explore_interrupt_by(struct explored *thread, int signal) {
   thread->restarts = explore_restarts_after(signal);
 }
 
-int explore_wake(const void *object, int count) {
+int explore_wake(const void *object, int count) { return explore_wake_bits(object, count, UINT32_MAX); }
+
+int explore_wake_bits(const void *object, int count, uint32_t bits) {
   int woken = 0;
   while (woken < count) {
     struct explored *longest = NULL;
     for (uint32_t i = 0; i < explored_live_count; i++) {
       struct explored *thread = explored_live[i];
       if (thread->state == CONCOURSE_EXPLORING_WAITING && thread->object == (uintptr_t)object &&
-          (thread->wakes & ~WAKES_LOCK) == 0 && (!longest || thread->arrival < longest->arrival))
+          (thread->wakes & ~WAKES_LOCK) == 0 && thread->bits & bits && (!longest || thread->arrival < longest->arrival))
         longest = thread;
     }
     if (!longest) break;
@@ -186,23 +187,6 @@ static bool await_outside(void) {
   return found || explore_deliver_signals();
 }
 
-bool explore_waits_for_outside(void) {
-  bool ended;
-  if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET || explore_has_children(&ended)) return true;
-  for (uint32_t i = 0; i < explored_live_count; i++) {
-    const struct explored *thread = explored_live[i];
-    if (thread->wakes & WAKES_LOCK && explore_others_have_file_lock(thread)) return true;
-    if (!(thread->wakes & WAKES_DESCRIPTORS)) continue;
-    for (uint32_t k = 0; k < thread->descriptor_count; k++) {
-      int descriptor = thread->descriptors[k].fd, listens = 0;
-      socklen_t size = sizeof listens;
-      if (descriptor == STDIN_FILENO) return true;
-      if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens) return true;
-    }
-  }
-  return false;
-}
-
 void explore_end_idleness(void) { idle_jumps = 0; }
 
 void explore_idle(void) {
@@ -213,12 +197,16 @@ void explore_idle(void) {
   bool found = await_children();
   __atomic_store_n(&explored_waits, false, __ATOMIC_RELAXED);
   if (found || wake_for_idleness()) return;
+  const struct explored *stuck = explore_find_cycle();
+  if (stuck) explore_finish(CONCOURSE_EXPLORING_DEADLOCK, stuck->number, 0);
   uint64_t deadline = explore_earliest_deadline(false);
   // What comes from another machine comes in real time.
   if (explored_file->leaks & CONCOURSE_EXPLORING_LEAK_OUTSIDE_SOCKET && await_outside()) return;
   if (deadline != NEVER && !explored_file->real_time) {
     early = 0;
     idle_jumps++;
+    explored_jumps++;
+    if (explore_is_left_behind() && explore_outside() != OUTSIDE_OTHERS) explore_finish_waiting(CONCOURSE_EXPLORING_HANG);
     if (idle_jumps > MONITOR_JUMPS) {
       uint64_t programs = explore_earliest_deadline(true);
       if (programs != NEVER) deadline = programs;
@@ -228,7 +216,7 @@ void explore_idle(void) {
   }
   if (deadline != NEVER) return explore_advance(explore_with_stride(deadline));
   if (await_outside()) return;
-  explore_finish(explore_waits_for_outside() ? CONCOURSE_EXPLORING_WAITS_FOR_OUTSIDE : CONCOURSE_EXPLORING_DEADLOCK, 0, 0);
+  explore_finish_waiting(CONCOURSE_EXPLORING_DEADLOCK);
 }
 
 // MARK: All that can

@@ -95,6 +95,9 @@ _Noreturn static void rest(void) {
 }
 
 _Noreturn void explore_finish(uint32_t outcome, uint32_t culprit, uint64_t detail) {
+  // What others did meanwhile does not matter.
+  bool is_deadlock = (outcome == CONCOURSE_EXPLORING_HANG || outcome == CONCOURSE_EXPLORING_STEP_LIMIT) && explore_find_cycle();
+  if (is_deadlock) outcome = CONCOURSE_EXPLORING_DEADLOCK;
   // ORDERING: relaxed; a thread that runs meanwhile rests at its next decision.
   __atomic_store_n(&is_finished, true, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < explored_thread_count; i++) explore_show(&explored_threads[i]);
@@ -132,7 +135,7 @@ static void pass_spin(struct explored *self) {
   explore_note_spin(self);
   if (!explore_only_spins()) return;
   uint64_t deadline = explore_earliest_deadline(true);
-  if (deadline == NEVER && explore_spins_for_ever() && !explore_waits_for_outside())
+  if (deadline == NEVER && explore_spins_for_ever() && explore_outside() == OUTSIDE_NOTHING)
     explore_finish(explore_spins_certainly() ? CONCOURSE_EXPLORING_HANG : CONCOURSE_EXPLORING_SPINNING, self->number, 0);
   if (deadline == NEVER) deadline = explore_earliest_deadline(false);
   if (deadline != NEVER && !explored_file->real_time) explore_advance(deadline);
@@ -145,8 +148,8 @@ static void decide(struct explored *self, bool yields) {
   self->inside = true;
   int failure = errno;
   if (explore_is_programs(self)) explore_end_idleness();
-  if (explore_is_programs(self) && explore_note_polling(self, explore_other_deadline) && !explore_waits_for_outside())
-    explore_finish(CONCOURSE_EXPLORING_HANG, 0, 0);
+  if (explore_is_programs(self) && explore_note_polling(self, explore_other_deadline) && explore_outside() != OUTSIDE_OTHERS)
+    explore_finish_waiting(CONCOURSE_EXPLORING_HANG);
   if (self->operation == OP_SPIN && self->state == CONCOURSE_EXPLORING_RUNNABLE) pass_spin(self);
   for (;;) {
     // ORDERING: relaxed; the thread that sees it only rests.
@@ -236,6 +239,7 @@ static int wait_in(struct explored *self, uint16_t operation, const void *object
   self->place = place;
   self->deadline = deadline;
   self->arrival = ++arrivals;
+  self->jumps = explored_jumps;
   self->timed_out = self->interrupted = self->restarts = false;
   if (self->is_cancelled && explore_ends_by_cancelling(self)) {
     self->waiting_mask = NULL;
@@ -251,7 +255,13 @@ static int wait_in(struct explored *self, uint16_t operation, const void *object
 }
 
 int explore_wait(struct explored *self, uint16_t operation, const void *object, uint64_t deadline, const void *place) {
+  return explore_wait_bits(self, operation, object, UINT32_MAX, deadline, place);
+}
+
+int explore_wait_bits(struct explored *self, uint16_t operation, const void *object, uint32_t bits, uint64_t deadline,
+                      const void *place) {
   self->wakes = WAKES_NONE;
+  self->bits = bits;
   return wait_in(self, operation, object, deadline, place);
 }
 
@@ -260,7 +270,9 @@ int explore_wait_descriptors(struct explored *self, uint16_t operation, const st
   self->wakes = WAKES_DESCRIPTORS;
   self->descriptors = descriptors;
   self->descriptor_count = count;
-  return wait_in(self, operation, (void *)(uintptr_t)(count ? descriptors[0].fd : 0), deadline, place);
+  int result = wait_in(self, operation, (void *)(uintptr_t)(count ? descriptors[0].fd : 0), deadline, place);
+  self->serves_outside = result == ETIMEDOUT && explore_is_polling() && explore_can_serve(descriptors, count);
+  return result;
 }
 
 int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wakes, uint64_t signals, uint64_t deadline,
@@ -272,6 +284,7 @@ int explore_wait_outside(struct explored *self, uint16_t operation, uint8_t wake
 
 int explore_wait_file_lock(struct explored *self, const void *object, const void *place) {
   self->wakes = WAKES_LOCK;
+  self->bits = UINT32_MAX;
   return wait_in(self, OP_FILE_LOCK, object, NEVER, place);
 }
 

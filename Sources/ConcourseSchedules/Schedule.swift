@@ -57,7 +57,7 @@ package enum ScheduleFailure: Hashable {
     switch self {
     case .signal(let number): "the program was ended by \(SignalNames.name(number))"
     case .status(let status): "the program ended with status \(status)"
-    case .deadlock: "deadlock: no thread can go on, and there is no deadline left"
+    case .deadlock: "deadlock: threads wait for one another, or none can go on and there is no deadline left"
     case .hang: "hang: time passes, but the program only waits, polls or spins"
     case .stepLimit: "the program does not come to rest: it makes decision after decision"
     case .race:

@@ -229,6 +229,8 @@ enum ExploreCommand: Command {
     var schedule = Schedule(seed: token.seed)
     schedule.isRealTime = token.isRealTime
     schedule.switches = token.switches
+    // Of a failure behind a first run that has ended: what waits for a client is stuck.
+    schedule.expectedSteps = 1
     schedule.records = true
     schedule.stepLimit = options.steps ?? Exploration.defaultStepLimit
     guard let run = try runner.run(schedule) else { return Status.interrupted }
