@@ -126,12 +126,17 @@ extension NodeChain {
     }
   }
 
-  /// Releases all notifications without submitting them.
-  mutating func dropAll() {
+  /// Submits the notifications of an object that is released. In a forked child, drops those that no thread would run.
+  mutating func submitAtRelease() {
     while let node = takeFirst() {
-      node.admittedBy!.release()
-      _ = node.takeWork()
-      NodeMagazine.recycle(node)
+      let queue = node.admittedBy!.takeRetainedValue()
+      node.admittedBy = nil
+      if queue.hasThread {
+        queue.submit(node)
+      } else {
+        _ = node.takeWork()
+        NodeMagazine.recycle(node)
+      }
     }
   }
 }

@@ -62,8 +62,7 @@ public class DispatchWorkItem: RunnableItem {
     var last = ItemBody.none
     swap(&last, &body)
     DeferredRelease.release(.body(last))
-    // No execution can follow that would submit them.
-    followers?.notifications.submitAll()
+    if let left = followers?.notifications, !left.isEmpty { DeferredRelease.release(.notifications(left)) }
   }
 
   /// Runs the closure now, on this thread, unless the item has been cancelled.

@@ -97,6 +97,31 @@ extension Crash.ForkTests {
     }
     end.says(Self.line)
   }
+
+  @Test("S58, S148 an item that a child releases without having run drops its notifications")
+  func releasedItem() async {
+    await #expect(processExitsWith: .success) {
+      let queue = DispatchQueue(label: "queue")
+      warmUp(queue)
+      let released = Tally()
+      var item: DispatchWorkItem? = DispatchWorkItem {}
+      do {
+        let owned = OwnedByNotification(released: released)
+        item?.notify(queue: queue) { withExtendedLifetime(owned) {} }
+      }
+      let status = inForkedChild {
+        item = nil
+        _exit(released.value == 1 ? 3 : 4)
+      }
+      #expect(status == 3 << 8)
+    }
+  }
+}
+
+private final class OwnedByNotification: Sendable {
+  private let released: Tally
+  init(released: Tally) { self.released = released }
+  deinit { released.add() }
 }
 
 /// A child that returns from the code that has forked it.

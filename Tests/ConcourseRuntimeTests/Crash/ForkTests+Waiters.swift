@@ -8,28 +8,12 @@ extension Crash.ForkTests {
   @Test("S148 a queue that a child leaves is not handed to waiting threads of the parent")
   func waitersOfQueues() async {
     await #expect(processExitsWith: .success) {
-      // The second time with threads of the pool.
-      for _ in 0..<2 {
-        let serial = DispatchQueue(label: "serial")
-        #expect(end(holding: { serial.sync(execute: $0) }, waiting: { serial.sync {} }) == 3 << 8, "serial")
-        let below = DispatchQueue(label: "below", target: serial)
-        #expect(end(holding: { serial.sync(execute: $0) }, waiting: { below.sync {} }) == 3 << 8, "target")
-        let inline = { @Sendable in serial.asyncAndWait {} }
-        #expect(end(holding: { serial.sync(execute: $0) }, waiting: inline) == 3 << 8, "asyncAndWait")
-        let workloop: DispatchQueue = DispatchWorkloop(label: "workloop")
-        let loop = end(
-          holding: { body in workloop.asyncAndWait { body() } }, waiting: { workloop.asyncAndWait {} })
-        #expect(loop == 3 << 8, "workloop")
-        let concurrent = DispatchQueue(label: "concurrent", attributes: .concurrent)
-        let barrier = { @Sendable (body: () -> Void) in concurrent.sync(flags: .barrier, execute: body) }
-        #expect(end(holding: barrier, waiting: { concurrent.sync {} }) == 3 << 8, "reader")
-        let other = DispatchQueue(label: "concurrent", attributes: .concurrent)
-        let writer = { @Sendable in other.sync(flags: .barrier) {} }
-        #expect(end(holding: { other.sync(execute: $0) }, waiting: writer) == 3 << 8, "writer")
-        let done = DispatchSemaphore(value: 0)
-        serial.async { done.signal() }
-        #expect(comes(done))
-      }
+      let expected = [Int32](repeating: 3 << 8, count: 6)
+      #expect(endsAfterLeaving() == expected)
+      let done = DispatchSemaphore(value: 0)
+      DispatchQueue(label: "queue").async { done.signal() }
+      #expect(comes(done))
+      #expect(endsAfterLeaving() == expected)
     }
   }
 
@@ -50,6 +34,23 @@ extension Crash.ForkTests {
       #expect(status == 3 << 8)
     }
   }
+}
+
+/// How children end that leave queues for which threads of the parent wait.
+private func endsAfterLeaving() -> [Int32] {
+  let serial = DispatchQueue(label: "serial")
+  let below = DispatchQueue(label: "below", target: serial)
+  let read = DispatchQueue(label: "read", attributes: .concurrent)
+  let written = DispatchQueue(label: "written", attributes: .concurrent)
+  let workloop = DispatchWorkloop(label: "workloop")
+  return [
+    end(holding: { serial.sync(execute: $0) }, waiting: { serial.sync {} }),
+    end(holding: { serial.sync(execute: $0) }, waiting: { below.sync {} }),
+    end(holding: { serial.sync(execute: $0) }, waiting: { serial.asyncAndWait {} }),
+    end(holding: { workloop.asyncAndWait(execute: $0) }, waiting: { workloop.asyncAndWait {} }),
+    end(holding: { written.sync(flags: .barrier, execute: $0) }, waiting: { written.sync {} }),
+    end(holding: { read.sync(execute: $0) }, waiting: { read.sync(flags: .barrier) {} }),
+  ]
 }
 
 /// How a child ends that is forked while its thread holds a queue and another thread waits for that queue. It uses the
