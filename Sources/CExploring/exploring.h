@@ -88,6 +88,8 @@ struct explored {
   bool is_answered;
   /// The barrier that it waits for; NULL once enough threads have come.
   const void *barrier;
+  /// The lock of readers and writers that it wants to write under, and has had to wait for.
+  const void *wanted_lock;
   uint32_t points;
   /// How often it has polled, and when: polling.c.
   uint32_t polls, poll_phase;

@@ -158,17 +158,32 @@ static int hold(struct explored *self, lock_function *try, uint16_t operation, p
   int failure;
   explore_point(self, operation, object, place);
   while ((failure = try(object)) == EBUSY) {
-    if ((uint32_t)object->__data.__cur_writer == self->id) return EDEADLK;
-    if (explore_wait(self, operation, object, deadline, place) == ETIMEDOUT) return ETIMEDOUT;
+    if ((uint32_t)object->__data.__cur_writer == self->id) failure = EDEADLK;
+    if (failure == EDEADLK) break;
+    if (operation == OP_WRITE_LOCK) self->wanted_lock = object;
+    failure = explore_wait(self, operation, object, deadline, place);
+    if (failure == ETIMEDOUT) break;
   }
+  // Readers may have waited for this writer.
+  if (self->wanted_lock && failure != 0) explore_wake(object, INT32_MAX);
+  self->wanted_lock = NULL;
   return failure;
+}
+
+/// Whether a reader has to let a writer go first, which waits, as the lock's attributes say.
+static bool is_kept_for_writer(const pthread_rwlock_t *object) {
+  if (object->__data.__flags != PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP) return false;
+  for (uint32_t i = 0; i < explored_live_count; i++)
+    if (explored_live[i]->wanted_lock == object) return true;
+  return false;
 }
 
 #define READERS_OR_WRITERS(kind, operation)                                                                    \
   static lock_function *real_try_##kind;                                                                       \
   static int try_##kind(pthread_rwlock_t *object) {                                                            \
     if (!real_try_##kind) real_try_##kind = (lock_function *)explore_real("pthread_rwlock_try" #kind);         \
-    return real_try_##kind(object);                                                                            \
+    bool is_kept = operation == OP_READ_LOCK && explore_current() && is_kept_for_writer(object);               \
+    return is_kept ? EBUSY : real_try_##kind(object);                                                          \
   }                                                                                                            \
   INTERPOSED(int, pthread_rwlock_##kind, pthread_rwlock_t *object) {                                           \
     struct explored *self = explore_current();                                                                 \

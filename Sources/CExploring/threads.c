@@ -4,6 +4,7 @@
 
 #include <link.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 extern void *__libc_stack_end;
 static pthread_key_t end_key;
@@ -138,6 +139,8 @@ void explore_leave_child(void) {
 extern char concourse_recording_word[] __attribute__((weak, visibility("hidden")));
 
 static void start(void) {
+  // A command that is killed cannot end its runs. A thread that spins would go on for ever.
+  SYSTEM3(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
   if (program.end == 0) dl_iterate_phdr(find_code, NULL);
   explore_seed(explored_file->seed);
   explore_begin_time();

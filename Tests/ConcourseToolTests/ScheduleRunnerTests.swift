@@ -262,6 +262,33 @@ struct ScheduleRunnerTests {
     }
   }
 
+  @Test("what a program leaves behind in a session of its own is ended after the last run, with its children")
+  func orphans() async {
+    await #expect(processExitsWith: .success) {
+      // The substitution ends once the output is closed, which is in the new session.
+      let script = "x=$(setsid sh -c 'exec >/dev/null; sleep 1000 & exec sleep 1000' &)"
+      let runner = ScheduleRunner(Self.program(script), jobs: 1, adopts: true)
+      let run = try runner.run(Schedule(seed: 1))
+      run?.end()
+      precondition(!ScheduleRunner.children.isEmpty)
+      runner.endOrphans()
+      precondition(ScheduleRunner.children.isEmpty)
+    }
+  }
+
+  @Test("a command without standard descriptors, which ignores the ends of children, gets what is usual")
+  func usualStart() async {
+    await #expect(processExitsWith: .success) {
+      signal(SIGCHLD, SIG_IGN)
+      close(STDIN_FILENO)
+      close(STDOUT_FILENO)
+      ExploredInput.makeUsual()
+      precondition(fcntl(STDIN_FILENO, F_GETFD) == 0 && fcntl(STDOUT_FILENO, F_GETFD) == 0)
+      let run = try ScheduleRunner(Self.program("echo out; exit 3"), jobs: 1).run(Schedule(seed: 1))
+      precondition(run?.result.status == 3 << 8 && run?.result.output == Array("out\n".utf8))
+    }
+  }
+
   @Test("after its time no further run is begun")
   func until() throws {
     let runner = ScheduleRunner(Self.program("exit 0"), jobs: 2)

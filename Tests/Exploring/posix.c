@@ -592,6 +592,49 @@ static int small_stack(void) {
   return pthread_join(thread, NULL);
 }
 
+static pthread_rwlock_t kept;
+static char order[3];
+
+static void *read_kept(void *unused) {
+  pthread_rwlock_rdlock(&kept);
+  strcat(order, "r");
+  pthread_rwlock_unlock(&kept);
+  return unused;
+}
+
+static void *write_kept(void *unused) {
+  pthread_rwlock_wrlock(&kept);
+  strcat(order, "w");
+  pthread_rwlock_unlock(&kept);
+  return unused;
+}
+
+// Readers let a writer go first that waits, if the lock says so, until its time is over.
+static int writers_first(void) {
+  pthread_t writer, reader;
+  pthread_rwlockattr_t attributes;
+  struct timespec time;
+  pthread_rwlockattr_init(&attributes);
+  pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+  pthread_rwlock_init(&kept, &attributes);
+  pthread_rwlock_rdlock(&kept);
+  // Time passes only once the thread waits, but for 10 ms.
+  pthread_create(&writer, NULL, write_kept, NULL);
+  usleep(100000);
+  if (pthread_rwlock_tryrdlock(&kept) != EBUSY) return 1;
+  pthread_create(&reader, NULL, read_kept, NULL);
+  usleep(100000);
+  pthread_rwlock_unlock(&kept);
+  pthread_join(writer, NULL);
+  pthread_join(reader, NULL);
+  if (strcmp(order, "wr") != 0) return 2;
+  pthread_rwlock_rdlock(&kept);
+  clock_gettime(CLOCK_REALTIME, &time);
+  time.tv_sec++;
+  if (pthread_rwlock_timedwrlock(&kept, &time) != EDEADLK && pthread_rwlock_tryrdlock(&kept) != 0) return 3;
+  return 0;
+}
+
 static const struct {
   const char *name;
   int (*run)(void);
@@ -605,7 +648,7 @@ static const struct {
     {"times", times},               {"remaining", remaining},     {"clocked", clocked},
     {"partial", partial},           {"negative-times", negative_times},
     {"wait-all", wait_all},         {"big", big},                 {"messages", messages},
-    {"small-stack", small_stack},
+    {"small-stack", small_stack},   {"writers-first", writers_first},
 };
 
 int main(int count, char **arguments) {

@@ -17,6 +17,7 @@ enum ExploreCommand: Command {
   static let libraryName = "libdispatch-exploring.so"
 
   static func run(_ options: ExploreOptions, _ arguments: [String]) -> Int32 {
+    ExploredInput.makeUsual()
     // The reader of the output may end first. The command must still end its runs.
     signal(SIGPIPE, SIG_IGN)
     do {
@@ -26,6 +27,7 @@ enum ExploreCommand: Command {
       let identity = ProgramIdentity(program.path)
       let jobs = options.jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
       let runner = ScheduleRunner(program, jobs: jobs, adopts: true)
+      defer { runner.endOrphans() }
       runner.takeSignals()
       if let text = options.replay {
         return try replay(text, options, arguments, identity, runner)

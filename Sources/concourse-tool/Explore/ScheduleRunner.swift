@@ -35,16 +35,22 @@ final class ScheduleRunner {
   func takeSignals() { sigprocmask(SIG_BLOCK, &signals, nil) }
 
   /// Ends what the programs of ended runs have left behind. Such processes have become the command's children, if it
-  /// adopts orphans.
-  private func endOrphans(_ active: [ScheduleRun]) {
-    for child in Self.children
-    where !older.contains(child) && !active.contains(where: { $0.process == child }) {
-      kill(child, SIGKILL)
-      waitpid(child, nil, 0)
+  /// adopts orphans; and so do theirs when they end.
+  func endOrphans(except active: [ScheduleRun] = []) {
+    guard adopts else { return }
+    while true {
+      let orphans = Self.children.filter { child in
+        !older.contains(child) && !active.contains { $0.process == child }
+      }
+      guard !orphans.isEmpty else { return }
+      for child in orphans {
+        kill(child, SIGKILL)
+        waitpid(child, nil, 0)
+      }
     }
   }
 
-  private static var children: [pid_t] {
+  static var children: [pid_t] {
     let process = getpid()
     return (ProcFile.read("/proc/\(process)/task/\(process)/children") ?? "")
       .split(whereSeparator: { $0 == " " || $0 == "\n" }).compactMap { pid_t($0) }
@@ -69,7 +75,7 @@ final class ScheduleRunner {
         guard take(run) else { return }
       }
       active.removeAll { run in over.contains { $0 === run } }
-      if over.isEmpty { sleep() } else if adopts { endOrphans(active) }
+      if over.isEmpty { sleep() } else { endOrphans(except: active) }
     }
   }
 
