@@ -4,7 +4,7 @@ enum DeferredRelease {
   /// What is released. It is moved, never copied: a copy would be the last reference, released too late.
   enum Cargo: ~Copyable {
     case body(ItemBody)
-    /// Notifications of an item that has not run. No execution can follow that would submit them.
+    /// Notifications that are never submitted.
     case notifications(NodeChain)
     case queue(Unmanaged<DispatchQueue>)
 
@@ -12,7 +12,7 @@ enum DeferredRelease {
     consuming func drop() {
       switch consume self {
       case .body(let body): _ = consume body
-      case .notifications(var chain): chain.submitAtRelease()
+      case .notifications(var chain): chain.dropAll()
       case .queue(let queue): queue.release()
       }
     }

@@ -118,25 +118,34 @@ extension NodeChain {
   }
 
   /// Submits all notifications in order.
-  mutating func submitAll() {
+  mutating func submitAll() { while let node = takeFirst() { Self.submit(node) } }
+
+  /// Submits the notifications of an item that is released without having run: no execution can follow. In a forked
+  /// child, drops those that no thread would run.
+  mutating func submitAtRelease() {
+    var lost = NodeChain()
     while let node = takeFirst() {
-      let queue = node.admittedBy!.takeRetainedValue()
-      node.admittedBy = nil
-      queue.submit(node)
+      if node.admittedBy!._withUnsafeGuaranteedRef({ $0.hasThread }) {
+        Self.submit(node)
+      } else {
+        lost.append(node)
+      }
     }
+    if !lost.isEmpty { DeferredRelease.release(.notifications(lost)) }
   }
 
-  /// Submits the notifications of an object that is released. In a forked child, drops those that no thread would run.
-  mutating func submitAtRelease() {
+  private static func submit(_ node: NodePointer) {
+    let queue = node.admittedBy!.takeRetainedValue()
+    node.admittedBy = nil
+    queue.submit(node)
+  }
+
+  /// Releases all notifications without submitting them.
+  mutating func dropAll() {
     while let node = takeFirst() {
-      let queue = node.admittedBy!.takeRetainedValue()
-      node.admittedBy = nil
-      if queue.hasThread {
-        queue.submit(node)
-      } else {
-        _ = node.takeWork()
-        NodeMagazine.recycle(node)
-      }
+      node.admittedBy!.release()
+      _ = node.takeWork()
+      NodeMagazine.recycle(node)
     }
   }
 }

@@ -62,7 +62,7 @@ public class DispatchWorkItem: RunnableItem {
     var last = ItemBody.none
     swap(&last, &body)
     DeferredRelease.release(.body(last))
-    if let left = followers?.notifications, !left.isEmpty { DeferredRelease.release(.notifications(left)) }
+    followers?.notifications.submitAtRelease()
   }
 
   /// Runs the closure now, on this thread, unless the item has been cancelled.

@@ -307,7 +307,7 @@ private enum Lazily {
 }
 
 /// Makes the pool and lets it run something on `queue`.
-private func warmUp(_ queue: DispatchQueue) {
+func warmUp(_ queue: DispatchQueue) {
   let done = DispatchSemaphore(value: 0)
   queue.async { done.signal() }
   #expect(comes(done))
