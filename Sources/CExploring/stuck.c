@@ -1,8 +1,8 @@
 // Threads that can never go on, though others still wait for a time or for the outside.
 //
 // The owner of a lock is known, and so is the thread whose end another one waits for. If these lead from a thread back to
-// itself, or to a thread that has ended, no time and no client helps. Who would signal a condition, a semaphore or a futex
-// is not known: there only the number of jumps of time says that none will.
+// itself, or to a thread that has ended, no time and no client helps. Which thread would signal a condition, a semaphore
+// or a futex is not known: there only the number of jumps of time says that none will.
 
 #include "exploring.h"
 

@@ -6,11 +6,11 @@ extension DispatchSource {
   ///
   /// Level-triggered: the handler is called again as long as unread bytes remain. `data` estimates their number. A
   /// `data` of 0 means end of file. Files, hung-up pipes and hung-up terminals report it once each time that it is
-  /// reached: the handler is called again when the file has grown, or when the pipe has a new writer. A socket whose peer has shut down writing
-  /// or closed reports it repeatedly, until the source is cancelled. Listening sockets, and other descriptors that
-  /// cannot count bytes, report 1, as does an empty datagram. Files and devices that the kernel cannot poll are always
-  /// ready. Files of /proc, sysfs and control groups, whose lengths mean nothing, report 1 at their beginning, and as
-  /// long as there is more.
+  /// reached: the handler is called again when the file has grown, or when the pipe has a new writer. A socket whose
+  /// peer has shut down writing or closed reports it repeatedly, until the source is cancelled. Listening sockets, and
+  /// other descriptors that cannot count bytes, report 1, as does an empty datagram. Files and devices that the kernel
+  /// cannot poll are always ready. Files of /proc, sysfs and control groups, whose lengths mean nothing, report 1 at their
+  /// beginning, and as long as there is more.
   ///
   /// Traps on a negative descriptor.
   /// - Parameters:

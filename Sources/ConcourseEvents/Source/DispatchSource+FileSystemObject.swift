@@ -43,8 +43,8 @@ extension DispatchSource {
   /// The source observes the file itself, not its name: changes through other descriptors and other names are
   /// reported too. Writes through memory maps are not reported, and neither are changes that other machines make on a
   /// network file system. If the kernel has no inotify watches left, or /proc is missing, or the file is one of
-  /// memfd_create, the source polls the file four times a second. Without /proc it cannot see the name, and reports `.rename` with each change that nothing else
-  /// explains.
+  /// memfd_create, the source polls the file four times a second. Without /proc it cannot see the name, and reports
+  /// `.rename` with each change that nothing else explains.
   ///
   /// Traps on a negative descriptor, on an empty mask, and on `.funlock`.
   /// - Parameters:

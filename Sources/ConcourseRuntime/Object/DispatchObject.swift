@@ -39,7 +39,8 @@ open class DispatchObject: Hashable, CustomStringConvertible {
   ///
   /// Only an initially inactive queue that has not been activated may change its target: on an active queue the call
   /// traps, and so does a target that would close a cycle. Ignored on global queues and the main queue. On groups and
-  /// semaphores it sets the queue of the finalizer, on data also that of the deallocator. Matching C function: `dispatch_set_target_queue`.
+  /// semaphores it sets the queue of the finalizer, on data also that of the deallocator.
+  /// Matching C function: `dispatch_set_target_queue`.
   /// - Parameter queue: the new target; nil means the default-QoS global queue.
   open func setTarget(queue: DispatchQueue?) {
     // These run only what follows their end.

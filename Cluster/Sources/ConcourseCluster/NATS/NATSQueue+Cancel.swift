@@ -7,8 +7,8 @@ internal import FoundationEssentials
 // So first a mark is stored, which names the item by the token of its submission, and which each worker looks for before
 // it starts an item with an id. Then the consumer is asked how far it has given items out. If it has not come to this
 // one, no worker can have started it, and none will: it is removed. The answer counts only from a leader that has just
-// heard from a majority: one that is cut off does not know what another one has given out meanwhile. Otherwise it stays, and the mark keeps it from being
-// started again.
+// heard from a majority: one that is cut off does not know what another one has given out meanwhile. Otherwise the item
+// stays, and the mark keeps it from being started again.
 //
 // An item that waits for its time is cancelled by a claim of its move (`NATSMover.swift`): either the move was claimed
 // before, and the item is in the queue, or it cannot be moved any more.
