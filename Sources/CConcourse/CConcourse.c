@@ -40,7 +40,6 @@ uint32_t concourse_thread_count(void) {
 }
 
 uint32_t concourse_process;
-static uint32_t loaded_in;
 static atomic_bool forks_are_watched;
 static struct {
   void (*_Atomic hook)(void *);
@@ -51,8 +50,13 @@ static atomic_uint fork_hook_count;
 // In a child: the ids that its main thread had in the processes before. Of a longer line of forks, the last ones.
 static uint32_t former_ids[8];
 static uint32_t fork_count;
+// The number of threads when the process last began to fork; 0 if it is unknown.
+static atomic_uint threads_at_fork;
+// In a child: whether one of the processes before may have had other threads when it forked.
+static bool threads_were_left;
 
 uint32_t concourse_forks(void) { return fork_count; }
+bool concourse_left_threads(void) { return threads_were_left; }
 
 bool concourse_is_former_id(uint32_t id) {
   for (size_t i = 0; i < sizeof former_ids / sizeof former_ids[0]; i++)
@@ -67,6 +71,7 @@ void concourse_note_fork(void) {
   former_ids[fork_count++ % (sizeof former_ids / sizeof former_ids[0])] = thread->id;
   thread->id = 0;
   if (thread->worker || thread->delivering) thread->was_worker = 1;
+  if (atomic_exchange(&threads_at_fork, 0) != 1) threads_were_left = true;
   concourse_signal_note_fork();
   for (size_t i = 0; i < sizeof fork_hooks / sizeof fork_hooks[0]; i++) {
     void (*hook)(void *) = atomic_load(&fork_hooks[i].hook);
@@ -81,11 +86,18 @@ void concourse_at_fork(void (*hook)(void *), void *context) {
   atomic_store(&fork_hooks[place].hook, hook);
 }
 
+static void prepare_fork(void) {
+  concourse_prepare_swift_fork();
+  atomic_store(&threads_at_fork, concourse_thread_count());
+}
+
+// A child that is made without the C library does not know how many threads there were.
+static void end_fork_in_parent(void) { atomic_store(&threads_at_fork, 0); }
+
 // If the C library refuses the handler for want of memory, a child has its parent's ids.
 uint32_t concourse_learn_process(void) {
-  loaded_in = concourse_process = (uint32_t)getpid();
-  if (!atomic_exchange(&forks_are_watched, true))
-    (void)pthread_atfork(concourse_prepare_swift_fork, NULL, concourse_note_fork);
+  concourse_process = (uint32_t)getpid();
+  if (!atomic_exchange(&forks_are_watched, true)) (void)pthread_atfork(prepare_fork, end_fork_in_parent, concourse_note_fork);
   return concourse_process;
 }
 
@@ -117,7 +129,7 @@ __attribute__((constructor(101))) static void note_load(void) {
   concourse_inspection_record.thread_state =
       (char *)&concourse_thread_local - (char *)__builtin_thread_pointer();
 }
-bool concourse_is_forked(void) { return concourse_process_id() != loaded_in; }
+bool concourse_is_forked(void) { return fork_count != 0; }
 
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;

@@ -113,15 +113,15 @@ bool concourse_is_same_file(int descriptor, int other) {
 
 bool concourse_has_seals(int descriptor) { return fcntl(descriptor, F_GET_SEALS) >= 0; }
 
-bool concourse_is_generated(int descriptor) {
+enum concourse_generated concourse_generated(int descriptor) {
   struct statfs system;
-  if (fstatfs(descriptor, &system) != 0) return false;
+  if (fstatfs(descriptor, &system) != 0) return CONCOURSE_GENERATED_NOT;
   switch ((unsigned long)system.f_type) {
-  case PROC_SUPER_MAGIC:
+  case PROC_SUPER_MAGIC: return CONCOURSE_GENERATED_IN_PROC;
   case SYSFS_MAGIC:
   case CGROUP_SUPER_MAGIC:
-  case CGROUP2_SUPER_MAGIC: return true;
-  default: return false;
+  case CGROUP2_SUPER_MAGIC: return CONCOURSE_GENERATED_ELSEWHERE;
+  default: return CONCOURSE_GENERATED_NOT;
   }
 }
 

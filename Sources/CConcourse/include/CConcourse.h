@@ -116,13 +116,15 @@ static inline uint32_t concourse_process_id(void) {
 bool concourse_is_forked(void);
 /// The number of forks that have led to this process since this code was loaded.
 uint32_t concourse_forks(void);
+/// Whether a fork that has led to this process may have left other threads in the parent.
+bool concourse_left_threads(void);
 /// Whether the thread that forked, which is the main thread of a child, had this id in a process that it descends from.
 bool concourse_is_former_id(uint32_t id);
 
 /// What the child does after a fork: it forgets the ids and descriptors of its parent, and runs the hooks. The C library
 /// calls it in each child that `fork` makes.
 void concourse_note_fork(void);
-/// Runs `hook` in each child from now on. For at most two callers.
+/// Runs `hook` in each child from now on. For at most three callers.
 void concourse_at_fork(void (*_Nonnull hook)(void *_Nullable context), void *_Nullable context);
 
 /// Looks for the libraries of Swift's runtime among those that are loaded.
@@ -315,8 +317,13 @@ long concourse_readable_bytes(int descriptor);
 bool concourse_is_same_file(int descriptor, int other);
 /// Whether a descriptor's file is in memory: one of memfd_create, or on a tmpfs.
 bool concourse_has_seals(int descriptor);
-/// Whether a descriptor's file is in /proc, sysfs or the tree of control groups.
-bool concourse_is_generated(int descriptor);
+/// Whether the kernel makes a file's bytes when it is read: in /proc, or in sysfs and the tree of control groups.
+enum concourse_generated {
+  CONCOURSE_GENERATED_NOT,
+  CONCOURSE_GENERATED_IN_PROC,
+  CONCOURSE_GENERATED_ELSEWHERE,
+};
+enum concourse_generated concourse_generated(int descriptor);
 /// The result of a poll(2) for the given events with timeout 0, or -errno.
 int concourse_poll_now(int descriptor, uint32_t interest);
 

@@ -9,8 +9,8 @@ extension DispatchSource {
   /// reached: the handler is called again when the file has grown, or when the pipe has a new writer. A socket whose
   /// peer has shut down writing or closed reports it repeatedly, until the source is cancelled. Listening sockets, and
   /// other descriptors that cannot count bytes, report 1, as does an empty datagram. Files and devices that the kernel
-  /// cannot poll are always ready. Files of /proc, sysfs and control groups, whose lengths mean nothing, report 1 at their
-  /// beginning, and as long as there is more.
+  /// cannot poll are always ready. Files of /proc, sysfs and control groups, whose lengths mean nothing, report 1 until
+  /// the handler has read nothing at their end.
   ///
   /// Traps on a negative descriptor.
   /// - Parameters:
@@ -121,7 +121,7 @@ final class WriteBackend: FileBackend, @unchecked Sendable {
 }
 
 /// The backend of a read source. It counts the readable bytes, and reports end of file without spinning.
-// SAFETY: `next` and `kind` are OWNED BY the running visit; visits never overlap. `growth` is GUARDED BY the lock of
+// SAFETY: `next`, `kind` and `reportedPosition` are OWNED BY the running visit; visits never overlap. `growth` is GUARDED BY the lock of
 // `whileInstalled`, until `remove` has ended the source; the rest is constant.
 final class ReadBackend: FileBackend, @unchecked Sendable {
   /// What `rearm` requests after the handler has returned.
@@ -144,6 +144,8 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
 
   /// nil before the first visit.
   private var kind: Kind?
+  /// Where the client was in a generated file when bytes were last reported.
+  private var reportedPosition = -1
   /// Made when a file's end is first reported.
   private var growth: FileGrowth?
   private let hub: InotifyHub
@@ -160,7 +162,7 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   override func collect(_ pending: UInt) -> UInt? {
     let waiting = countBytes()
     if waiting > 0 { return more(UInt(waiting)) }
-    if isAlwaysReady { return kind == .generated && waiting < 0 ? more(1) : collectFromFile() }
+    if isAlwaysReady { return collectFromFile() }
     // No bytes, or a descriptor that cannot count them: it may be readable all the same.
     let found = System.readiness(of: descriptor, Readiness.readable.rawValue)
     guard found > 0 else { return nil }
@@ -184,16 +186,34 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     // FIONREAD counts in an int, and a file may be longer. A file's server may take long to answer.
     switch kind {
     case .file: return BlockedSection.run { System.bytesLeft(in: descriptor) }
-    case .generated: return BlockedSection.run { System.moreIsGenerated(in: descriptor) }
+    case .generated: return BlockedSection.run { countGeneratedBytes() }
     case .other, nil: return System.readableBytes(of: descriptor)
     }
   }
 
+  /// 1, or 0 if the client has read nothing since the last report because there is nothing.
+  private func countGeneratedBytes() -> Int {
+    let position = System.position(of: descriptor)
+    guard position >= 0 else { return position }
+    if position != reportedPosition {
+      reportedPosition = position
+      return 1
+    }
+    // A read at the beginning of a file in /proc that can be polled may consume what it returns, as that of /proc/kmsg
+    // does. A read beside a client that makes progress would have the kernel make the bytes anew for the client.
+    guard position > 0 || isAlwaysReady || !System.isInProc(descriptor) else { return 1 }
+    // /proc/self/pagemap is read in words.
+    var word: UInt64 = 0
+    return min(1, max(0, System.read(descriptor, &word, 8, position)))
+  }
+
   private func kindOfDescriptor() -> Kind? {
-    var status = stat()
-    guard System.status(of: descriptor, &status) == 0 else { return nil }
-    guard status.st_mode & S_IFMT == S_IFREG else { return .other }
-    return System.isGenerated(descriptor) ? .generated : .file
+    BlockedSection.run {
+      var status = stat()
+      guard System.status(of: descriptor, &status) == 0 else { return nil }
+      guard status.st_mode & S_IFMT == S_IFREG else { return .other }
+      return System.isGenerated(descriptor) ? .generated : .file
+    }
   }
 
   /// Handles a descriptor that is ready without bytes: an empty datagram, or the end of file.

@@ -42,8 +42,8 @@ extension DispatchSource {
   ///
   /// The source observes the file itself, not its name: changes through other descriptors and other names are
   /// reported too. Writes through memory maps are not reported, and neither are changes that other machines make on a
-  /// network file system. If the kernel has no inotify watches left, or /proc is missing, or the file is one of
-  /// memfd_create, the source polls the file four times a second. Without /proc it cannot see the name, and reports
+  /// network file system. If the kernel has no inotify watches left, or /proc is missing, or the file is in memory and
+  /// has no name (memfd_create), the source polls the file four times a second. Without /proc it cannot see the name, and reports
   /// `.rename` with each change that nothing else explains.
   ///
   /// Traps on a negative descriptor, on an empty mask, and on `.funlock`.
@@ -188,8 +188,8 @@ extension FileSystemBackend: SourceBackend {
     if let status = FileStatus(of: descriptor) { report { $0.compare(status) } }
   }
 
-  /// Whether the kernel grants a watch but does not report writes: so it is with the files of memfd_create, which are on
-  /// no mounted file system.
+  /// Whether the kernel may grant a watch but not report writes: so it is with the files of memfd_create, which are on no
+  /// mounted file system. Other files in memory without names cannot be told from these.
   private func isSilent(_ status: FileStatus) -> Bool {
     status.links == 0 && System.hasSeals(descriptor)
   }

@@ -59,16 +59,12 @@ extension System {
 
   /// Whether the kernel makes a regular file's bytes when it is read.
   static func isGenerated(_ descriptor: Int32) -> Bool {
-    call(.status) { concourse_is_generated(descriptor) ? 1 : 0 } > 0
+    call(.status) { Int(concourse_generated(descriptor).rawValue) } > 0
   }
 
-  /// 1 if such a file has more bytes, 0 at its end. Negative at its beginning: a look there could consume what the client
-  /// is to read.
-  static func moreIsGenerated(in descriptor: Int32) -> Int {
-    let position = Self.position(of: descriptor)
-    guard position > 0 else { return min(position, -1) }
-    var byte: UInt8 = 0
-    return read(descriptor, &byte, 1, position)
+  /// Whether such a file is in /proc.
+  static func isInProc(_ descriptor: Int32) -> Bool {
+    call(.status) { concourse_generated(descriptor) == CONCOURSE_GENERATED_IN_PROC ? 1 : 0 } > 0
   }
 
   // MARK: Transfers, at `offset`, or at the file's own position if that is negative

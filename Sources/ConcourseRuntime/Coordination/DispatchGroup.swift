@@ -130,12 +130,13 @@ public class DispatchGroup: DispatchObject {
     return true
   }
 
-  /// Sleeps in a forked child until the group is empty. Its main thread may serve items; no other thread does. Traps when
-  /// that has had nothing to serve for a second, and there are items: those are the pool's.
+  /// Sleeps in a forked child until the group is empty. Its other threads may serve items. Traps when there is only the main
+  /// thread besides, it has had nothing to serve for a second, and there are items: those are the pool's.
   private final func sleepBesideMainThread(_ seen: UInt32) -> Bool {
     var futile = 0
     while !sleep(until: .uptime(Clock.uptime() &+ 100_000_000), seen) {
-      futile = !ProcessQueues.shared.mainThread.mayServe && state.hasItems ? futile + 1 : 0
+      let mayBeServed = Process.threadCount > 2 || ProcessQueues.shared.mainThread.mayServe
+      futile = !mayBeServed && state.hasItems ? futile + 1 : 0
       if futile == 10 { requireThreads() }
     }
     return true

@@ -37,10 +37,11 @@ package struct OnceGate: ~Copyable {
     // ORDERING: acquiring; as in `perform`, if another thread has just completed.
     let (first, seen) = word.compareExchange(expected: 0, desired: id, ordering: .acquiring)
     guard first else {
-      if seen & ~Self.sleepers == id || Process.hadInParent(seen & ~Self.sleepers) {
+      let runner = seen & ~Self.sleepers
+      if runner == id || CurrentThread.state.pointee.once_depth > 0 && Process.hadInParent(runner) {
         Trap.clientBug(305, "a once body called its own once again: it would wait for itself")
       }
-      if Process.isForked { requireRunner() }
+      if Process.hasLeftThreads { requireRunner() }
       return waitUntilDone()
     }
     let thread = CurrentThread.state

@@ -105,15 +105,19 @@ enum PoolSize {
       _ = refreshWidth()
       return
     }
-    // ORDERING: relaxed; see above.
-    let last = lastReading.load(ordering: .relaxed)
-    if Clock.uptime() > last &+ readingLifetime { _ = refreshWidth(onlyWider: true) }
+    // ORDERING: relaxed, both; see above. One thread reads at a time.
+    let (last, now) = (lastReading.load(ordering: .relaxed), Clock.uptime())
+    guard now > last &+ readingLifetime, !Process.isForkedChild,
+      lastReading.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+    else { return }
+    _ = refreshWidth(onlyWider: true)
   }
 
   /// Reads the affinity mask and the CPU quota again: both may change while the process runs.
   /// - Parameter onlyWider: Whether the width may not shrink: the calling thread may be pinned.
   /// - Returns: whether a shard may have fewer active workers than before.
   static func refreshWidth(onlyWider: Bool = false) -> Bool {
+    let before = width
     let affinity = Processor.affinityCount
     let couldBeRead = CPUQuota.canBeRead
     var measured =
@@ -123,13 +127,18 @@ enum PoolSize {
     if topology?.pretendedProcessors == nil, widthIsSettled, !couldBeRead || !CPUQuota.canBeRead {
       measured = min(width, affinity)
     }
-    if onlyWider { measured = max(measured, width) }
-    // ORDERING: relaxed, both; see above.
+    // ORDERING: relaxed, all; see above.
     lastReading.store(Clock.uptime(), ordering: .relaxed)
     quotaIsKnown.store(true, ordering: .relaxed)
+    if onlyWider {
+      // The monitor may have stored another width meanwhile, which counts.
+      guard measured > before,
+        currentWidth.compareExchange(expected: before, desired: measured, ordering: .relaxed).exchanged
+      else { return false }
+    } else {
+      currentWidth.store(measured, ordering: .relaxed)
+    }
     Spin.note(processors: measured)
-    // ORDERING: relaxed; see above.
-    currentWidth.store(measured, ordering: .relaxed)
     return divide()
   }
 

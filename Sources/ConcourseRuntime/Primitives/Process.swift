@@ -19,9 +19,12 @@ package enum Process {
     lostThreads.load(ordering: .relaxed)
   }
 
+  /// Whether a fork may have left threads in the parent. One of a process with a single thread, such as a daemon's, has not.
+  static var hasLeftThreads: Bool { concourse_left_threads() }
+
   /// Whether a fork has left the thread with this id in the parent. The child's main thread may have had another id there.
   static func lacks(thread id: UInt32) -> Bool {
-    isForked && !concourse_is_former_id(id) && !SystemThread.exists(id)
+    hasLeftThreads && !concourse_is_former_id(id) && !SystemThread.exists(id)
   }
 
   /// Whether this is the id that the calling thread had in the parent.
@@ -37,8 +40,15 @@ package enum Process {
     forks != count && !concourse_is_former_id(id)
   }
 
-  /// Whether the calling thread is the only one of a forked process.
-  static var isAloneInChild: Bool { isForked && concourse_thread_count() == 1 }
+  /// Whether threads were left in the parent, and the calling thread is the only one that can run items: a process that
+  /// is refused the threads that it needs runs them on threads that wait.
+  static var isAloneInChild: Bool {
+    // ORDERING: relaxed; this thread has submitted the items that it waits for, or has learned of them.
+    hasLeftThreads && (isForkedChild || !threadsWereMade.load(ordering: .relaxed)) && threadCount == 1
+  }
+
+  /// The number of threads of the process; 0 if the system does not say.
+  static var threadCount: Int { Int(concourse_thread_count()) }
 
   /// Records that the calling thread is the only one of a forked child.
   static func becomeForkedChild() {

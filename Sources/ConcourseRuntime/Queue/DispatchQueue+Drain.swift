@@ -242,11 +242,7 @@ extension DispatchQueue {
   /// parent.
   /// - Returns: whether that thread now owns the queue.
   final func passTurn(toWaiterIn node: NodePointer, leftovers: Bool) -> Bool {
-    guard case .waiter(let waiter) = node.takeWork() else {
-      Trap.runtimeBug("an item was taken for a waiting thread")
-    }
-    NodeMagazine.recycle(node)
-    if waiter.pointee.isLeft { return false }
+    guard let waiter = node.takeWaiter() else { return false }
     PlainMemory.reads(beside: waiter.pointee.bodyHasRun)
     if !waiter.pointee.exclusive {
       state.addReaderPlace()
@@ -255,7 +251,7 @@ extension DispatchQueue {
     }
     // Only a drain may run the body here; a thread that hands the queue on has its own work to continue.
     if waiter.pointee.body != nil && Frame.current?.pointee.queue.toOpaque() == selfPointer {
-      SyncWaiter.runBody(of: waiter)
+      guard SyncWaiter.runBody(of: waiter) else { return false }
       // ORDERING: relaxed; the signal publishes it.
       waiter.pointee.bodyHasRun.store(true, ordering: .relaxed)
       waiter.pointee.event.signal()

@@ -206,7 +206,7 @@ extension DispatchQueue {
       break
     }
     Runtime.requireThreads("sync on queue \"\(label)\", which is not idle,")
-    if Process.isForked { requireHolders() }
+    if Process.hasLeftThreads { requireHolders() }
     let id = CurrentThread.id
     let level = frame.pointee.level
     let isBoosted = needsBoost
@@ -222,7 +222,7 @@ extension DispatchQueue {
       level: level, body: body)
     return withUnsafeMutablePointer(to: &waiter) { waiter in
       let node = NodeMagazine.make(
-        .waiter(waiter), level: level,
+        .waiter(waiter, thread: id, forks: Process.forks), level: level,
         traits: exclusive && kind == .concurrent ? [.waiter, .barrier] : .waiter)
       let isWorkloop = kind == .workloop
       let wasEmpty = isWorkloop ? asWorkloop.push(node) : list.push(node)
@@ -247,7 +247,8 @@ extension DispatchQueue {
     let isLost =
       seen.isOwned ? Process.lacks(thread: seen.owner) : seen.hasReaders && Process.isAloneInChild
     // The thread may have given the queue up, and ended, meanwhile.
-    guard isLost, state.snapshot.owner == seen.owner else { return }
+    let now = state.snapshot
+    guard isLost, now.isOwned ? now.owner == seen.owner : now.hasReaders else { return }
     Runtime.refuseWait("sync on queue \"\(label)\", which a thread of the parent holds,")
   }
 
@@ -266,12 +267,15 @@ extension DispatchQueue {
   @usableFromInline @inline(never)
   final func runWhereServed(_ frame: UnsafeMutablePointer<Frame>, _ body: () -> Void) {
     withoutActuallyEscaping(body) { body in
+      let id = CurrentThread.id
       var waiter = SyncWaiter(
-        thread: CurrentThread.id, exclusive: frame.pointee.exclusive, queue: frame.pointee.queue,
+        thread: id, exclusive: frame.pointee.exclusive, queue: frame.pointee.queue,
         frame: frame.pointee.parent, level: frame.pointee.level, body: body)
       withUnsafeMutablePointer(to: &waiter) { waiter in
         let last = endOfHierarchy
-        last.submit(NodeMagazine.make(.waiter(waiter), level: frame.pointee.level, traits: .waiter))
+        last.submit(
+          NodeMagazine.make(
+            .waiter(waiter, thread: id, forks: Process.forks), level: frame.pointee.level, traits: .waiter))
         if Recording.isOn { ItemRecording.waits(for: last) }
         if !waiter.pointee.event.spin() {
           Recording.beginWait(.mainQueue, last.selfPointer)
@@ -295,9 +299,6 @@ package struct SyncWaiter: ~Copyable {
   let event = ThreadEvent()
   /// The waiting thread's id, so that ownership can be passed to it.
   let thread: UInt32
-  private let forks = Process.forks
-  /// Whether the thread is one of the parent, in a forked child. It gets no turn.
-  var isLeft: Bool { Process.hasLeft(thread, after: forks) }
   /// Whether it needs the queue exclusively.
   let exclusive: Bool
   /// The queue it was submitted to and the frame it was submitted from, for a body run elsewhere.
@@ -327,14 +328,19 @@ package struct SyncWaiter: ~Copyable {
   ///
   /// Never inlined: the body's temporary reference must be gone before the waiter is signalled, since the
   /// closure lives on the waiter's stack.
+  /// - Returns: whether the waiter still exists. If the body has forked, the waiting thread is left in the parent.
   @inline(never)
-  static func runBody(of waiter: UnsafeMutablePointer<SyncWaiter>) {
+  static func runBody(of waiter: UnsafeMutablePointer<SyncWaiter>) -> Bool {
+    let forks = Process.forks
     PlainMemory.reads(beside: waiter.pointee.bodyHasRun)
     let frame = Frame(
       queue: waiter.pointee.queue, parent: waiter.pointee.frame,
       exclusive: waiter.pointee.exclusive, level: waiter.pointee.level)
+    let wasWorker = CurrentThread.state.pointee.was_worker
     Frame.run(frame) { waiter.pointee.body!() }
-    WorkerThread.requirePool()
+    // The body has forked, and returns.
+    if wasWorker == 0 { WorkerThread.requirePool() }
+    return Process.forks == forks
   }
 }
 

@@ -73,8 +73,8 @@ final class MainThread {
 
   /// Whether the main queue has entries, or the main thread runs one.
   var mayServe: Bool {
-    // ORDERING: acquiring; pairs with the stores of `beginServing` and `endServing`. An entry that has left the list is
-    // running, or has ended. The caller looks several times.
+    // ORDERING: acquiring; pairs with the stores of `beginServing` and `endServing`. The two looks are not one: an entry
+    // may leave the list between them, or begin before the second is seen. The caller looks ten times in a second.
     !ProcessQueues.shared.mainQueue.list.isEmpty || isServing.load(ordering: .acquiring)
   }
 
@@ -195,11 +195,8 @@ final class MainThread {
 extension DispatchQueue {
   /// Runs an entry of a queue that a thread of the program serves. The entry has left the list.
   final func serveEntry(_ node: NodePointer) {
-    if node.isWaiter, case .waiter(let waiter) = node.takeWork() {
-      NodeMagazine.recycle(node)
-      if waiter.pointee.isLeft { return }
-      SyncWaiter.runBody(of: waiter)
-      waiter.pointee.event.signal()
+    if node.isWaiter {
+      if let waiter = node.takeWaiter(), SyncWaiter.runBody(of: waiter) { waiter.pointee.event.signal() }
       return
     }
     if node.admittedBy != nil { return Invocation.runAdmitted(node) }

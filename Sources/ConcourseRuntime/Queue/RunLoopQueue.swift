@@ -26,7 +26,7 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
     while let node = list.popFirst() {
       // In C `sync` borrows its caller's reference. That thread would continue with a freed queue.
       if node.isWaiter {
-        if case .waiter(let waiter) = node.takeWork(), waiter.pointee.isLeft { continue }
+        if node.takeWaiter() == nil { continue }
         Trap.clientBug(
           206,
           "the last reference to queue \"\(label)\" was released while a thread waits in sync on it; the caller "
@@ -60,7 +60,10 @@ package final class RunLoopQueue: DispatchQueue, @unchecked Sendable {  // SAFET
     let outer: UInt32
     let oldest: NodePointer?
     (outer, oldest) = serving.withLock {
-      if performer != 0 && performer != thread {
+      // In a forked child, this thread may have had another id, and other threads may not exist.
+      if performer != 0 && performer != thread && !Process.hadInParent(performer)
+        && !Process.lacks(thread: performer)
+      {
         Trap.clientBug(
           207,
           "items of queue \"\(label)\" are performed by thread \(performer) and by thread \(thread) at once; the "

@@ -12,8 +12,9 @@ package enum Work: ~Copyable {
   case item(any RunnableItem)
   /// A runnable queue: take its items and run them.
   case drain(DispatchQueue)
-  /// A thread that waits for its turn. Valid until the waiter's event is signalled.
-  case waiter(UnsafeMutablePointer<SyncWaiter>)
+  /// A thread that waits for its turn. Valid until the waiter's event is signalled, and only in the process where the
+  /// thread waits: a fork leaves it in the parent, and the child may use its stack for other threads.
+  case waiter(UnsafeMutablePointer<SyncWaiter>, thread: UInt32, forks: UInt32)
   /// A new target, which the queue's owner sets.
   case retarget(DispatchQueue)
   /// Another node, already admitted by the concurrent queue in its `admittedBy`.
@@ -59,6 +60,16 @@ enum ItemBody: ~Copyable {
 }
 
 extension UnsafeMutablePointer where Pointee == WorkNode {
+  /// Takes the waiter out of its node, which is freed. nil for a thread that a fork has left in the parent.
+  @inline(__always)
+  package func takeWaiter() -> UnsafeMutablePointer<SyncWaiter>? {
+    guard case .waiter(let waiter, let thread, let forks) = takeWork() else {
+      Trap.runtimeBug("an item was taken for a waiting thread")
+    }
+    NodeMagazine.recycle(self)
+    return Process.hasLeft(thread, after: forks) ? nil : waiter
+  }
+
   /// Moves the work out, leaving that field uninitialised.
   @inline(__always)
   package func takeWork() -> Work {

@@ -150,7 +150,7 @@ public class DispatchWorkItem: RunnableItem {
     }
     if !seen.isComplete {
       if case .immediate = deadline { return .timedOut }
-      if case .never = deadline, Process.isForked { requireRunner() }
+      if case .never = deadline, Process.hasLeftThreads { requireRunner() }
       TaskWaits.note("DispatchWorkItem.wait()")
       guard sleepUntilComplete(deadline) else { return .timedOut }
     }

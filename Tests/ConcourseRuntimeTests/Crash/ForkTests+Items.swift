@@ -98,6 +98,25 @@ extension Crash.ForkTests {
     end.says(Self.line)
   }
 
+  @Test("S148 a child in an item of the pool serves the main queue for its other threads")
+  func servesInItem() async {
+    await #expect(processExitsWith: .success) {
+      let forks = ReturningChild()
+      let group = DispatchGroup()
+      DispatchQueue.global().async(group: group) {
+        forks.fork()
+        guard forks.isChild else { return }
+        startThread {
+          DispatchQueue.main.sync {}
+          _exit(3)
+        }
+        while true { DispatchQueue.drainMainQueue() }
+      }
+      #expect(empties(group))
+      #expect(forks.status == 3 << 8)
+    }
+  }
+
   @Test("S58, S148 an item that a child releases without having run drops its notifications")
   func releasedItem() async {
     await #expect(processExitsWith: .success) {

@@ -10,6 +10,8 @@ extension Crash.ForkTests {
     await #expect(processExitsWith: .success) {
       let expected = [Int32](repeating: 3 << 8, count: 6)
       #expect(endsAfterLeaving() == expected)
+      // The C library gives threads of the child the stacks of the parent's.
+      #expect(endsAfterLeaving(waitsAgain: true) == expected)
       let done = DispatchSemaphore(value: 0)
       DispatchQueue(label: "queue").async { done.signal() }
       #expect(comes(done))
@@ -36,8 +38,11 @@ extension Crash.ForkTests {
   }
 }
 
-/// How children end that leave queues for which threads of the parent wait.
-private func endsAfterLeaving() -> [Int32] {
+/// How children end that leave queues for which threads of the parent wait, and one of the child if `waitsAgain`.
+private func endsAfterLeaving(waitsAgain: Bool = false) -> [Int32] {
+  func end(holding hold: (() -> Void) -> Void, waiting wait: @escaping @Sendable () -> Void) -> Int32 {
+    endOfChild(holding: hold, waiting: wait, waitsAgain: waitsAgain)
+  }
   let serial = DispatchQueue(label: "serial")
   let below = DispatchQueue(label: "below", target: serial)
   let read = DispatchQueue(label: "read", attributes: .concurrent)
@@ -45,7 +50,8 @@ private func endsAfterLeaving() -> [Int32] {
   let workloop = DispatchWorkloop(label: "workloop")
   return [
     end(holding: { serial.sync(execute: $0) }, waiting: { serial.sync {} }),
-    end(holding: { serial.sync(execute: $0) }, waiting: { below.sync {} }),
+    // A thread of the parent holds this one.
+    endOfChild(holding: { serial.sync(execute: $0) }, waiting: { below.sync {} }, waitsAgain: false),
     end(holding: { serial.sync(execute: $0) }, waiting: { serial.asyncAndWait {} }),
     end(holding: { workloop.asyncAndWait(execute: $0) }, waiting: { workloop.asyncAndWait {} }),
     end(holding: { written.sync(flags: .barrier, execute: $0) }, waiting: { written.sync {} }),
@@ -55,13 +61,14 @@ private func endsAfterLeaving() -> [Int32] {
 
 /// How a child ends that is forked while its thread holds a queue and another thread waits for that queue. It uses the
 /// queue again, twice, and exits with 3.
-private func end(
-  holding hold: (() -> Void) -> Void, waiting wait: @escaping @Sendable () -> Void
+private func endOfChild(
+  holding hold: (() -> Void) -> Void, waiting wait: @escaping @Sendable () -> Void, waitsAgain: Bool
 ) -> Int32 {
   var child: ForkedChild?
   hold {
     beginAsleep(wait)
     child = ForkedChild()
+    if waitsAgain && child!.process == 0 { beginAsleep(wait) }
   }
   if child!.process == 0 {
     for _ in 0..<2 { hold {} }

@@ -152,7 +152,8 @@ extension Crash {
           thread: CurrentThread.id, exclusive: false, queue: .passUnretained(queue), frame: nil,
           level: .unspecified, body: {})
         withUnsafeMutablePointer(to: &waiter) {
-          queue.submit(NodeMagazine.make(.waiter($0), level: .unspecified, traits: .waiter))
+          let work = Work.waiter($0, thread: CurrentThread.id, forks: Process.forks)
+          queue.submit(NodeMagazine.make(work, level: .unspecified, traits: .waiter))
         }
       }
       end.says("the last reference to queue \"served\" was released while a thread waits in sync on it")

@@ -267,7 +267,9 @@ enum System {
   /// No descriptor is a file's or a socket's.
   static func bytesLeft(in descriptor: Int32) -> Int { -Int(ESPIPE) }
   static func isGenerated(_ descriptor: Int32) -> Bool { false }
-  static func moreIsGenerated(in descriptor: Int32) -> Int { -Int(ESPIPE) }
+  static func isInProc(_ descriptor: Int32) -> Bool { false }
+  static func position(of descriptor: Int32) -> Int { -Int(ESPIPE) }
+  static func read(_: Int32, _: UnsafeMutableRawPointer, _: Int, _: Int) -> Int { -Int(ESPIPE) }
   static func socketType(of descriptor: Int32) -> Int { -Int(ENOTSOCK) }
 
   /// Every descriptor is a pipe's.

@@ -15,6 +15,7 @@ enum Process {
   }
 
   static var isForked: Bool { isForkedChild }
+  static var hasLeftThreads: Bool { isForkedChild }
   static func lacks(thread id: UInt32) -> Bool { isForked && !SystemThread.exists(id) }
   /// A coroutine keeps its id.
   static func hadInParent(_ id: UInt32) -> Bool { false }
@@ -23,6 +24,7 @@ enum Process {
     forks != count && !SystemThread.exists(id)
   }
   static var isAloneInChild: Bool { isForked }
+  static var threadCount: Int { 1 }
 
   /// Makes the calling coroutine the main thread.
   static func becomeMainThread() {
