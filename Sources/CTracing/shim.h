@@ -69,13 +69,13 @@ static inline long tracing_read_name(
   if (child == 0) {
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
-    signal(SIGVTALRM, SIG_DFL);
+    signal(SIGPROF, SIG_DFL);
     signal(SIGALRM, SIG_DFL);
     sigset_t all;
     sigemptyset(&all);
     sigprocmask(SIG_SETMASK, &all, 0);
     struct itimerval own = {{0, 0}, {0, 200000}}, real = {{0, 0}, {2, 0}};
-    setitimer(ITIMER_VIRTUAL, &own, 0);
+    setitimer(ITIMER_PROF, &own, 0);
     setitimer(ITIMER_REAL, &real, 0);
     char *text = read_name(name);
     if (text != 0 && strlen(text) <= size) _exit(write(ends[1], text, strlen(text)) < 0);

@@ -21,6 +21,8 @@ struct FutexWaitTests {
     #expect(owner(Self.waitBitset | Self.isPrivate | 256, 2, [2, 0, 7, 3, 128]) == 7)
     #expect(owner(Self.wait, UInt64(owned), [owned, 0, 7, 1, 16]) == 7)
     #expect(owner(Self.lockPI, 0, [owned, 0, 7, 1, 32]) == 7)
+    // Swift's `Mutex`.
+    #expect(owner(Self.lockPI | Self.isPrivate, 0, [owned]) == 7)
   }
 
   @Test("a semaphore, a condition, a join and a program's own word are no mutex, whatever stands behind them")

@@ -49,9 +49,19 @@ struct MangledNameTests {
 
   @Test(
     "references in names of C++",
-    arguments: [("_Z4workv", 0), ("_Z1fS_S0_S1A_T_T0_", 5), ("_ZNSt5mutex4lockEv", 0), ("S", 0), ("S0", 0)])
+    arguments: [
+      ("_Z4workv", 0), ("_Z1fS_S0_S1A_T_T0_", 5), ("_ZNSt5mutex4lockEv", 0), ("S", 0), ("S0", 0),
+      ("S000000000_", 1),
+    ])
   func cxx(_ name: String, _ count: Int) {
     #expect(MangledName.referencesOfCxx(Array(name.utf8)) == count)
+  }
+
+  @Test("a name that repeats the elements of a pack is read in another process")
+  func packs() {
+    #expect(MangledName.expandsPacks(Array("_Z1fIJiiEEvDpT_".utf8)))
+    #expect(!MangledName.expandsPacks(Array("_Z8dispatchv".utf8)))
+    #expect(Demangler.readable("_Z1fIJiiEEvDpT_") == "f<int, int>")
   }
 
   @Test("all names of a damaged table end where the table ends")

@@ -276,6 +276,27 @@ struct ScheduleRunnerTests {
     }
   }
 
+  @Test("an orphan of another program is not ended")
+  func foreignOrphan() async {
+    await #expect(processExitsWith: .success) {
+      let runner = ScheduleRunner(Self.program("exit 0"), jobs: 1, adopts: true)
+      let run = try runner.run(Schedule(seed: 1))
+      run?.end()
+      var shell: pid_t = 0
+      let script = "sleep 1000 </dev/null >/dev/null 2>&1 &"
+      let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(script), nil]
+      precondition(posix_spawnp(&shell, "sh", nil, nil, arguments, environ) == 0)
+      precondition(waitpid(shell, nil, 0) == shell)
+      let orphans = ScheduleRunner.children
+      precondition(orphans.count == 1)
+      runner.endOrphans()
+      precondition(ScheduleRunner.children == orphans)
+      kill(orphans[0], SIGKILL)
+      precondition(waitpid(orphans[0], nil, 0) == orphans[0])
+      for argument in arguments { free(argument) }
+    }
+  }
+
   @Test("a command without standard descriptors, which ignores the ends of children, gets what is usual")
   func usualStart() async {
     await #expect(processExitsWith: .success) {

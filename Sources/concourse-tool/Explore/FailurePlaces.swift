@@ -112,6 +112,9 @@ struct FailurePlaces {
     var lines: [String] = []
   }
 
+  /// As `concourse_exploring_operations.h` numbers it.
+  private static let futexLock: UInt16 = 35
+
   /// The threads sleep in the library's scheduler: what each waits for is in the table of threads.
   static func waits(of run: ScheduleRun, _ result: ScheduleResult) -> Waits {
     guard var process = try? TargetProcess.live(run.process, stopsThreads: false) else { return Waits() }
@@ -123,8 +126,11 @@ struct FailurePlaces {
         continue
       }
       let hasDeadline = thread.deadline != .max
+      // As a thread waits that finds a mutex locked, if the object is one.
+      let (operation, expected): (UInt64, UInt64) =
+        thread.operation == Self.futexLock ? (6, 0) : (0, 2)
       process.threads[index].call = (
-        process.processor.futex, [thread.object, 0, 0, hasDeadline ? 1 : 0, 0, 0]
+        process.processor.futex, [thread.object, operation, expected, hasDeadline ? 1 : 0, 0, 0]
       )
     }
     guard let report = try? Report.make(of: process) else { return Waits() }

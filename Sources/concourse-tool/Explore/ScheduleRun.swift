@@ -22,6 +22,8 @@ final class ScheduleRun {
   private let file: ExploringFile
   private let output: Int32
   private var folder: RunFolder?
+  /// Its path, also after the end. nil if there was none.
+  let folderPath: String?
   private var status: Int32?
   private let begin = UptimeClock.now
   private var isLate = false
@@ -45,6 +47,7 @@ final class ScheduleRun {
     }
     self.file = file
     folder = RunFolder(in: program.environment.text(of: RunFolder.variable))
+    folderPath = folder?.path
     let error = start(program)
     guard error == 0 else {
       throw Failure(reason: "\(program.path) cannot be run: \(describe(error: error))")

@@ -9,18 +9,19 @@ import Glibc
 final class ScheduleRunner {
   private let program: ExploredProgram
   let jobs: Int
-  /// Whether all further children of this process are of its runs.
+  /// Whether this process becomes the parent of what its runs leave behind.
   private let adopts: Bool
   /// Children that the process had before: a shell may have started them, and then become this command.
   private let older: Set<pid_t>
+  /// The folders of all runs. What a run has left behind has that of its run in its environment.
+  private var folders: Set<String> = []
   private var signals = sigset_t()
   /// The signal that asked the command to stop.
   private(set) var interruption: Int32?
   /// Runs that were started.
   private(set) var count = 0
 
-  /// - Parameter adopts: Whether what programs leave behind is ended, together with all children that this process gets
-  ///   meanwhile.
+  /// - Parameter adopts: Whether what programs leave behind is ended.
   init(_ program: ExploredProgram, jobs: Int, adopts: Bool = false) {
     self.program = program
     self.jobs = jobs
@@ -35,19 +36,32 @@ final class ScheduleRunner {
   func takeSignals() { sigprocmask(SIG_BLOCK, &signals, nil) }
 
   /// Ends what the programs of ended runs have left behind. Such processes have become the command's children, if it
-  /// adopts orphans; and so do theirs when they end.
+  /// adopts orphans; and so do theirs when they end. Other children are not ended.
   func endOrphans(except active: [ScheduleRun] = []) {
     guard adopts else { return }
-    while true {
-      let orphans = Self.children.filter { child in
-        !older.contains(child) && !active.contains { $0.process == child }
-      }
-      guard !orphans.isEmpty else { return }
-      for child in orphans {
-        kill(child, SIGKILL)
+    let ended = folders.subtracting(active.compactMap(\.folderPath))
+    var refused: Set<pid_t> = []
+    var goesOn = true
+    while goesOn {
+      goesOn = false
+      for child in Self.children where !older.contains(child) && !refused.contains(child) {
+        if active.contains(where: { $0.process == child }) { continue }
+        if waitpid(child, nil, WNOHANG) == child { continue }
+        guard Self.folder(of: child).map(ended.contains) == true, kill(child, SIGKILL) == 0 else {
+          refused.insert(child)
+          continue
+        }
         waitpid(child, nil, 0)
+        goesOn = true
       }
     }
+  }
+
+  /// The folder for temporary files in a process's environment.
+  private static func folder(of process: pid_t) -> String? {
+    let prefix = RunFolder.variable + "="
+    return ProcFile.read("/proc/\(process)/environ")?.split(separator: "\0").first { $0.hasPrefix(prefix) }
+      .map { String($0.dropFirst(prefix.count)) }
   }
 
   static var children: [pid_t] {
@@ -66,8 +80,7 @@ final class ScheduleRunner {
     var active: [ScheduleRun] = []
     while interruption == nil {
       while active.count < jobs, let schedule = next() {
-        active.append(try ScheduleRun(program, schedule))
-        count += 1
+        active.append(try begin(schedule))
       }
       guard !active.isEmpty else { return }
       let over = active.filter(\.isOver)
@@ -81,10 +94,16 @@ final class ScheduleRunner {
 
   /// Runs one schedule and leaves its process as it is.
   func run(_ schedule: Schedule) throws(ScheduleRun.Failure) -> ScheduleRun? {
-    let run = try ScheduleRun(program, schedule)
-    count += 1
+    let run = try begin(schedule)
     while !run.isOver && interruption == nil { sleep() }
     return interruption == nil ? run : nil
+  }
+
+  private func begin(_ schedule: Schedule) throws(ScheduleRun.Failure) -> ScheduleRun {
+    let run = try ScheduleRun(program, schedule)
+    if let path = run.folderPath { folders.insert(path) }
+    count += 1
+    return run
   }
 
   private func sleep() {

@@ -27,7 +27,9 @@ struct FutexWait {
   /// The owner of the mutex that the thread waits for; nil if the wait is not for a mutex.
   func ownerOfMutex(in memory: any TargetMemory) -> UInt32? {
     switch operation {
-    case Operation.lockPI, Operation.lockPI2: break
+    case Operation.lockPI, Operation.lockPI2:
+      // Swift's `Mutex` is only this word.
+      return Self.ownerInWord(at: address, in: memory)
     case Operation.wait, Operation.waitBitset:
       // 2 is the word of a mutex for which threads sleep; a robust one has its owner, too.
       guard
@@ -48,6 +50,16 @@ struct FutexWait {
       word <= 2 || word & ownerMask == owner
     else { return nil }
     return owner
+  }
+
+  /// Whether the mutex there, or the word of one that passes on priorities, has this owner.
+  static func isOwned(by owner: UInt32, at address: UInt64, in memory: any TargetMemory) -> Bool {
+    ownerOfMutex(at: address, in: memory) == owner || ownerInWord(at: address, in: memory) == owner
+  }
+
+  private static func ownerInWord(at address: UInt64, in memory: any TargetMemory) -> UInt32? {
+    guard let word: UInt32 = memory.number(at: address), word & ownerMask != 0 else { return nil }
+    return word & ownerMask
   }
 
   private static func kind(at address: UInt64, in memory: any TargetMemory) -> UInt32? {

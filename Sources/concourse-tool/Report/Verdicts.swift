@@ -144,7 +144,7 @@ struct Verdicts {
       && cycle.allSatisfy { node in
         guard case .thread(let id) = node, let thread = snapshot.thread(id) else { return true }
         if case .mutex(let address, let owner) = thread.wait,
-          FutexWait.ownerOfMutex(at: address, in: process.memory) != owner
+          !FutexWait.isOwned(by: owner, at: address, in: process.memory)
         {
           return false
         }

@@ -27,8 +27,9 @@ enum MangledName {
   static func text(_ symbol: String, _ reader: Reader) -> String? {
     let bytes = Array(symbol.utf8.prefix(longest + 1))
     guard bytes.count <= longest else { return nil }
-    let references = symbol.hasPrefix("_Z") ? referencesOfCxx(bytes) : referencesOfSwift(bytes)
-    if references <= mostReferences {
+    let isCxx = symbol.hasPrefix("_Z")
+    let references = isCxx ? referencesOfCxx(bytes) : referencesOfSwift(bytes)
+    if references <= mostReferences, !(isCxx && expandsPacks(bytes)) {
       guard let text = symbol.withCString(reader) else { return nil }
       defer { free(text) }
       return strlen(text) <= longestText ? String(cString: text) : nil
@@ -52,13 +53,24 @@ enum MangledName {
 
   /// `S_`, `S1A_`, `T_` and `T0_`. In the identifiers of a name the same characters may stand; they are counted, too.
   static func referencesOfCxx(_ bytes: [UInt8]) -> Int {
-    var references = 0
-    for (index, byte) in bytes.enumerated() where byte == UInt8(ascii: "S") || byte == UInt8(ascii: "T") {
-      let number = bytes[(index + 1)...].prefix(8).prefix { isDigit($0) || isCapital($0) }
-      let end = index + 1 + number.count
-      if end < bytes.count, bytes[end] == UInt8(ascii: "_") { references += 1 }
+    var (references, candidates) = (0, 0)
+    for byte in bytes {
+      if byte == UInt8(ascii: "S") || byte == UInt8(ascii: "T") {
+        candidates += 1
+      } else if !isDigit(byte) && !isCapital(byte) {
+        if byte == UInt8(ascii: "_") { references += candidates }
+        candidates = 0
+      }
     }
     return references
+  }
+
+  /// Whether a name of C++ may repeat the elements of a pack: `Dp` or `sp`, beside the pack itself, `J`.
+  static func expandsPacks(_ bytes: [UInt8]) -> Bool {
+    bytes.contains(UInt8(ascii: "J"))
+      && zip(bytes, bytes.dropFirst()).contains { first, second in
+        second == UInt8(ascii: "p") && (first == UInt8(ascii: "D") || first == UInt8(ascii: "s"))
+      }
   }
 
   /// `AB` is one, `AbcD` are three, `A12B` are twelve, and `A12_` is one with a large number.
