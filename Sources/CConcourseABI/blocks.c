@@ -1,5 +1,6 @@
 // Blocks built by hand, so that this target builds without compiler support for blocks.
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "concourse_abi.h"
@@ -8,9 +9,12 @@
 
 extern void *_NSConcreteGlobalBlock[32];
 extern void *_NSConcreteMallocBlock[32];
+extern void *_NSConcreteStackBlock[32];
+extern void *_Block_copy(const void *block);
+extern void _Block_release(const void *block);
 
 enum {
-  REFERENCE = 2,
+  COUNT = 0xFFFF,
   NEEDS_FREE = 1 << 24,
   HAS_HELPERS = 1 << 25,
   IS_GLOBAL = 1 << 28,
@@ -22,6 +26,24 @@ struct descriptor {
   void (*copy)(void *to, const void *from);
   void (*dispose)(const void *block);
 };
+
+static void do_nothing(void *block) { (void)block; }
+static const struct descriptor plain_descriptor = {0, sizeof(struct concourse_block), NULL, NULL};
+
+// One reference in a block's flags: 2 in the toolchain's blocks runtime, 1 in Debian's, which has no bit for the end.
+static int32_t one_reference(void) {
+  static _Atomic int32_t known;
+  // ORDERING: relaxed, both; a number for itself, and each thread finds the same.
+  int32_t reference = atomic_load_explicit(&known, memory_order_relaxed);
+  if (reference != 0) return reference;
+  struct concourse_block block = {_NSConcreteStackBlock, 0, 0, do_nothing, (void *)&plain_descriptor};
+  struct concourse_block *copy = _Block_copy(&block);
+  if (!copy) return 2;
+  reference = copy->flags & COUNT;
+  _Block_release(copy);
+  atomic_store_explicit(&known, reference, memory_order_relaxed);
+  return reference;
+}
 
 // MARK: Blocks that stand for objects
 
@@ -57,7 +79,7 @@ void *concourse_block_create(void *object, void (*invoke)(void *), void (*releas
   struct object_block *block = malloc(sizeof *block);
   if (!block) return NULL;
   block->head.isa = _NSConcreteMallocBlock;
-  block->head.flags = NEEDS_FREE | HAS_HELPERS | REFERENCE;
+  block->head.flags = NEEDS_FREE | HAS_HELPERS | one_reference();
   block->head.reserved = 0;
   block->head.invoke = invoke_object;
   block->head.descriptor = (void *)&object_descriptor;
@@ -75,8 +97,6 @@ void *concourse_block_object(const void *block) {
 // MARK: Destructors of data
 
 // Only their addresses matter; calling one does nothing.
-static void do_nothing(void *block) { (void)block; }
-static const struct descriptor plain_descriptor = {0, sizeof(struct concourse_block), NULL, NULL};
 #define DESTRUCTOR(name)                                                                          \
   static struct concourse_block name##_block = {_NSConcreteGlobalBlock, IS_GLOBAL, 0, do_nothing, \
                                                 (void *)&plain_descriptor};                       \
