@@ -39,7 +39,8 @@ let package = Package(
     .executableTarget(
       name: "rival-c", dependencies: ["CBench"], path: "Sources/Rivals",
       exclude: [
-        "README.md", "concurrency.go", "concurrency.rs", "rival.cpp", "rival.go", "scaling.cpp", "scaling.go",
+        "README.md", "command.go", "concurrency.go", "concurrency.rs", "rival.cpp", "rival.go", "scaling.cpp",
+        "scaling.go",
       ]),
     // The clients of the echo rows, in a process of their own.
     .executableTarget(name: "echo-load", dependencies: ["CBench"]),

@@ -56,6 +56,14 @@ struct FileIdentityTests {
     #expect(try !isMapped(Self.image(nil), file: Array("text".utf8)))
   }
 
+  @Test("a file with more tables than a program has is not read through")
+  func manyEntries() throws {
+    var file = Self.image(Self.first) + [UInt8](repeating: 0, count: 1 << 16)
+    #expect(try isMapped(Self.image(Self.first), file: file))
+    file.replaceSubrange(56..<58, with: UInt16(1000).littleBytes)
+    #expect(try !isMapped(Self.image(Self.first), file: file))
+  }
+
   @Test("the files of this process")
   func own() throws {
     let process = try TargetProcess.live(getpid(), stopsThreads: false)

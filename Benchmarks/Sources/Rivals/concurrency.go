@@ -4,20 +4,10 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"time"
 )
-
-func verify(observed, expected int, what string) {
-	if observed == expected {
-		return
-	}
-	fmt.Fprintf(os.Stderr, "rival failed: %s: expected %d, observed %d\n", what, expected, observed)
-	os.Exit(70)
-}
 
 func sumOfIndices(count int) int { return count * (count - 1) / 2 }
 
@@ -242,68 +232,39 @@ func onMainActor(work time.Duration) func(int) {
 
 // MARK: Program
 
-var rows = []struct {
-	name, question string
-	count          int
-	pass           func(int)
-}{
-	{"task-group-fan-out", "goroutines and a WaitGroup", 1_000_000, fanOut},
-	{"task-groups-of-thousand", "goroutines and a WaitGroup", 200_000, groupsOfThousand},
-	{"twenty-microsecond-tasks", "goroutines and a WaitGroup", 16_000, twentyMicrosecondTasks},
-	{"async-let", "two goroutines, a channel for each", 200_000, asyncLet},
-	{"async-let-tree", "the same in trees", 204_700, asyncLetTree},
-	{"detached-task", "a goroutine and a channel", 200_000, detachedTask},
-	{"task-yield", "Gosched", 400_000, yields},
-	{"task-sleep-storm", "time.Sleep", 100_000, sleepStorm},
-	{"cancelled-tasks", "a context, and a timer for each", 10_000, cancelled},
-	{"continuation-from-queue", "a goroutine that runs functions, a channel for each answer", 50_000, continuation},
-	{"contended-actor-2", "a goroutine that answers requests", 400_000, contendedActor(2)},
-	{"contended-actor-8", "a goroutine that answers requests", 400_000, contendedActor(8)},
-	{"contended-actor-64", "a goroutine that answers requests", 400_000, contendedActor(64)},
-	{"async-stream", "a channel with room for all", 400_000, stream},
-	{"detached-value-on-main-actor", "LockOSThread, a goroutine and a channel", 50_000, onMainActor(0)},
-	{"detached-work-on-main-actor", "the same, with work", 10_000, onMainActor(5 * time.Microsecond)},
+var rows = []row{
+	{"task-group-fan-out", "goroutines and a WaitGroup", 1_000_000, quickest(fanOut)},
+	{"task-groups-of-thousand", "goroutines and a WaitGroup", 200_000, quickest(groupsOfThousand)},
+	{"twenty-microsecond-tasks", "goroutines and a WaitGroup", 16_000, quickest(twentyMicrosecondTasks)},
+	{"async-let", "two goroutines, a channel for each", 200_000, quickest(asyncLet)},
+	{"async-let-tree", "the same in trees", 204_700, quickest(asyncLetTree)},
+	{"detached-task", "a goroutine and a channel", 200_000, quickest(detachedTask)},
+	{"task-yield", "Gosched", 400_000, quickest(yields)},
+	{"task-sleep-storm", "time.Sleep", 100_000, quickest(sleepStorm)},
+	{"cancelled-tasks", "a context, and a timer for each", 10_000, quickest(cancelled)},
+	{"continuation-from-queue", "a goroutine that runs functions, a channel for each answer", 50_000, quickest(continuation)},
+	{"contended-actor-2", "a goroutine that answers requests", 400_000, quickest(contendedActor(2))},
+	{"contended-actor-8", "a goroutine that answers requests", 400_000, quickest(contendedActor(8))},
+	{"contended-actor-64", "a goroutine that answers requests", 400_000, quickest(contendedActor(64))},
+	{"async-stream", "a channel with room for all", 400_000, quickest(stream)},
+	{"detached-value-on-main-actor", "LockOSThread, a goroutine and a channel", 50_000, quickest(onMainActor(0))},
+	{"detached-work-on-main-actor", "the same, with work", 10_000, quickest(onMainActor(5 * time.Microsecond))},
 }
 
 // The quickest of three passes after a warm-up pass of a tenth.
-func measure(count int, pass func(int)) float64 {
-	pass(most(count/10, 1))
-	quickest := time.Duration(1<<63 - 1)
-	for i := 0; i < 3; i++ {
-		start := time.Now()
-		pass(count)
-		if elapsed := time.Since(start); elapsed < quickest {
-			quickest = elapsed
-		}
-	}
-	return float64(quickest.Nanoseconds()) / float64(count)
-}
-
-func main() {
-	name, divisor, list := "", 1, false
-	for i := 1; i < len(os.Args); i++ {
-		switch os.Args[i] {
-		case "--list":
-			list = true
-		case "--quick":
-			divisor = 10
-		case "--row":
-			if i++; i < len(os.Args) {
-				name = os.Args[i]
+func quickest(pass func(int)) func(int) measurement {
+	return func(count int) measurement {
+		pass(most(count/10, 1))
+		quickest := time.Duration(1<<63 - 1)
+		for i := 0; i < 3; i++ {
+			start := time.Now()
+			pass(count)
+			if elapsed := time.Since(start); elapsed < quickest {
+				quickest = elapsed
 			}
 		}
-	}
-	for _, row := range rows {
-		if list {
-			fmt.Printf("%s\tns\t%s\n", row.name, row.question)
-		} else if row.name == name {
-			count := row.count / divisor
-			fmt.Printf("%s %f %d %d\n", row.name, measure(count, row.pass), count, count)
-			return
-		}
-	}
-	if !list {
-		fmt.Fprintln(os.Stderr, "usage: --list | --row NAME [--quick]")
-		os.Exit(64)
+		return measurement{float64(quickest.Nanoseconds()) / float64(count), count, count}
 	}
 }
+
+func main() { command(rows) }

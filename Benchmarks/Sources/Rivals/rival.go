@@ -1,28 +1,12 @@
 // Go at the rows for which it has a counterpart. It does not use the harness in C, since calls of C change how Go's
-// runtime schedules goroutines; the measuring loop, the checks and the command line below do the same.
+// runtime schedules goroutines; the measuring loop and the checks below do the same, and so does command.go.
 package main
 
 import (
-	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"time"
 )
-
-type measurement struct {
-	value      float64
-	operations int
-	check      int
-}
-
-func verify(observed, expected int, what string) {
-	if observed == expected {
-		return
-	}
-	fmt.Fprintf(os.Stderr, "rival failed: %s: expected %d, observed %d\n", what, expected, observed)
-	os.Exit(70)
-}
 
 // The quickest of three passes after one warm-up pass.
 func nanosecondsPerOperation(operations int, pass func() time.Duration) float64 {
@@ -133,42 +117,10 @@ func parallelLoop(count int) measurement {
 	return measurement{value, count, visited}
 }
 
-var rows = []struct {
-	name, question string
-	count          int
-	measure        func(int) measurement
-}{
+var rows = []row{
 	{"global-async-group-wait", "goroutines and a WaitGroup", 500_000, fanOut},
 	{"concurrent-perform-empty-body", "a range for each core, 10 million indices", 10_000_000, parallelLoop},
 	{"hop-between-serial-queues", "two goroutines, two channels", 300_000, hop},
 }
 
-func main() {
-	name, divisor, list := "", 1, false
-	for i := 1; i < len(os.Args); i++ {
-		switch os.Args[i] {
-		case "--list":
-			list = true
-		case "--quick":
-			divisor = 10
-		case "--row":
-			if i++; i < len(os.Args) {
-				name = os.Args[i]
-			}
-		}
-	}
-	for _, row := range rows {
-		if list {
-			fmt.Printf("%s\tns\t%s\n", row.name, row.question)
-		}
-		if row.name == name {
-			result := row.measure(row.count / divisor)
-			fmt.Printf("%s %f %d %d\n", row.name, result.value, result.operations, result.check)
-			return
-		}
-	}
-	if !list {
-		fmt.Fprintln(os.Stderr, "usage: --list | --row NAME [--quick]")
-		os.Exit(64)
-	}
-}
+func main() { command(rows) }

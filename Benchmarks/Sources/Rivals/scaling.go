@@ -25,14 +25,6 @@ const (
 
 var processors = runtime.GOMAXPROCS(0)
 
-func verify(observed, expected int, what string) {
-	if observed == expected {
-		return
-	}
-	fmt.Fprintf(os.Stderr, "rival failed: %s: expected %d, observed %d\n", what, expected, observed)
-	os.Exit(70)
-}
-
 // A number on cache lines of its own.
 type counter struct {
 	value int64

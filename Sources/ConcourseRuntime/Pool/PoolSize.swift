@@ -127,15 +127,17 @@ enum PoolSize {
     if topology?.pretendedProcessors == nil, widthIsSettled, !couldBeRead || !CPUQuota.canBeRead {
       measured = min(width, affinity)
     }
-    // ORDERING: relaxed, all; see above.
+    // ORDERING: relaxed, both; see above.
     lastReading.store(Clock.uptime(), ordering: .relaxed)
     quotaIsKnown.store(true, ordering: .relaxed)
     if onlyWider {
       // The monitor may have stored another width meanwhile, which counts.
+      // ORDERING: relaxed; see above.
       guard measured > before,
         currentWidth.compareExchange(expected: before, desired: measured, ordering: .relaxed).exchanged
       else { return false }
     } else {
+      // ORDERING: relaxed; see above.
       currentWidth.store(measured, ordering: .relaxed)
     }
     Spin.note(processors: measured)

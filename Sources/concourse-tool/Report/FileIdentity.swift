@@ -24,17 +24,23 @@ enum FileIdentity {
     return withoutSections(mapped) == withoutSections(beginning)
   }
 
+  /// Of a program's table, and of its notes. A file that is not trusted may name the same notes many times.
+  private static let (mostEntries, mostNotes): (UInt16, UInt64) = (1000, 1 << 20)
+
   private static func buildID(of file: FileBytes) -> [UInt8]? {
     guard let header = file.read(at: 0, count: 64), header.starts(with: [0x7F, 0x45, 0x4C, 0x46, 2, 1]),
       header.number(at: 54, as: UInt16.self) == 56, let count: UInt16 = header.number(at: 56),
+      count < mostEntries,
       let table = file.read(at: header.number(at: 32)!, count: Int(count) * 56)
     else { return nil }
+    var read: UInt64 = 0
     for entry in stride(from: 0, to: table.count, by: 56) where table.number(at: entry, as: UInt32.self) == 4
     {
       let size: UInt64 = table.number(at: entry + 32)!
-      guard size < 1 << 16, let notes = file.read(at: table.number(at: entry + 8)!, count: Int(size)) else {
-        continue
-      }
+      read += min(size, mostNotes)
+      guard size < 1 << 16, read <= mostNotes,
+        let notes = file.read(at: table.number(at: entry + 8)!, count: Int(size))
+      else { continue }
       if let found = notes.buildID { return found }
     }
     return nil

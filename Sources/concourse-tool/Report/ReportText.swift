@@ -262,7 +262,7 @@ struct ReportText {
     if count > rows.count { lines.append("  … and \(count - rows.count) more; --all shows them") }
   }
 
-  /// Who waits for whom from there on, up to a cycle, with as many names as help.
+  /// The chain of waits that begins at `start`, up to a thread or queue of a cycle. At most 64 names.
   private func path(from start: WaitGraph.Node, to cyclic: Set<WaitGraph.Node>) -> String {
     var (node, path, seen) = (start, [name(start)], Set([start]))
     while let next = report.graph.edges[node]?.first {
