@@ -21,8 +21,15 @@ extension Engine {
       CurrentThread.state.pointee.roots = 0
     }
 
-    private static var workerHasBatch: Bool {
-      WorkerThread.current.map { !$0.pointee.batch.isEmpty } ?? false
+    /// Whether the worker of this item has a batch.
+    ///
+    /// Its entries count as short, however long the machine makes them: the time until the worker takes the next one
+    /// counts for a thousand entries.
+    private static func workerHasBatch() -> Bool {
+      guard let worker = WorkerThread.current else { return false }
+      // ORDERING: relaxed; the worker's own.
+      worker.pointee.batch.searchEnded(progress: worker.pointee.progress.load(ordering: .relaxed) &- 1_000)
+      return !worker.pointee.batch.isEmpty
     }
 
     @Test(
@@ -33,24 +40,31 @@ extension Engine {
         Self.begin()
         // A worker whose thread the machine stops for a while would be replaced.
         PoolSize.cap = 1
-        let (batches, group) = (Tally(), DispatchGroup())
-        // On a full machine a worker may find its entries too long for a batch.
-        for _ in 0..<50 where batches.value == 0 {
-          let (ran, misplaced) = (Tally(), Tally())
+        var isJudged = false
+        // The machine may stop the worker where its time counts, and the monitor gives the other shard a worker when it
+        // reads the quota again.
+        for _ in 0..<50 where !isJudged {
+          let (ran, misplaced, batches, others) = (Tally(), Tally(), Tally(), Tally())
+          let group = DispatchGroup()
           // Submitted by the only worker, so that no worker runs items before all are submitted.
           DispatchQueue.global().async(group: group) {
+            let worker = pthread_self()
             for number in 0..<Self.many {
               DispatchQueue.global().async(group: group) {
                 if ran.value != number { misplaced.add() }
                 ran.add()
-                if Self.workerHasBatch { batches.add() }
+                if Self.workerHasBatch() { batches.add() }
+                if pthread_self() != worker { others.add() }
               }
             }
           }
           #expect(empties(group))
-          #expect(ran.value == Self.many && misplaced.value == 0)
+          #expect(ran.value == Self.many)
+          guard others.value == 0 else { continue }
+          #expect(misplaced.value == 0)
+          isJudged = batches.value > 0
         }
-        #expect(batches.value > 0)
+        #expect(isJudged)
       }
     }
 
@@ -62,11 +76,11 @@ extension Engine {
         try #require(pipe(&ends) == 0)
         let (reader, writer, group) = (ends[0], ends[1], DispatchGroup())
         let batches = Tally()
-        // As above.
+        // The machine may stop the worker where its time counts.
         for _ in 0..<50 where batches.value == 0 {
           DispatchQueue.global().async(group: group) {
             for _ in 0..<Self.many {
-              DispatchQueue.global().async(group: group) { if Self.workerHasBatch { batches.add() } }
+              DispatchQueue.global().async(group: group) { if Self.workerHasBatch() { batches.add() } }
             }
             for _ in 0..<8 {
               DispatchQueue.global().async(group: group) {
