@@ -284,6 +284,68 @@ struct ReportPartsTests {
     }
   }
 
+  /// On a busy machine the holder may get no processor before the last look.
+  @Test("an item is another one if only the last look says so", arguments: [31, 32])
+  func differsAtLast(_ look: Int) {
+    let memory = CountingMemory()
+    var snapshot = EngineSnapshot(
+      process: TargetProcess(id: 0, name: "made up", memory: memory, regions: [], threads: []))
+    snapshot.queues[0x1000] = QueueInfo(
+      address: 0x1000, kind: .serial, label: "made up", word: QueueWord(bits: 0), place: .init(word: 0),
+      target: 0, level: 4, width: nil)
+    snapshot.queues[0x1000]!.holders = [7]
+    var thread = ThreadInfo(id: 7, thread: TargetThread(id: 7), role: .worker(band: "made up"))
+    thread.frameAddress = 0x5000
+    snapshot.threads = [thread]
+    // The first of 32 looks is before the watch.
+    memory.changing = (0x5000, at: look)
+    let watch = HoldWatch(snapshot, [snapshot.queues[0x1000]!])
+    #expect(watch.durations[0x1000] == nil)
+    memory.changing = (0x5000, at: 1000)
+    #expect(HoldWatch(snapshot, [snapshot.queues[0x1000]!]).durations[0x1000] != nil)
+  }
+
+  @Test("the item of a node that is free, or has been pushed again, has ended")
+  func endedItems() {
+    /// - Parameters:
+    ///   - nodes: of the list when it was read.
+    ///   - list: of the list now.
+    ///   - free: the ways of nodes that are not in the list.
+    func hasEnded(_ nodes: [UInt64], now list: [UInt64], free: [UInt64]...) -> Bool {
+      let memory = CountingMemory()
+      for way in [list] + free {
+        for (node, next) in zip(way, way.dropFirst() + [0]) { memory.words[node] = next }
+      }
+      let place: UInt64 = 1 << 20
+      memory.words[place] = list.last ?? 0
+      var queue = QueueInfo(
+        address: 0x1000, kind: .serial, label: "made up", word: QueueWord(bits: 0), place: .init(word: 0),
+        target: 0, level: 4, width: nil)
+      (queue.oldest, queue.path) = (nodes[0], .init(nodes, newestAt: place))
+      return queue.oldestHasEnded(in: memory)
+    }
+    #expect(!hasEnded([1, 2, 3], now: [1, 2, 3]))
+    #expect(!hasEnded([1], now: [1]))
+    // Pushes.
+    #expect(!hasEnded([1, 2, 3], now: [1, 2, 3, 4, 5]))
+    #expect(!hasEnded([1], now: [1, 2]))
+    // It is free: the only one, or in front of others.
+    #expect(hasEnded([1, 2, 3], now: [2, 3], free: [1]))
+    #expect(hasEnded([1, 2, 3], now: [2, 3], free: [1, 9, 8]))
+    #expect(hasEnded([1, 2, 3], now: [4], free: [3, 2, 1, 9]))
+    // All are, in the old order.
+    #expect(hasEnded([1, 2, 3], now: [5, 6], free: [1, 2, 3, 4]))
+    #expect(hasEnded([1, 2, 3], now: [], free: [1, 2, 3]))
+    // It has been pushed again, and perhaps the one behind it, too.
+    #expect(hasEnded([1, 2, 3], now: [2, 3, 1]))
+    #expect(hasEnded([1, 2, 3], now: [3, 4, 1, 2]))
+    #expect(hasEnded([1, 2, 3], now: [4, 1, 2], free: [3]))
+    // A long list of nodes that are pushed again as soon as they are free.
+    let long = Array(1...5000 as ClosedRange<UInt64>)
+    #expect(!hasEnded(long, now: long + [5001]))
+    #expect(hasEnded(long, now: Array(long[1000...]) + long[..<1000]))
+  }
+
   @Test("a holder that got no processor while it was watched says nothing about its item")
   func holdersRun() {
     let enough = HoldWatch.leastRun
@@ -341,9 +403,16 @@ final class CountingMemory: TargetMemory {
   var words: [UInt64: UInt64] = [:]
   var counted: UInt64?
   private var count: UInt64 = 0
+  /// A word that is another one from a certain read of it on.
+  var changing: (address: UInt64, at: Int)? { didSet { reads = 0 } }
+  private var reads = 0
 
   func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
     count += 1
+    if let changing, changing.address == address {
+      reads += 1
+      words[address] = reads < changing.at ? 1 : 2
+    }
     guard let word = address == counted ? count : words[address], bytes.count <= 8 else { return false }
     withUnsafeBytes(of: word) { bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<bytes.count])) }
     return true

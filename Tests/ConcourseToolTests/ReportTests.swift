@@ -87,8 +87,8 @@ struct ReportTests {
   }
 
   @Test(
-    "a queue that is resumed again and again, and threads that wait for short answers, are not stuck",
-    arguments: ["pausing", "answering"])
+    "a queue that is resumed again and again, threads that wait for short answers, and queues with work are not stuck",
+    arguments: ["pausing", "answering", "working"])
   func healthyAtTwoLooks(_ kind: String) throws {
     let program = Examined(
       try fixture.spawn(fixture.waits, [kind], environment: ["CONCOURSE_MAX_THREADS=24"]))

@@ -21,6 +21,35 @@ enum Healthy {
     }
   }
 
+  private static let batches = DispatchQueue(label: "batches")
+  private static let stream = DispatchQueue(label: "stream")
+  private static let inFlight = DispatchSemaphore(value: 16)
+
+  private static func compute() {
+    let end = DispatchTime.now().uptimeNanoseconds + 2_000_000
+    while DispatchTime.now().uptimeNanoseconds < end {}
+  }
+
+  /// Queues that always have another item, of 2 ms: one gets many at a time, one has few in flight, which only their nodes
+  /// tell apart.
+  static func work() -> Never {
+    startThread("batches") {
+      while true {
+        let group = DispatchGroup()
+        for _ in 0..<500 { batches.async(group: group) { compute() } }
+        group.wait()
+      }
+    }
+    announce()
+    while true {
+      inFlight.wait()
+      stream.async {
+        compute()
+        inFlight.signal()
+      }
+    }
+  }
+
   private static func ask() {
     DispatchQueue.global().async {
       usleep(10_000)

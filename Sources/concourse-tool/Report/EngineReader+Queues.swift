@@ -2,19 +2,23 @@
 extension EngineReader {
   mutating func readQueues() throws(EngineTypes.Missing) {
     let queueClasses = types.byMetadata.values.filter { types.isKind($0, of: "DispatchQueue") }.map(\.name)
-    var tails: [UInt64: UInt64] = [:]
+    var tails: [UInt64: (queue: UInt64, place: UInt64)] = [:]
     let roots = try roots()
     for name in queueClasses {
       for address in objects[name] ?? [] {
         guard let queue = try readQueue(at: address) else { continue }
         snapshot.queues[address] = queue
         if queue.kind == .main { snapshot.mainQueue = address }
-        for tail in try lists(of: queue, roots) { tails[tail] = address }
+        for place in try lists(of: queue, roots) {
+          if let tail = memory.word(place), tail != 0, tail % 16 == 0 { tails[tail] = (address, place) }
+        }
       }
     }
     if !tails.isEmpty {
       var nodes = NodeIndex(in: process)
-      for (tail, address) in tails { try readList(nodes.takeList(endingAt: tail), of: address) }
+      for (tail, (address, place)) in tails {
+        try readList(nodes.takeList(endingAt: tail), of: address, newestAt: place)
+      }
     }
     for root in roots {
       for batch in try batches(of: root) { try readList(batch, of: root.client) }
@@ -62,7 +66,8 @@ extension EngineReader {
     return queue
   }
 
-  /// The last nodes of the queue's lists: one, one for each class of a workloop, or one for each shard of a global queue.
+  /// Where the last nodes of the queue's lists are: one, one for each class of a workloop, or one for each shard of a
+  /// global queue.
   private func lists(of queue: QueueInfo, _ roots: [Root]) throws(EngineTypes.Missing) -> [UInt64] {
     var places = [queue.address &+ (try types.offset("DispatchQueue", "list"))]
     if queue.kind == .global {
@@ -72,17 +77,21 @@ extension EngineReader {
       let first = queue.address &+ (try types.offset("DispatchWorkloop", "entries"))
       places = (0..<6).map { first + $0 * 16 }
     }
-    return places.compactMap { memory.word($0) }.filter { $0 != 0 && $0 % 16 == 0 }
+    return places
   }
 
-  private mutating func readList(_ all: [UInt64], of address: UInt64) throws(EngineTypes.Missing) {
+  private mutating func readList(
+    _ all: [UInt64], of address: UInt64, newestAt place: UInt64 = 0
+  ) throws(EngineTypes.Missing) {
     guard var queue = snapshot.queues[address] else { return }
     defer { snapshot.queues[address] = queue }
     let workOffset = try types.offset("WorkNode", "work")
     let traitsOffset = try types.offset("WorkNode", "traits")
     let groupOffset = try types.offset("WorkNode", "group")
     let waiterThread = try types.offset("SyncWaiter", "thread")
-    if queue.oldest == 0 { queue.oldest = all.first ?? 0 }
+    if queue.oldest == 0, let oldest = all.first {
+      (queue.oldest, queue.path) = (oldest, .init(all, newestAt: place))
+    }
     for (index, node) in all.enumerated() {
       queue.items += 1
       // The details of the first thousands are enough.

@@ -3,10 +3,12 @@ import Glibc
 /// Tells an item that holds a queue for long from many short ones.
 ///
 /// One look at a process cannot do that: a busy queue always has a holder, and items that wait. So the report looks at
-/// the holders many times, and believes only those that have been at the same item all the time. Short items that follow
-/// one another differ in few words, so looks at them may agree by chance: many looks, and several words, make that
-/// improbable. A process that is stopped stays the same in any case; there, and in a core dump, only the durations count
-/// that the engine has noted.
+/// the holders many times, and believes only those that have been at the same item all the time: the item's node must
+/// still be the first of the list, and nothing that another item changes may have changed. Short items that follow one
+/// another differ in few words, so looks at them may agree by chance: many looks, and several words, make that
+/// improbable. A process that is stopped stays the same in any case; there only the sleeps count that the engine has
+/// noted. What it has noted of an entry may be the time of many items: a queue that always has another one keeps its
+/// worker.
 ///
 /// On a busy machine a thread may get no processor meanwhile, and so be at the same short item. So a holder that is awake
 /// counts only once it has run for some time; until then it is watched longer.
@@ -27,7 +29,7 @@ struct HoldWatch {
     self.snapshot = snapshot
     let process = snapshot.process
     for queue in queues {
-      if let known = Self.noted(queue, snapshot), known >= Self.least || process.core != nil {
+      if let known = Self.sleep(of: queue, snapshot), known >= Self.least || process.core != nil {
         durations[queue.address] = known
       }
     }
@@ -37,15 +39,18 @@ struct HoldWatch {
     }
     guard !queues.isEmpty, !process.isStopped else { return }
     let before = queues.map { (queue: $0, state: state(of: $0), runs: runs(of: $0)) }
-    var same = before
+    var same = before.filter { !hasEnded($0.queue) }
     let begin = UptimeClock.now
     for look in 0..<Self.mostLooks where !same.isEmpty {
       if look >= Self.looks && same.allSatisfy({ Self.haveRun($0.runs, runs(of: $0.queue)) }) { break }
       // Not in step with what the process may do periodically.
       usleep(UInt32.random(in: 3000...5000))
-      same.removeAll { state(of: $0.queue) != $0.state }
+      same.removeAll { hasEnded($0.queue) || state(of: $0.queue) != $0.state }
     }
-    same.removeAll { !Self.haveRun($0.runs, runs(of: $0.queue)) }
+    // The state is read after the time: what ran since the last look may have been the next item.
+    same.removeAll {
+      !Self.haveRun($0.runs, runs(of: $0.queue)) || hasEnded($0.queue) || state(of: $0.queue) != $0.state
+    }
     let watched = UptimeClock.now - begin
     let kept = Set(same.map(\.queue.address))
     for (queue, _, _) in before {
@@ -71,12 +76,19 @@ struct HoldWatch {
       }
   }
 
-  /// How long the engine says that a holder has been in the wait or the entry which holds the queue.
-  private static func noted(_ queue: QueueInfo, _ snapshot: EngineSnapshot) -> UInt64? {
-    let sleeping = queue.holders.compactMap { snapshot.thread($0) }
+  /// How long the engine says that a holder has slept while it holds the queue.
+  private static func sleep(of queue: QueueInfo, _ snapshot: EngineSnapshot) -> UInt64? {
+    queue.holders.compactMap { snapshot.thread($0) }
       .filter { holder in holder.frames.contains { $0.queue == queue.address } }.compactMap(\.blockedFor)
       .max()
-    return [sleeping, snapshot.heldForAtLeast(queue)].compactMap { $0 }.max()
+  }
+
+  /// Whether the item has ended that was the oldest of the queue, or of the queue in whose item a holder is.
+  private func hasEnded(_ queue: QueueInfo) -> Bool {
+    let memory = snapshot.process.memory
+    let inner = queue.holders.compactMap { snapshot.thread($0) }
+      .compactMap { memory.word($0.queueAddress) }.compactMap { snapshot.queues[$0] }
+    return ([queue] + inner).contains { $0.oldestHasEnded(in: memory) }
   }
 
   /// What changes when a holder begins another item: the owner, what the oldest entry of the list and that of the
