@@ -99,6 +99,22 @@ struct ReportTests {
     }
   }
 
+  @Test("the thread of the engine's that receives signals is not blocked")
+  func receiver() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["receiving"]))
+    program.program.waitForOutput("ready")
+    func hasReceiver() -> Bool {
+      ProcFile.numbers(in: "/proc/\(program.id)/task").contains { thread in
+        ProcFile.read("/proc/\(program.id)/task/\(thread)/comm") == "concourse-sig\n"
+      }
+    }
+    // A guard against a hang.
+    for _ in 0..<6000 where !hasReceiver() { usleep(5000) }
+    try #require(hasReceiver())
+    let text = try fixture.report(on: program.program) { $0.contains("THREADS   1 blocked") }
+    #expect(!text.contains("concourse-sig"), "\(text)")
+  }
+
   /// Comparing each thread with each object took 29 seconds of processor time.
   @Test(
     "a thousand threads among sixty thousand objects, each thread at its own",

@@ -50,6 +50,22 @@ enum Healthy {
     }
   }
 
+  // SAFETY: only the main thread uses it.
+  nonisolated(unsafe) private static var source: (any DispatchSourceSignal)?
+
+  /// A signal that all threads block, so that one of the engine's receives it.
+  static func receive() -> Never {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGUSR2)
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    source = DispatchSource.makeSignalSource(signal: SIGUSR2, queue: batches)
+    source!.setEventHandler {}
+    source!.activate()
+    announce()
+    while true { sleep(1000) }
+  }
+
   private static func ask() {
     DispatchQueue.global().async {
       usleep(10_000)

@@ -47,6 +47,7 @@ if CommandLine.arguments.dropFirst().first == "held" { Hierarchy.run(isHeld: tru
 if CommandLine.arguments.dropFirst().first == "pausing" { Healthy.pause() }
 if CommandLine.arguments.dropFirst().first == "answering" { Healthy.answer() }
 if CommandLine.arguments.dropFirst().first == "working" { Healthy.work() }
+if CommandLine.arguments.dropFirst().first == "receiving" { Healthy.receive() }
 if CommandLine.arguments.dropFirst().first == "tasks" { Tasks.run() }
 if CommandLine.arguments.dropFirst().first == "suspended" { Suspended.run() }
 if CommandLine.arguments.dropFirst().first == "ticking" { Suspended.runTicking() }

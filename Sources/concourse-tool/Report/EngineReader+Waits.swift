@@ -68,6 +68,10 @@ extension EngineReader {
     case .monitor, .events:
       info.wait = .idle
       return
+    // It receives signals that all others block.
+    case .other where info.thread.name == "concourse-sig":
+      info.wait = .idle
+      return
     case .main, .worker, .other: break
     }
     if let named = try queue(ofWaiterAt: address, info.id) {
