@@ -29,16 +29,18 @@ enum ConcourseTool {
     let arguments = CommandLine.arguments
     switch arguments.dropFirst().first {
     case "help", "--help", "-h":
-      exit(help(on: arguments.dropFirst(2).first))
+      exit(Terminal.status(help(on: arguments.dropFirst(2).first)))
     case "--version":
       Terminal.printLine("concourse \(version)")
-      exit(0)
+      exit(Terminal.status(0))
     case nil:
       Terminal.printError(usage, asIs: true)
       exit(2)
     case .some(let name):
       if let command = all.first(where: { $0.name == name }) {
-        exit(command.run(Array(arguments.dropFirst(2))))
+        // The program that `concourse run` starts has the descriptors as they are.
+        if command != RunCommand.self { Terminal.occupyDescriptors() }
+        exit(Terminal.status(command.run(Array(arguments.dropFirst(2)))))
       }
       Terminal.printError(Suggestion.unknown("command", name, of: commands + ["help", "--version"]))
       Terminal.printError(usage, asIs: true)

@@ -13,11 +13,7 @@ enum ExploredInput {
   /// process that ignores SIGCHLD cannot wait for its children.
   static func makeUsual() {
     signal(SIGCHLD, SIG_DFL)
-    for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
-    where fcntl(descriptor, F_GETFD) < 0 && errno == EBADF {
-      // The lowest free number is this one.
-      _ = open("/dev/null", O_RDWR)
-    }
+    Terminal.occupyDescriptors()
   }
 
   /// What was read.

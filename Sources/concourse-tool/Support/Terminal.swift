@@ -2,26 +2,49 @@ import Glibc
 
 /// The command's output.
 enum Terminal {
+  /// Why a result could not be printed; 0 if none was lost.
+  // SAFETY: only the command's first thread prints.
+  nonisolated(unsafe) private(set) static var failure: Int32 = 0
+
   /// Prints a result to standard output.
   static func printLine(_ text: String) {
-    emit(text + "\n", to: STDOUT_FILENO)
+    let error = emit(text + "\n", to: STDOUT_FILENO)
+    if failure == 0 { failure = error }
+  }
+
+  /// The exit status of a command that ends with `status`: a lost result is a failure, unless its reader has gone.
+  static func status(_ status: Int32) -> Int32 {
+    guard failure != 0 && failure != EPIPE else { return status }
+    printError("the output cannot be written: \(describe(error: failure))")
+    return status == 0 ? RunCommand.Status.failure : status
+  }
+
+  /// Gives standard descriptors that the command was started without to /dev/null: otherwise a file of the command's would
+  /// take the number, and get the messages. Printing still fails.
+  static func occupyDescriptors() {
+    for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
+    where fcntl(descriptor, F_GETFD) < 0 && errno == EBADF {
+      // The lowest free number is this one.
+      _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+    }
   }
 
   /// Prints a message of one line to standard error, after the command's name. `asIs`: text of our own, or of a program
   /// that writes to this terminal itself.
   static func printError(_ text: String, asIs: Bool = false) {
-    emit(asIs ? text : "concourse: \(ForeignText.line(text))\n", to: STDERR_FILENO)
+    _ = emit(asIs ? text : "concourse: \(ForeignText.line(text))\n", to: STDERR_FILENO)
   }
 
   // Unbuffered: another program may replace the process right afterwards.
-  private static func emit(_ text: String, to descriptor: Int32) {
+  /// - Returns: `errno`, or 0.
+  private static func emit(_ text: String, to descriptor: Int32) -> Int32 {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
       if count < 0 && errno == EINTR { continue }
-      // A closed output cannot be reported.
-      guard count > 0 else { return }
+      guard count > 0 else { return errno }
       rest = rest.dropFirst(count)
     }
+    return 0
   }
 }
