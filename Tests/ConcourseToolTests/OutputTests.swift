@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConcourseTool
 
-/// Where the command writes, and what it says if it cannot.
+/// Where the command writes, and what becomes of a program that it has started, if its output ends.
 @Suite(
   "the command's output", .enabled(if: getenv("CONCOURSE_SANITIZER") == nil), .timeLimit(.minutes(10)))
 struct OutputTests {
@@ -40,6 +40,15 @@ struct OutputTests {
     }
   }
 
+  @Test("a reader of the output that has gone ends the view as it ends other programs")
+  func goneReader() throws {
+    let program = try probe()
+    let result = try shell(
+      "{ \"$0\" top --json --interval 0.1 $1; echo $? >&2; } | head -n 1 | wc -l", program.id)
+    #expect(result.text.contains("1"))
+    #expect(result.complaint == "\(128 + SIGPIPE)\n")
+  }
+
   @Test("messages do not get into the file if the command is started without standard descriptors")
   func closedDescriptors() throws {
     let program = try probe()
@@ -52,5 +61,35 @@ struct OutputTests {
       #expect((try? JSONSerialization.jsonObject(with: Data(trace))) != nil, "\(closed)")
       unlink(path)
     }
+  }
+
+  /// The processes whose command line has the text.
+  private static func processes(with text: String) -> [pid_t] {
+    ProcFile.numbers(in: "/proc").filter { process in
+      ProcFile.read("/proc/\(process)/cmdline")?.contains(text) ?? false
+    }
+  }
+
+  @Test(
+    "a program that the view has started ends with it",
+    arguments: [SIGPIPE, SIGHUP, SIGQUIT, SIGTERM, SIGINT])
+  func programEnds(_ number: Int32) throws {
+    // Among the arguments of the program.
+    let mark = "ends-with-the-view-\(getpid())-\(number)."
+    defer { for process in Self.processes(with: mark) { kill(process, SIGKILL) } }
+    let view = "top --text --interval 0.1 -- \"$1\" busy"
+    if number == SIGPIPE {
+      _ = try shell("\"$0\" \(view) \"$2\" 2>/dev/null | head -n 1", fixture.waits, mark)
+    } else {
+      let folder = try TemporaryFolder()
+      let shell = try fixture.spawn(
+        "/bin/sh",
+        ["-c", "ulimit -c 0; exec \"$0\" \(view) \"$2\" 2>/dev/null", fixture.command, fixture.waits, mark],
+        environment: ["TMPDIR=\(folder.path)"])
+      shell.waitForOutput("POOL")
+      kill(shell.identifier, number)
+      #expect(try shell.wait().ending == .signal(number))
+    }
+    #expect(Self.processes(with: mark).isEmpty)
   }
 }

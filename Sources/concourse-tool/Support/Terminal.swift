@@ -29,6 +29,14 @@ enum Terminal {
     }
   }
 
+  /// Whether the command's parent ignores the signal, as nohup(1) does for SIGHUP.
+  static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    // SAFETY: the field is a pointer or SIG_IGN, which is 1.
+    return sigaction(number, nil, &action) == 0
+      && unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+  }
+
   /// Prints a message of one line to standard error, after the command's name. `asIs`: text of our own, or of a program
   /// that writes to this terminal itself.
   static func printError(_ text: String, asIs: Bool = false) {

@@ -83,7 +83,9 @@ enum TopCommand: Command {
     let columns = isatty(STDOUT_FILENO) != 0 ? LiveScreen.size(of: STDOUT_FILENO).columns : 120
     var abilities = ScreenLine.Abilities.none
     abilities.isUnicode = LiveScreen.abilities().isUnicode
-    for number in [SIGINT, SIGTERM] {
+    // The program ends with the view, also if the reader of the output has gone.
+    signal(SIGPIPE, SIG_IGN)
+    for number in [SIGINT, SIGTERM, SIGQUIT, SIGHUP] where number != SIGHUP || !Terminal.isIgnored(SIGHUP) {
       signal(number) { number in
         TopCommand.endedBy = number
         // The second one ends the command, whatever it does.
@@ -109,7 +111,8 @@ enum TopCommand: Command {
         let text = screen.lines().map { $0.text(abilities, limit: columns) }.joined(separator: "\n")
         Terminal.printLine(options.isOnce ? text : text + "\n")
       }
-      if options.isOnce { return .user }
+      if Terminal.failure == EPIPE { return .signal(SIGPIPE) }
+      if options.isOnce || Terminal.failure != 0 { return .user }
       if !isAlive { return .processEnded }
     }
   }

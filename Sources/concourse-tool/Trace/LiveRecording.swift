@@ -132,7 +132,7 @@ extension LiveRecording {
 
   static func record(_ process: Int32, seconds: Double) throws(RecordingFailure) -> RecordingReader {
     let live = try LiveRecording(process)
-    let signals = [SIGINT, SIGTERM, SIGHUP]
+    let signals = [SIGINT, SIGTERM, SIGHUP].filter { $0 != SIGHUP || !Terminal.isIgnored(SIGHUP) }
     for number in signals { signal(number) { _ in LiveRecording.isInterrupted = true } }
     // Writing what was recorded may take long; a second signal ends the command.
     defer { for number in signals { signal(number, SIG_DFL) } }
