@@ -92,4 +92,25 @@ struct OutputTests {
     }
     #expect(Self.processes(with: mark).isEmpty)
   }
+
+  @Test("what cannot be written is refused before anything is recorded")
+  func refusedEarly() throws {
+    let folder = try TemporaryFolder()
+    let (link, directory) = (folder.path + "/link.json", folder.path + "/folder.json")
+    try #require(symlink("elsewhere.json", link) == 0 && mkdir(directory, 0o700) == 0)
+    let program = try probe()
+    for (path, reason) in [
+      (link, "it is a symbolic link"), (directory, "Is a directory"),
+      (folder.path + "/none/a.json", "No such file or directory"),
+    ] {
+      // It would record for a day.
+      let result = try fixture.spawn(
+        fixture.command, ["trace", "--seconds", "86400", "-o", path, program.id]
+      ).wait()
+      result.expectRefusal(saying: "\(path) cannot be written: \(reason)")
+    }
+    #expect(throws: Never.self) { try OutputFile.check(folder.path + "/new.json") }
+    #expect(throws: Never.self) { try OutputFile.check("/dev/null") }
+    #expect(access(folder.path + "/new.json", F_OK) != 0)
+  }
 }

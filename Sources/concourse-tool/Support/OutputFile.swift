@@ -34,9 +34,27 @@ struct OutputFile: ~Copyable {
       path, O_WRONLY | O_CLOEXEC | (isRegular ? O_CREAT | O_TRUNC | O_NOFOLLOW : 0), 0o600)
     self.path = path
     guard descriptor >= 0 else {
-      throw Failure(path: path, reason: errno == ELOOP ? "it is a symbolic link" : describe(error: errno))
+      throw Failure(path: path, reason: errno == ELOOP ? Self.isLink : describe(error: errno))
     }
   }
+
+  /// Finds early that `init(named:)` would fail.
+  static func check(_ path: String) throws(Failure) {
+    var status = stat()
+    let exists = stat(path, &status) == 0
+    if exists && status.st_mode & S_IFMT == S_IFDIR {
+      throw Failure(path: path, reason: describe(error: EISDIR))
+    }
+    let isRegular = !exists || status.st_mode & S_IFMT == S_IFREG
+    if isRegular && lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK {
+      throw Failure(path: path, reason: isLink)
+    }
+    if access(exists ? path : FilePath.directory(of: path), W_OK) != 0 {
+      throw Failure(path: path, reason: describe(error: lastError()))
+    }
+  }
+
+  private static let isLink = "it is a symbolic link"
 
   deinit { close(descriptor) }
 

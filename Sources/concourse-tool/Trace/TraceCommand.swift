@@ -12,12 +12,12 @@ enum TraceCommand: Command {
         try write(reader(of: path), options)
         return 0
       case .process(let process):
-        if let path = options.output { try check(path) }
+        try check(options.output)
         let reader = try LiveRecording.record(process, seconds: options.seconds ?? 1)
         try write(reader, options, TasksAtEnd.read(process), root: "/proc/\(process)/root")
         return 0
       case .program(let index):
-        if let path = options.output { try check(path) }
+        try check(options.output)
         return try TracedProgram.run(arguments, index, options)
       }
     } catch {
@@ -42,10 +42,16 @@ enum TraceCommand: Command {
   }
 
   /// Finds before the recording that its result could not be written.
-  static func check(_ path: String) throws(RecordingFailure) {
-    let exists = access(path, F_OK) == 0
-    guard access(exists ? path : FilePath.directory(of: path), W_OK) == 0 else {
-      throw RecordingFailure("\(path) cannot be written: \(describe(error: lastError()))")
+  /// - Parameter path: nil for a file with a name of ours.
+  static func check(_ path: String?) throws(RecordingFailure) {
+    guard let path else {
+      guard access(".", W_OK) == 0 else {
+        throw RecordingFailure("the working directory cannot be written: \(describe(error: lastError()))")
+      }
+      return
+    }
+    do throws(OutputFile.Failure) { try OutputFile.check(path) } catch {
+      throw RecordingFailure("\(error.path) cannot be written: \(error.reason)")
     }
   }
 
