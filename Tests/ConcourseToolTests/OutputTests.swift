@@ -113,4 +113,15 @@ struct OutputTests {
     #expect(throws: Never.self) { try OutputFile.check("/dev/null") }
     #expect(access(folder.path + "/new.json", F_OK) != 0)
   }
+
+  @Test("the number of a thread is said to be one")
+  func thread() throws {
+    let program = try probe()
+    let thread = try #require(ProcFile.numbers(in: "/proc/\(program.id)/task").last)
+    #expect(thread != program.program.identifier)
+    for command in ["report", "top", "trace"] {
+      try fixture.spawn(fixture.command, [command, "\(thread)"]).wait()
+        .expectRefusal(saying: "\(thread) is a thread of process \(program.id)")
+    }
+  }
 }

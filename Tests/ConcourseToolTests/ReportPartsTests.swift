@@ -284,6 +284,19 @@ struct ReportPartsTests {
     }
   }
 
+  @Test("of a process that ends while it is read, it is not said that it does not run on Concourse")
+  func endsMeanwhile() throws {
+    let program = try SpawnedProgram("/bin/true", [], environment: [], input: STDIN_FILENO)
+    let id = program.identifier
+    _ = try program.wait()
+    let process = TargetProcess(id: id, name: "true", memory: EmptyMemory(), regions: [], threads: [])
+    #expect {
+      try InspectionRecord.find(in: process, [])
+    } throws: { error in
+      (error as? TargetProcess.Failure)?.reason == "process \(id) (true) has ended"
+    }
+  }
+
   /// On a busy machine the holder may get no processor before the last look.
   @Test("an item is another one if only the last look says so", arguments: [31, 32])
   func differsAtLast(_ look: Int) {

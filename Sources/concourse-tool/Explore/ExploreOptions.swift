@@ -57,11 +57,11 @@ struct ExploreOptions: CommandOptions {
       options: [
         .value(
           "--schedules", as: "N", "how many orders to try (default: \(defaultSchedules))",
-          "a number of schedules", number(in: 1...1_000_000_000)
+          "a number of schedules from 1 to 1000000000", number(in: 1...1_000_000_000)
         ) { $0.schedules = $1 },
         .value(
-          "--seconds", as: "S", "try orders for so long instead", "a number of seconds",
-          seconds(in: .leastNonzeroMagnitude...86400)
+          "--seconds", as: "S", "try orders for so long instead",
+          "a number of seconds from 0.001 to 86400", seconds(in: 0.001...86400)
         ) { $0.seconds = $1 },
         .value(
           "--strategy", as: "NAME",

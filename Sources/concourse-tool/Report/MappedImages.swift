@@ -148,7 +148,10 @@ struct InspectionRecord {
       }
     }
     guard let best else {
-      throw TargetProcess.Failure(reason: "process \(process.id) (\(process.name)) does not run on Concourse")
+      let hasEnded = process.core == nil && !TargetProcess.isAlive(process.id)
+      throw TargetProcess.Failure(
+        reason: "process \(process.id) (\(process.name)) "
+          + (hasEnded ? "has ended" : "does not run on Concourse"))
     }
     return best
   }

@@ -109,8 +109,9 @@ extension TargetProcess {
     guard access(folder, F_OK) == 0 else { throw Failure(reason: "no process \(id)") }
     guard let status = ProcFile.read(folder + "/status"),
       !ProcFile.value(of: "Kthread", in: status).elementsEqual("1"),
-      ProcFile.value(of: "Tgid", in: status).elementsEqual("\(id)")
+      let process = Int32(ProcFile.value(of: "Tgid", in: status))
     else { throw Failure(reason: "\(id) is not a process of a program") }
+    guard process == id else { throw Failure(reason: "\(id) is a thread of process \(process)") }
     let name = String(ProcFile.value(of: "Name", in: status))
     guard let alive = thread(of: id) else {
       throw Failure(reason: "process \(id) (\(name)) has ended and waits for its parent to notice")
@@ -134,6 +135,7 @@ extension TargetProcess {
         throw Failure(
           reason: "process \(id) (\(name)): not permitted; reading it needs the permissions of ptrace")
       }
+      if result == -Int(ESRCH) { throw Failure(reason: "process \(id) (\(name)) has ended") }
       if result < 0 { throw Failure(reason: "process \(id) (\(name)): \(describe(error: Int32(-result)))") }
     }
     var threads: [TargetThread] = []

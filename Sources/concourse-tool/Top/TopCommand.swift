@@ -21,8 +21,12 @@ enum TopCommand: Command {
           arguments[index], index, library: options.library, keepsOutput: options.form == .screen)
         defer { program.end() }
         guard let watch = try attach(to: program) else {
-          Terminal.printError("\(arguments[index]) has ended before it used Concourse")
-          return program.end()
+          let status = program.end()
+          // Else `concourse run` has said why.
+          if !RunCommand.Status.notStarted.contains(status) {
+            Terminal.printError("\(arguments[index]) has ended before it used Concourse")
+          }
+          return status
         }
         return try finish(show(watch, options, program: program), program.process, program)
       }

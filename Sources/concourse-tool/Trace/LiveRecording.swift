@@ -33,7 +33,8 @@ final class LiveRecording {
       EngineNote.record(4, in: $0, memory)
     }.first
     guard let found, let layout: UInt32 = memory.number(at: found) else {
-      throw RecordingFailure("\(described) does not run on Concourse")
+      throw RecordingFailure(
+        "\(described) \(TargetProcess.isAlive(process) ? "does not run on Concourse" : "has ended")")
     }
     guard layout == RecordingLayout.version, let word: UInt64 = memory.number(at: found + 8) else {
       throw RecordingFailure(

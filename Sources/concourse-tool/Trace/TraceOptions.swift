@@ -70,12 +70,12 @@ struct TraceOptions: CommandOptions {
           """
           how long to record (default: a second; a program until it ends). The program goes on
           afterwards, and the command ends with it. With PID an interrupt or SIGTERM ends it earlier
-          """, "a number of seconds", seconds(in: .leastNonzeroMagnitude...86400)
+          """, "a number of seconds from 0.001 to 86400", seconds(in: 0.001...86400)
         ) { $0.seconds = $1 },
         .value(
           "--last", as: "TIME",
           "write only the last part of what was recorded, such as 2s, 500ms or 800us",
-          "a time, such as 2, 2s, 500ms or 800us", duration
+          "a time of at most a day, such as 2, 2s, 500ms or 800us", duration
         ) { $0.last = $1 },
         .value(
           "--limit", as: "SIZE",
