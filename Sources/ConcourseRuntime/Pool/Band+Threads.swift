@@ -82,8 +82,10 @@ extension Band {
       }
       worker.pointee.event.reset()
       worker.pointee.notePark()
-      // ORDERING: relaxed, both; the thread made next is the only reader.
-      worker.pointee.attention.store(WorkerRecord.Attention.none, ordering: .relaxed)
+      let shares = !isLowered && monitor._withUnsafeGuaranteedRef { $0.shares.levelsCompete }
+      // ORDERING: relaxed, both; the thread made next is the only reader, and the monitor may set the first.
+      worker.pointee.attention.store(
+        shares ? WorkerRecord.Attention.shares : WorkerRecord.Attention.none, ordering: .relaxed)
       worker.pointee.eventService.isOn.store(false, ordering: .relaxed)
       // The kernel may have given an earlier thread's id to another thread.
       worker.pointee.thread.store(0, ordering: .relaxed)

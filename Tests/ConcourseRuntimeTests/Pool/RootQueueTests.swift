@@ -54,6 +54,25 @@ extension Engine {
       }
     }
 
+    @Test("S51 items that compute without end leave a lower class of their band its turn")
+    func endlessHigherClass() async {
+      await #expect(processExitsWith: .success) {
+        // The monitor adds a worker after 0.1 s, and each next one after up to 3.2 s more: a hundred items of the higher
+        // class could take all that come while this test waits.
+        let begun = Tally()
+        for _ in 0..<PoolSize.width + 100 {
+          DispatchQueue.global(at: .userInitiated).async {
+            begun.add()
+            while true { Processor.pause() }
+          }
+        }
+        precondition(awaitValue { begun.value >= PoolSize.width })
+        let ran = DispatchSemaphore(value: 0)
+        DispatchQueue.global(at: .default).async { ran.signal() }
+        precondition(comes(ran))
+      }
+    }
+
     private static func higherClassGoesFirst() -> Bool {
       let width = PoolSize.width
       let group = DispatchGroup()
