@@ -84,8 +84,9 @@ uint64_t concourse_code_address(void) { return (uint64_t)concourse_futex_wait; }
 
 enum concourse_wait concourse_wait_of(const struct concourse_sleep *sleep, uint32_t *holder) {
   if (sleep->call != SYS_futex) return CONCOURSE_WAIT_CALL;
-  // A lock of the engine has 2 in its word while threads sleep for it.
-  if (is_own(sleep)) return (uint32_t)sleep->arguments[2] == 2 ? CONCOURSE_WAIT_UNKNOWN : CONCOURSE_WAIT_ENGINE;
+  // `Lock.contended`: the holder of a lock of the engine cannot be told.
+  if (is_own(sleep))
+    return (uint32_t)sleep->arguments[2] == 1u << 31 ? CONCOURSE_WAIT_UNKNOWN : CONCOURSE_WAIT_ENGINE;
   uint32_t word = 0, mutex[3] = {0};
   switch (sleep->arguments[1] & FUTEX_CMD_MASK) {
     case FUTEX_LOCK_PI:

@@ -93,7 +93,7 @@ struct TaskProgramsTests {
     ] {
       #expect(lines.contains { $0.contains(part) }, "\(part): \(result.complaint)")
     }
-    #expect(lines.count { $0.contains("in a lock that thread ") && $0.contains(" holds, in ") } == 3)
+    #expect(lines.count { $0.contains("in a lock that thread ") && $0.contains(" holds, in ") } == 5)
   }
 
   @Test(

@@ -92,6 +92,38 @@ enum Sleeping {
           outer.unlock()
         }, release: { pipe.writeByte() })
     },
+    // The main thread has it, and waits for items of the main queue.
+    .sleeping("lock-of-main-thread") {
+      let (lock, isHeld) = (SystemLock(), DispatchSemaphore(value: 0))
+      DispatchQueue.main.async {
+        lock.lock()
+        isHeld.signal()
+      }
+      isHeld.wait()
+      return .init(
+        block: {
+          pthread_mutex_lock(lock.mutex)
+          lock.unlock()
+        }, release: { DispatchQueue.main.async { lock.unlock() } })
+    },
+    // The holder waits for its turn in a queue.
+    .sleeping("lock-of-waiting-thread") {
+      let (lock, queue) = (SystemLock(), DispatchQueue(label: "suspended"))
+      let isHeld = DispatchSemaphore(value: 0)
+      queue.suspend()
+      startThread {
+        lock.lock()
+        isHeld.signal()
+        queue.sync {}
+        lock.unlock()
+      }
+      isHeld.wait()
+      return .init(
+        block: {
+          pthread_mutex_lock(lock.mutex)
+          lock.unlock()
+        }, release: { queue.resume() })
+    },
     .sleeping("condition") {
       let lock = SystemLock()
       let isOver = Flag()

@@ -1,7 +1,7 @@
 /// A mutual-exclusion lock for the engine's slow paths. It spins briefly, then sleeps.
 ///
-/// A holder runs a few dozen instructions, and no client code. The word is 0 when free, 1 when held, and 2 when held
-/// and a thread may be sleeping on it.
+/// A holder runs a few dozen instructions, and no client code. The word is 0 when free, 1 when held, and `contended`
+/// when held and a thread may be sleeping on it.
 @usableFromInline
 package struct Lock: ~Copyable, Sendable {
   @usableFromInline let word: Atomic<UInt32>
@@ -27,6 +27,11 @@ package struct Lock: ~Copyable, Sendable {
     if !word.compareExchange(expected: 0, desired: 1, ordering: .acquiring).exchanged { lockSlowly() }
     PlainMemory.writes(beside: word)
   }
+
+  /// The word of a lock for which threads may sleep. No other word of the engine has this value while a thread sleeps for
+  /// it, so that `sleeping.c` of CConcourse can tell a lock from an event.
+  @inlinable
+  package static var contended: UInt32 { @inline(__always) get { 1 << 31 } }
 
   @inlinable @inline(__always)
   package func tryLock() -> Bool {
@@ -54,7 +59,7 @@ package struct Lock: ~Copyable, Sendable {
     #endif
     PlainMemory.writes(beside: word)
     // ORDERING: releasing; pairs with the acquiring operations in `lock`, `tryLock` and `lockSlowly`.
-    if word.exchange(0, ordering: .releasing) == 2 { Futex.wake(word, count: 1) }
+    if word.exchange(0, ordering: .releasing) == Self.contended { Futex.wake(word, count: 1) }
   }
 
   /// Frees a lock that a thread of the parent may have held at the fork.
@@ -76,17 +81,17 @@ package struct Lock: ~Copyable, Sendable {
   func lockSlowly() {
     Processor.pause()
     if Spin.untilTaken({ tryLock() }) { return }
-    // ORDERING: acquiring as in `lock`. Writing 2 acquires the lock and says that sleepers may exist. This may cause
-    // a futile wake-up, but loses none.
+    // ORDERING: acquiring as in `lock`. Writing `contended` acquires the lock and says that sleepers may exist. This may
+    // cause a futile wake-up, but loses none.
     var waits = 0
-    while word.exchange(2, ordering: .acquiring) != 0 {
+    while word.exchange(Self.contended, ordering: .acquiring) != 0 {
       guard Process.isForked else {
-        _ = Futex.wait(word, expected: 2)
+        _ = Futex.wait(word, expected: Self.contended)
         continue
       }
       // A thread of the parent that held the lock at the fork does not exist here, and never unlocks it.
       let deadline = Deadline.uptime(Clock.uptime() &+ Self.waitInChild)
-      guard Futex.wait(word, expected: 2, deadline: deadline) == .timedOut else { continue }
+      guard Futex.wait(word, expected: Self.contended, deadline: deadline) == .timedOut else { continue }
       waits += 1
       if waits == Self.waitsInChild {
         Trap.clientBug(
