@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -100,6 +101,11 @@ long concourse_readable_bytes(int descriptor) {
   if (ioctl(descriptor, FIONREAD, &count) != 0) return -errno;
   // The kernel's count may not fit an int.
   return count < 0 ? INT_MAX : count;
+}
+
+bool concourse_is_at_mark(int socket) {
+  int answer = 0;
+  return ioctl(socket, SIOCATMARK, &answer) == 0 && answer != 0;
 }
 
 bool concourse_is_same_file(int descriptor, int other) {

@@ -313,6 +313,8 @@ int concourse_signal_limit(void);
 
 /// Number of bytes ready to read (FIONREAD), or -errno. Not for regular files, which may hold more than an int counts.
 long concourse_readable_bytes(int descriptor);
+/// Whether the next byte of a socket is an urgent one (SIOCATMARK). FIONREAD counts only the bytes before it.
+bool concourse_is_at_mark(int socket);
 /// Whether two descriptors refer to one open file description; false if the kernel does not say.
 bool concourse_is_same_file(int descriptor, int other);
 /// Whether a descriptor's file is in memory: one of memfd_create, or on a tmpfs.

@@ -71,6 +71,9 @@ final class FileWatch {
   /// Stops watching. On return the kernel has released the descriptor.
   func remove() { EventLoop.files.remove(self) }
 
+  /// Whether the kernel reports readiness, and changes.
+  var isInKernel: Bool { EventLoop.files.mode(of: self) == .kernel }
+
   /// Whether the descriptor never blocks.
   var isAlwaysReady: Bool { EventLoop.files.mode(of: self) == .alwaysReady }
 

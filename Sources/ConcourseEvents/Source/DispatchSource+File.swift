@@ -8,9 +8,9 @@ extension DispatchSource {
   /// `data` of 0 means end of file. Files, hung-up pipes and hung-up terminals report it once each time that it is
   /// reached: the handler is called again when the file has grown, or when the pipe has a new writer. A socket whose
   /// peer has shut down writing or closed reports it repeatedly, until the source is cancelled. Listening sockets, and
-  /// other descriptors that cannot count bytes, report 1, as does an empty datagram. Files and devices that the kernel
-  /// cannot poll are always ready. Files of /proc, sysfs and control groups, whose lengths mean nothing, report 1 until
-  /// the handler has read nothing at their end.
+  /// other descriptors that cannot count bytes, report 1, as do an empty datagram and the bytes behind an urgent one.
+  /// Files and devices that the kernel cannot poll are always ready. Files of /proc, sysfs and control groups, whose
+  /// lengths mean nothing, report 1 until the handler has read nothing at their end.
   ///
   /// Traps on a negative descriptor.
   /// - Parameters:
@@ -110,6 +110,8 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
   final func whileInstalled<Result>(_ body: () -> Result) -> Result? {
     lock.withLock { source == nil ? nil : body() }
   }
+
+  final var isInKernel: Bool { lock.withLock { watch }?.isInKernel ?? false }
 
   final var isAlwaysReady: Bool { lock.withLock { watch }?.isAlwaysReady ?? false }
 }
@@ -219,14 +221,22 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
   /// Handles a descriptor that is ready without bytes: an empty datagram, or the end of file.
   private func collectWithoutBytes(_ readiness: Readiness) -> UInt? {
     let socketType = System.socketType(of: descriptor)
+    // A hung-up pipe stays so for every reader, as does the end of a file that the kernel can poll: report it once.
+    guard socketType >= 0 else { return readiness.contains(.hangUp) || kind != .other ? end() : more(0) }
     // An error that an earlier datagram has caused is not the end, either.
-    if socketType == Int(SOCK_DGRAM.rawValue), !readiness.isDisjoint(with: [.readable, .error]) {
+    if [SOCK_DGRAM, SOCK_RAW].contains(where: { Int($0.rawValue) == socketType }),
+      !readiness.isDisjoint(with: [.readable, .error])
+    {
       return more(1)
     }
-    // The end of a connection is reported until the client cancels its source.
-    if socketType >= 0 && readiness.contains(.readable) { return more(0) }
-    // A hung-up pipe stays so for every reader, as does the end of a file that the kernel can poll: report it once.
-    return readiness.contains(.hangUp) || kind != .other ? end() : more(0)
+    // The end of a connection is reported until the client cancels its source. Bytes behind an urgent one are not
+    // counted.
+    if readiness.contains(.readable) { return more(System.isAtMark(descriptor) ? 1 : 0) }
+    if readiness.contains(.hangUp) { return end() }
+    // The error queue has a notice, such as that of a transmission without a copy. A failed connection is readable.
+    // Only the kernel reports changes; a sampled descriptor is looked at again.
+    if !isInKernel { next = .more } else if next != .nothing { next = .change }
+    return nil
   }
 
   /// Reports an end that lasts, once.

@@ -35,6 +35,11 @@ extension System {
     call(.deviceControl) { concourse_readable_bytes(descriptor) }
   }
 
+  /// Whether the next byte of a socket is an urgent one. `readableBytes` counts only the bytes before it.
+  static func isAtMark(_ socket: Int32) -> Bool {
+    call(.deviceControl) { concourse_is_at_mark(socket) ? 1 : 0 } == 1
+  }
+
   /// The type of a socket, such as `SOCK_STREAM`; `-ENOTSOCK` for other descriptors.
   static func socketType(of descriptor: Int32) -> Int {
     var type: Int32 = 0

@@ -51,7 +51,7 @@ final class Ends: @unchecked Sendable {
   private(set) var reader: Int32
   private(set) var writer: Int32
 
-  private init(_ ends: [Int32]) { (reader, writer) = (ends[0], ends[1]) }
+  init(_ ends: [Int32]) { (reader, writer) = (ends[0], ends[1]) }
 
   static func pipe() -> Ends {
     var ends: [Int32] = [0, 0]

@@ -271,6 +271,7 @@ enum System {
   static func position(of descriptor: Int32) -> Int { -Int(ESPIPE) }
   static func read(_: Int32, _: UnsafeMutableRawPointer, _: Int, _: Int) -> Int { -Int(ESPIPE) }
   static func socketType(of descriptor: Int32) -> Int { -Int(ENOTSOCK) }
+  static func isAtMark(_ socket: Int32) -> Bool { false }
 
   /// Every descriptor is a pipe's.
   static func status(of descriptor: Int32, _ status: inout stat) -> Int {
