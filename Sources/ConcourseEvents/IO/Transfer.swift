@@ -80,9 +80,11 @@ struct Transfer {
       // Only the first region; the request keeps the data.
       let region = data.region(location: 0).data
       let length = min(count, region.count)
+      let position = offset == Self.filePosition ? System.position(of: file.descriptor) : nil
       let submission = region.object.region.baseAddress.map {
         ring.submit(
-          write: true, file.descriptor, $0, length, offset: offset, for: RingRequest(.write(region), client))
+          write: true, file.descriptor, $0, length, offset: offset,
+          for: RingRequest(.write(region, count: length, file.descriptor, at: position), client))
       }
       switch submission {
       case .accepted?: return nil
@@ -162,7 +164,8 @@ extension Transfer.Outcome {
 private final class RingRequest: RingClient {
   enum Loan {
     case read(ReadBuffer)
-    case write(DispatchData)
+    /// A stream's write has the file's position before it.
+    case write(DispatchData, count: Int, _ descriptor: Int32, at: Int?)
   }
 
   private let loan: Loan
@@ -179,7 +182,19 @@ private final class RingRequest: RingClient {
     let result = isToRepeat ? -Int(EAGAIN) : result
     switch loan {
     case .read(let buffer): client.ringDidTransfer(buffer.outcome(of: result))
-    case .write: client.ringDidTransfer(.wrote(result: result))
+    case .write(_, let count, let descriptor, let position):
+      if let position, result > 0 && result < count { Self.advance(descriptor, from: position, by: result) }
+      client.ringDidTransfer(.wrote(result: result))
+    }
+  }
+
+  /// Moves a file's position past what was written, unless it has moved. The kernel leaves it where it was if it has
+  /// written a part and could not write the rest, as on a full disk. The next write would replace that part.
+  private static func advance(_ descriptor: Int32, from position: Int, by count: Int) {
+    // Another call on the descriptor may be under way, and have the position locked.
+    BlockedSection.run {
+      guard position >= 0, System.position(of: descriptor) == position else { return }
+      _ = System.setPosition(of: descriptor, to: position + count)
     }
   }
 }

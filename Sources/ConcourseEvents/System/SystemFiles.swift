@@ -48,6 +48,10 @@ extension System {
     call(.seek) { result(lseek(descriptor, 0, SEEK_CUR)) }
   }
 
+  static func setPosition(of descriptor: Int32, to position: Int) -> Int {
+    call(.seek) { result(lseek(descriptor, position, SEEK_SET)) }
+  }
+
   /// The bytes from a file's position to its end.
   static func bytesLeft(in descriptor: Int32) -> Int {
     var status = stat()

@@ -92,6 +92,25 @@ extension Engine {
       }
     }
 
+    @Test("S125 a write that only begins to fit fails, and returns the rest", arguments: policies)
+    func partialWrite(_ policy: FilePolicy) {
+      FilePolicy.with(policy) {
+        // As on a full disk: F_ADD_SEALS and F_SEAL_GROW keep the file at a page.
+        let file = memoryFile(isSealable: true)
+        defer { close(file) }
+        #expect(ftruncate(file, 4096) == 0 && fcntl(file, 1033, 4) == 0)
+        let bytes = pattern(10_000)
+        let channel = TestChannel(.stream, file)
+        let rest = Array(bytes[4096...])
+        #expect(channel.write(bytes).finished() == [Call(true, rest, EPERM)])
+        channel.end()
+        #expect(lseek(file, 0, SEEK_CUR) == 4096)
+        var written = [UInt8](repeating: 0, count: bytes.count)
+        #expect(pread(file, &written, written.count, 0) == 4096)
+        #expect(written.prefix(4096) == bytes.prefix(4096))
+      }
+    }
+
     @Test("data of many regions is written in order", arguments: policies)
     func regions(_ policy: FilePolicy) {
       FilePolicy.with(policy) {

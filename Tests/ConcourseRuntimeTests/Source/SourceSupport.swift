@@ -34,10 +34,10 @@ final class Reports: Sendable {
 }
 
 /// The descriptor of a file of memfd_create, which the module of glibc does not declare.
-func memoryFile() -> Int32 {
+func memoryFile(isSealable: Bool = false) -> Int32 {
   typealias Create = @convention(c) (UnsafePointer<CChar>, UInt32) -> Int32
   // SAFETY: the type that sys/mman.h declares. 1: MFD_CLOEXEC.
-  return unsafeBitCast(dlsym(nil, "memfd_create"), to: Create.self)("file", 1)
+  return unsafeBitCast(dlsym(nil, "memfd_create"), to: Create.self)("file", isSealable ? 3 : 1)
 }
 
 /// A source with its own queue that records its reports.
