@@ -85,7 +85,7 @@ package struct Lock: ~Copyable, Sendable {
     // cause a futile wake-up, but loses none.
     var waits = 0
     while word.exchange(Self.contended, ordering: .acquiring) != 0 {
-      guard Process.isForked else {
+      guard Process.hasLeftThreads else {
         _ = Futex.wait(word, expected: Self.contended)
         continue
       }
@@ -104,7 +104,8 @@ package struct Lock: ~Copyable, Sendable {
 
   /// One second in all. A holder needs only some instructions, so after that time it does not exist in the child.
   ///
-  /// The child may have made threads of its own. While the child is stopped (SIGSTOP, a debugger), the clock runs on
+  /// The child may have made threads of its own, whose holders wait longer on a busy machine. The child of a process with
+  /// one thread has no others, and so waits without end. While the child is stopped (SIGSTOP, a debugger), the clock runs on
   /// for holder and waiter. That ends one of the ten waits, and the holder has the others to go on.
   private static var waitInChild: UInt64 { 100_000_000 }
   private static var waitsInChild: Int { 10 }
