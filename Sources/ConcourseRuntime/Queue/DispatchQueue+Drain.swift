@@ -114,13 +114,17 @@ extension DispatchQueue {
   }
 
   /// Gives the worker up if other entries wait for it or for the target, if the next entries are for another band's
-  /// workers, if its band is held back, or if a queue above has been suspended meanwhile, whose resume brings this one
-  /// back.
+  /// workers, if its band is held back, if the default band serves the queue from now on, or if a queue above has been
+  /// suspended meanwhile, whose resume brings this one back.
   /// - Parameters:
   ///   - entry: this queue's entry, if it is still in the list of the target.
   ///   - first: this queue's next entry.
   @inline(never)
   private final func ends(_ turn: inout Turn, at entry: NodePointer?, leaving first: NodePointer) -> Bool {
+    if let level = higherLevel(before: first) {
+      giveUpWorker(level)
+      return true
+    }
     guard
       turn.usesUpBudget() && (WorkerThread.shouldYield || goesBack(from: first) || isBelowHeldQueue)
         || WorkerThread.isHeldBack || turn.isOver(for: self, at: entry)
@@ -326,14 +330,14 @@ extension DispatchQueue {
 
 /// When a drain looks at what else waits.
 ///
-/// Each drain looks at the pool after a number of items; that of a lowered worker, which may be held back, looks more
-/// often. A drain inside that of another queue also looks for other
+/// Each drain looks at the pool after a number of items; that of a lowered worker, which may be held back or asked for
+/// the queue, looks more often. A drain inside that of another queue also looks for other
 /// entries of that queue: it would delay them without end if its own queue were never empty. From when it finds some it
 /// goes on for a quantum. The entries of a target share time, not numbers of items: a queue with long items that fill
 /// another one would otherwise fill it faster than it gets turns.
 struct Turn {
   private static var quantum: UInt64 { UInt64(Tuning.value(4_000_000, inModel: 0)) }
-  private static let longestInterval = 16
+  private let longestInterval: Int
 
   /// Items until the next look.
   private(set) var interval: Int
@@ -341,7 +345,11 @@ struct Turn {
   /// When the turn ends; 0 while no others wait.
   private var deadline: UInt64 = 0
 
-  init(of queue: DispatchQueue) { interval = Self.firstInterval(of: queue) }
+  init(of queue: DispatchQueue) {
+    interval = Self.firstInterval(of: queue)
+    // A lowered worker may need long for each item, while a thread has come to wait.
+    longestInterval = WorkerThread.isLowered ? interval : 16
+  }
 
   @inline(__always)
   static func firstInterval(of queue: DispatchQueue) -> Int {
@@ -352,7 +360,7 @@ struct Turn {
   /// - Returns: whether the drain must look at the pool.
   mutating func usesUpBudget() -> Bool {
     items += interval
-    interval = min(2 * interval, max(interval, Self.longestInterval))
+    interval = min(2 * interval, max(interval, longestInterval))
     guard items >= DispatchQueue.budget else { return false }
     items = 0
     return true

@@ -142,6 +142,47 @@ extension Engine {
       }
     }
 
+    @Test(
+      "a lowered worker leaves the queue that it drains: a thread has come to wait, or an item is of a higher class",
+      arguments: ["serial", "concurrent", "workloop"], [false, true])
+    func leftByLowered(kind: String, isWaitedFor: Bool) async {
+      await #expect(processExitsWith: .success) { [kind, isWaitedFor] in
+        let queue = Self.backgroundQueue(kind)
+        let (begun, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let names = Shared<[String]>([])
+        queue.async(flags: .barrier) {
+          begun.signal()
+          #expect(awaitValue { queue.isAwaited || queue.state.snapshot.level == .default })
+        }
+        for _ in 1...3 { queue.async(flags: .barrier) { names.change { $0.append(threadName()) } } }
+        #expect(comes(begun))
+        if isWaitedFor {
+          startThread {
+            queue.asyncAndWait(flags: .barrier) {}
+            done.signal()
+          }
+        } else {
+          queue.async(qos: .default, flags: [.enforceQoS, .barrier]) { done.signal() }
+        }
+        #expect(comes(done))
+        #expect(awaitValue { names.value.count == 3 })
+        // The worker looks after two items. The second of a workloop is that of the higher class.
+        let second = kind == "workloop" && !isWaitedFor ? "concourse" : "concourse-bg"
+        #expect(names.value == [second, "concourse", "concourse"])
+      }
+    }
+
+    private static func backgroundQueue(_ kind: String) -> DispatchQueue {
+      guard kind == "workloop" else {
+        return DispatchQueue(
+          label: kind, qos: .background, attributes: kind == "concurrent" ? .concurrent : [])
+      }
+      let workloop = DispatchWorkloop(inactive: kind)
+      workloop.setClass(.background, "test")
+      workloop.activate()
+      return workloop
+    }
+
     @Test("a drain of the default band leaves the queue to its own band when no thread waits any more")
     func goesBack() async {
       await #expect(processExitsWith: .success) {

@@ -69,6 +69,17 @@ extension DispatchQueue {
     Runtime.boost { $0.stands { $0.admittedBy?.toOpaque() == queue } }
   }
 
+  /// The level at which a lowered worker leaves the queue, which it drains, to the default band: an item of a higher class
+  /// has been appended, or a thread of normal class has come to wait. Nil while the default band has a backlog, behind
+  /// which the queue would wait longer, and if a thread is next. Owner only.
+  final func higherLevel(before first: NodePointer) -> QoSLevel? {
+    guard WorkerThread.isLowered && !first.isWaiter else { return nil }
+    let seen = state.snapshot
+    let level = isAwaited ? max(.default, seen.level) : seen.level
+    guard level >= .default && !seen.isNested else { return nil }
+    return Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.hasWork } ? nil : level
+  }
+
   /// Whether a worker of the default band leaves the queue, which it has drained for threads that waited, to its own
   /// band: none waits any more, and the next entries are for a lowered band. Owner only.
   final func goesBack(from first: NodePointer) -> Bool {
