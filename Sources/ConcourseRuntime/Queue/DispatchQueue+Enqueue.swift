@@ -133,9 +133,14 @@ extension DispatchQueue {
   final func append(_ node: NodePointer) {
     let level = entryLevel(node)
     let exclusive = kind == .concurrent && node.traits.contains(.barrier)
-    let mayRaise = level > self.level
+    // An item without a class is for the default band, also behind one for a lowered band.
+    let mayRaise = level.rawValue &+ hasLoweredItems.value > self.level.rawValue
     let kept = Unmanaged.passUnretained(self)
-    if list.push(node, beforeLink: { wasEmpty in if wasEmpty || mayRaise { _ = kept.retain() } }) {
+    let isFirst = list.push(node) { wasEmpty in
+      if wasEmpty || mayRaise { _ = kept.retain() }
+      if mayRaise { noteLevel(level) }
+    }
+    if isFirst {
       if case .enqueue(let level) = state.noteWork(level, exclusive: exclusive) {
         enqueue(kept.takeRetainedValue(), level)
       } else if exclusive, case .enqueue(let level) = endApartAsSubmitter() {
@@ -144,9 +149,20 @@ extension DispatchQueue {
         kept.release()
       }
     } else if mayRaise {
-      carryOut(state.raise(to: level))
+      raise(to: level)
       kept.release()
     }
+  }
+
+  /// Called before an entry is linked whose level is above the queue's own. An item without a class that another thread
+  /// appends at the same moment may miss it, and then waits for the lowered band.
+  private final func noteLevel(_ level: QoSLevel) {
+    if level < .default && level != .unspecified && self.level == .unspecified { hasLoweredItems.value = 1 }
+  }
+
+  /// Lifts the entries ahead of a new one that must not wait for a lower band.
+  private final func raise(to level: QoSLevel) {
+    carryOut(level == .unspecified ? state.raiseWithoutClass() : state.raise(to: level))
   }
 
   /// As `append`, for a workloop. An entry never has to raise others in its list.
@@ -154,7 +170,9 @@ extension DispatchQueue {
     let level = entryLevel(node)
     let kept = Unmanaged.passUnretained(self)
     guard asWorkloop.push(node, beforeLink: { wasEmpty in if wasEmpty { _ = kept.retain() } }) else { return }
-    if case .enqueue(let level) = state.noteWork(level, exclusive: false) {
+    // Noted as default, an entry without a class is seen to be above one for a lowered band.
+    let noted = state.snapshot.isNested ? level : level.served
+    if case .enqueue(let level) = state.noteWork(noted, exclusive: false) {
       enqueue(kept.takeRetainedValue(), level)
     } else {
       kept.release()

@@ -187,6 +187,14 @@ extension QueueState {
     }
   }
 
+  /// Notes that a list that was not empty has a new entry without a class, on a queue without one that has had entries for
+  /// a lowered band. That of a target decides for the queues below it.
+  func raiseWithoutClass() -> Wake {
+    let seen = snapshot
+    let isLowered = seen.level.served < .default
+    return !seen.isNested && (seen.isOwned || isLowered) ? raise(to: .default) : .nothing
+  }
+
   /// A thread of normal class waits for the queue. If that is enqueued for a lowered band, it is enqueued again.
   ///
   /// Always a transition: either this one finds the entry, or the transition that enqueues the queue comes later, and

@@ -172,6 +172,38 @@ extension Engine {
       }
     }
 
+    @Test("an item without a class is served in the default band, also behind one for a lowered band")
+    func withoutClass() async {
+      await #expect(processExitsWith: .success) {
+        _ = Waits()
+        let serial = DispatchQueue(label: "serial")
+        for queue in [serial, serial, DispatchWorkloop(label: "workloop")] {
+          let done = DispatchSemaphore(value: 0)
+          queue.async(qos: .background) {}
+          queue.async { done.signal() }
+          #expect(comes(done))
+        }
+      }
+    }
+
+    @Test("behind one that a lowered worker runs, too")
+    func withoutClassBehindRunning() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "queue")
+        let (begun, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let names = Shared<[String]>([])
+        queue.async(qos: .background) {
+          begun.signal()
+          #expect(awaitValue { queue.state.snapshot.level == .default })
+        }
+        #expect(comes(begun))
+        for _ in 1...3 { queue.async { names.change { $0.append(threadName()) } } }
+        queue.async { done.signal() }
+        #expect(comes(done))
+        #expect(names.value == ["concourse-bg", "concourse", "concourse"])
+      }
+    }
+
     private static func backgroundQueue(_ kind: String) -> DispatchQueue {
       guard kind == "workloop" else {
         return DispatchQueue(
