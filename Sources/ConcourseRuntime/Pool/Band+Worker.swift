@@ -108,7 +108,7 @@ extension Band {
     // without end has a new record, and would leave the level whose turn it is to the next one.
     guard turn == 0 || turn % Fairness.rootPeriod != 0,
       monitor._withUnsafeGuaranteedRef({ $0.shares.levelsCompete })
-    else { return take(worker) }
+    else { return noteLevel(of: take(worker), worker) }
     release(batch: worker)
     // ORDERING: relaxed, then acquiring; as in `take`.
     let kept =
@@ -123,14 +123,23 @@ extension Band {
     }
     if let kept {
       if next == nil || next?._withUnsafeGuaranteedRef({ $0.level }) == keptLevel {
-        return Found(node: kept, root: nil)
+        return noteLevel(of: Found(node: kept, root: nil), worker)
       }
       keep(kept, on: worker)
     }
     if let next, let node = next._withUnsafeGuaranteedRef({ takeOne(of: $0, worker) }) {
-      return Found(node: node, root: next)
+      return noteLevel(of: Found(node: node, root: next), worker)
     }
-    return take(worker)
+    return noteLevel(of: take(worker), worker)
+  }
+
+  /// Notes for the monitor which level the worker is charged to.
+  private func noteLevel(of found: Found?, _ worker: WorkerPointer) -> Found? {
+    guard let found else { return nil }
+    let level = found.root?._withUnsafeGuaranteedRef { $0.level } ?? found.node.pointee.level.served
+    // ORDERING: relaxed; a sample for the monitor.
+    worker.pointee.level.store(level, ordering: .relaxed)
+    return found
   }
 
   struct Found {
@@ -147,10 +156,7 @@ extension Band {
     worker.pointee.progress.store(
       worker.pointee.progress.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     if found.root != nil { worker.pointee.deferral.settle() }
-    let level = found.node.pointee.level
-    // ORDERING: relaxed; a sample for the monitor.
-    worker.pointee.level.store(level, ordering: .relaxed)
-    follow(level, worker)
+    follow(found.node.pointee.level, worker)
     found.node.run(for: found.root?._withUnsafeGuaranteedRef { $0.client })
     // ORDERING: relaxed; only the monitor writes another value, and the compare-exchange confirms it.
     if worker.pointee.status.load(ordering: .relaxed) != WorkerRecord.Status.active { rejoin(worker) }

@@ -27,7 +27,7 @@ extension Monitor {
     for band in Runtime.shared.bands {
       for worker in band.workers where worker.pointee.isActive {
         // ORDERING: relaxed; the worker stores the level before an entry.
-        let level = band.isLowered ? band.level : worker.pointee.level.load(ordering: .relaxed).served
+        let level = band.isLowered ? band.level : worker.pointee.level.load(ordering: .relaxed)
         // A lowered worker that has woken up may wait long for its processor. If its band paid for that, the worker would
         // find the band held back again, and park without having run anything.
         if worker.pointee.begunSincePark > 0 {
@@ -51,7 +51,8 @@ extension Monitor {
     shares.begin()
     for band in Runtime.shared.bands {
       for worker in band.workers {
-        // ORDERING: relaxed; as in `shareTime`.
+        // ORDERING: relaxed, both; as in `shareTime`. The level is unknown until the worker takes its next entry.
+        worker.pointee.level.store(.unspecified, ordering: .relaxed)
         worker.pointee.attention.store(WorkerRecord.Attention.limit, ordering: .relaxed)
       }
       band.watch.awakeShare = Band.wholeShare

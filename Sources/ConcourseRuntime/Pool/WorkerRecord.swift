@@ -53,7 +53,7 @@ struct WorkerRecord: ~Copyable {
     static let shares: UInt8 = 2
   }
   let attention = Atomic<UInt8>(Attention.none)
-  /// The level of the entry that the worker runs, or ran last. The monitor charges it while levels compete.
+  /// The level of the entry that a worker of the default band runs while levels compete.
   let level = Atomic<QoSLevel>(.unspecified)
   /// What `progress` was when the worker last parked, or its thread was made.
   private let progressAtPark = Atomic<UInt32>(0)

@@ -134,7 +134,7 @@ extension DispatchQueue {
     let level = entryLevel(node)
     let exclusive = kind == .concurrent && node.traits.contains(.barrier)
     // An item without a class is for the default band, also behind one for a lowered band.
-    let mayRaise = level.rawValue &+ hasLoweredItems.value > self.level.rawValue
+    let mayRaise = level == .unspecified ? hasLoweredItems.value != 0 : level > self.level
     let kept = Unmanaged.passUnretained(self)
     let isFirst = list.push(node) { wasEmpty in
       if wasEmpty || mayRaise { _ = kept.retain() }
@@ -154,8 +154,8 @@ extension DispatchQueue {
     }
   }
 
-  /// Called before an entry is linked whose level is above the queue's own. An item without a class that another thread
-  /// appends at the same moment may miss it, and then waits for the lowered band.
+  /// Called before an entry is linked. An item without a class that another thread appends at the same moment may miss it,
+  /// and then waits for the lowered band.
   private final func noteLevel(_ level: QoSLevel) {
     if level < .default && level != .unspecified && self.level == .unspecified { hasLoweredItems.value = 1 }
   }

@@ -32,6 +32,8 @@ public class DispatchQueue: DispatchObject {
   private let ownPriority: SeldomChanged<UInt8>
   /// Whether its target may change while it is active, as queues of `dispatch_queue_create` allow.
   final let mayChangeTarget: Bool
+  /// 1 if the queue has no class, and has had items for a lowered band. Submissions without a class read it.
+  final let hasLoweredItems = SeldomChanged<UInt8>(0)
   /// The number of ordinary items that may run at once, if the state is narrow; otherwise 1 if the queue is serial.
   final let width: SeldomChanged<UInt16>
 

@@ -166,7 +166,7 @@ extension Engine {
         // one worker each 100 looks there would be 60.
         let end = Clock.uptime() + 6_000_000_000
         while Clock.uptime() < end {}
-        precondition(begun.value <= PoolSize.width + 20, "\(begun.value)")
+        precondition(begun.value <= PoolSize.width + 40, "\(begun.value)")
         precondition(awaitValue { begun.value > PoolSize.width + 2 })
       }
     }
