@@ -134,7 +134,7 @@ extension DispatchQueue {
     let level = entryLevel(node)
     let exclusive = kind == .concurrent && node.traits.contains(.barrier)
     // An item without a class is for the default band, also behind one for a lowered band.
-    let mayRaise = level == .unspecified ? hasLoweredItems.value != 0 : level > self.level
+    let mayRaise = Int8(truncatingIfNeeded: level.rawValue) > raisesAbove.value
     let kept = Unmanaged.passUnretained(self)
     let isFirst = list.push(node) { wasEmpty in
       if wasEmpty || mayRaise { _ = kept.retain() }
@@ -157,7 +157,7 @@ extension DispatchQueue {
   /// Called before an entry is linked. An item without a class that another thread appends at the same moment may miss it,
   /// and then waits for the lowered band.
   private final func noteLevel(_ level: QoSLevel) {
-    if level < .default && level != .unspecified && self.level == .unspecified { hasLoweredItems.value = 1 }
+    if level < .default && level != .unspecified && self.level == .unspecified { raisesAbove.value = -1 }
   }
 
   /// Lifts the entries ahead of a new one that must not wait for a lower band.

@@ -32,8 +32,9 @@ public class DispatchQueue: DispatchObject {
   private let ownPriority: SeldomChanged<UInt8>
   /// Whether its target may change while it is active, as queues of `dispatch_queue_create` allow.
   final let mayChangeTarget: Bool
-  /// 1 if the queue has no class, and has had items for a lowered band. Submissions without a class read it.
-  final let hasLoweredItems = SeldomChanged<UInt8>(0)
+  /// An item of a level above this number may have to raise the queue: the number of `level`; -1 if the queue has no class,
+  /// and has had items for a lowered band.
+  final let raisesAbove: SeldomChanged<Int8>
   /// The number of ordinary items that may run at once, if the state is narrow; otherwise 1 if the queue is serial.
   final let width: SeldomChanged<UInt16>
 
@@ -63,6 +64,7 @@ public class DispatchQueue: DispatchObject {
       width = SeldomChanged(kind == .global ? Self.noLimit : 1)
     }
     servedLevel = SeldomChanged(level)
+    raisesAbove = SeldomChanged(Int8(truncatingIfNeeded: level.rawValue))
     state = QueueState(
       plain: kind == .serial, nested: nested,
       inactive: attributes.contains(.initiallyInactive))
@@ -158,7 +160,10 @@ public class DispatchQueue: DispatchObject {
   /// The level at which items are served, as `rule` says.
   package final var level: QoSLevel {
     @inline(__always) get { servedLevel.value }
-    set { servedLevel.value = newValue }
+    set {
+      servedLevel.value = newValue
+      raisesAbove.value = Int8(truncatingIfNeeded: newValue.rawValue)
+    }
   }
 
   /// The target, without a reference.
