@@ -7,6 +7,8 @@ open class DispatchObject: Hashable, CustomStringConvertible {
   @usableFromInline package final let kind: ObjectKind
   /// Of a queue, see `DispatchQueue.isAwaited`. Behind the queue's own fields it would make malloc take 16 bytes more.
   final let waitingThreads = Atomic<UInt8>(0)
+  /// Of a queue: its relative priority, negated. Likewise.
+  final let ownPriority = SeldomChanged<UInt8>(0)
   /// Of a queue: whether the recording has its name. Likewise.
   final let isNamedInRecording = SeldomChanged(false)
   /// The number of references that C programs hold: see "References of C programs" below.

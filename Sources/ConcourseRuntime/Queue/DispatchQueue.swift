@@ -27,9 +27,8 @@ public class DispatchQueue: DispatchObject {
   private let servedLevel: SeldomChanged<QoSLevel>
   /// What `level` means for items that have a level of their own.
   private let servingRule = SeldomChanged<ServingRule>(.exact)
-  /// The class that `qos` reports. It changes, with the rule, only while the queue is inactive.
+  /// The class that `qos` reports. It changes, with the rule and `ownPriority`, only while the queue is inactive.
   private let ownLevel: SeldomChanged<QoSLevel>
-  private let ownPriority: SeldomChanged<UInt8>
   /// Whether its target may change while it is active, as queues of `dispatch_queue_create` allow.
   final let mayChangeTarget: Bool
   /// An item of a level above this number may have to raise the queue: the number of `level`; -1 if the queue has no class,
@@ -47,7 +46,6 @@ public class DispatchQueue: DispatchObject {
     self.mayChangeTarget = mayChangeTarget
     var level = QoSLevel(qos.qosClass)
     ownLevel = SeldomChanged(level)
-    ownPriority = SeldomChanged(UInt8(truncatingIfNeeded: 0 &- qos.relativePriority))
     var nested = !kind.isLane
     if kind.isLane {
       // No references are counted here: counting would cost more than the rest of creating a queue.
@@ -69,6 +67,7 @@ public class DispatchQueue: DispatchObject {
       plain: kind == .serial, nested: nested,
       inactive: attributes.contains(.initiallyInactive))
     super.init(kind: kind)
+    if qos.relativePriority != 0 { ownPriority.value = UInt8(truncatingIfNeeded: 0 &- qos.relativePriority) }
   }
 
   override func wasMade() { ItemRecording.made(self) }
