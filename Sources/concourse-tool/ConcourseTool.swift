@@ -38,12 +38,8 @@ enum ConcourseTool {
       exit(2)
     case .some(let name):
       if let command = all.first(where: { $0.name == name }) {
-        // The program that `concourse run` starts has the descriptors and signals as they are. A process that ignores
-        // SIGCHLD cannot wait for its children.
-        if command != RunCommand.self {
-          Terminal.occupyDescriptors()
-          signal(SIGCHLD, SIG_DFL)
-        }
+        // The program that `concourse run` starts has the descriptors and signals as they are.
+        if command != RunCommand.self { Terminal.makeUsual() }
         exit(Terminal.status(command.run(Array(arguments.dropFirst(2)))))
       }
       Terminal.printError(Suggestion.unknown("command", name, of: commands + ["help", "--version"]))

@@ -114,6 +114,17 @@ struct OutputTests {
     #expect(access(folder.path + "/new.json", F_OK) != 0)
   }
 
+  @Test("a view whose parent ignores the ends of children ends with its program")
+  func ignoredChildren() throws {
+    let view = try fixture.spawn(
+      "/usr/bin/env",
+      ["--ignore-signal=CHLD", fixture.command, "top", "--once", "--text", "--", fixture.waits, "busy"])
+    // A view that waits for ever is ended.
+    let guardian = try fixture.spawn("/bin/sh", ["-c", "sleep 60; kill -KILL \(view.identifier)"])
+    defer { kill(guardian.identifier, SIGKILL) }
+    #expect(try view.wait().ending == .exit(0))
+  }
+
   @Test("the number of a thread is said to be one")
   func thread() throws {
     let program = try probe()

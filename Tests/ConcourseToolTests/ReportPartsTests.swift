@@ -331,11 +331,7 @@ struct ReportPartsTests {
       }
       let place: UInt64 = 1 << 20
       memory.words[place] = list.last ?? 0
-      var queue = QueueInfo(
-        address: 0x1000, kind: .serial, label: "made up", word: QueueWord(bits: 0), place: .init(word: 0),
-        target: 0, level: 4, width: nil)
-      (queue.oldest, queue.path) = (nodes[0], .init(nodes, newestAt: place))
-      return queue.oldestHasEnded(in: memory)
+      return QueueInfo.ListPath(nodes, newestAt: place)!.oldestHasEnded(in: memory)
     }
     #expect(!hasEnded([1, 2, 3], now: [1, 2, 3]))
     #expect(!hasEnded([1], now: [1]))

@@ -88,7 +88,7 @@ struct ReportTests {
 
   @Test(
     "a queue that is resumed again and again, threads that wait for short answers, and queues with work are not stuck",
-    arguments: ["pausing", "answering", "working"])
+    arguments: ["pausing", "answering", "working", "workloop"])
   func healthyAtTwoLooks(_ kind: String) throws {
     let program = Examined(
       try fixture.spawn(fixture.waits, [kind], environment: ["CONCOURSE_MAX_THREADS=24"]))
@@ -153,6 +153,14 @@ struct ReportTests {
     #expect(
       text.contains("neverEnds()  Hierarchy.swift:") || text.contains("compute(_:)  Hierarchy.swift:"),
       "\(text)")
+  }
+
+  @Test("a workloop that an item holds, with items of three classes behind it")
+  func heldWorkloop() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["held-workloop"]))
+    let cause = "An item holds queue \"workloop\": 9 items wait behind it"
+    let text = try fixture.report(on: program.program) { $0.hasPrefix(cause) }
+    #expect(text.hasPrefix(cause), "\(text)")
   }
 
   /// As in a container: the process knows its threads by other numbers than this one does.

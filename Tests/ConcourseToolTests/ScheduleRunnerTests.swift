@@ -303,7 +303,7 @@ struct ScheduleRunnerTests {
       signal(SIGCHLD, SIG_IGN)
       close(STDIN_FILENO)
       close(STDOUT_FILENO)
-      ExploredInput.makeUsual()
+      Terminal.makeUsual()
       precondition(fcntl(STDIN_FILENO, F_GETFD) == 0 && fcntl(STDOUT_FILENO, F_GETFD) == 0)
       let run = try ScheduleRunner(Self.program("echo out; exit 3"), jobs: 1).run(Schedule(seed: 1))
       precondition(run?.result.status == 3 << 8 && run?.result.output == Array("out\n".utf8))

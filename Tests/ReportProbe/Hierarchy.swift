@@ -1,7 +1,7 @@
 import ConcourseEvents
 import Glibc
 
-/// Two queues on one target, with items that wait all the time: short ones, or one that computes for ever.
+/// Two queues on one target, or a workloop, with items that wait all the time: short ones, or one that computes for ever.
 enum Hierarchy {
   static let target = DispatchQueue(label: "hierarchy")
   static let children = ["left", "right"].map { DispatchQueue(label: $0, target: target) }
@@ -18,6 +18,24 @@ enum Hierarchy {
 
   @inline(never)
   static func neverEnds() { while true { compute(1000) } }
+
+  static let workloop = DispatchWorkloop(label: "workloop")
+
+  static func again(_ qos: DispatchQoS) {
+    compute(100)
+    workloop.async(qos: qos) { again(qos) }
+  }
+
+  /// Items of several classes. The lowest always wait.
+  static func runWorkloop(isHeld: Bool) -> Never {
+    if isHeld { workloop.async(qos: .userInteractive) { neverEnds() } }
+    for qos in [DispatchQoS.background, .default, .userInitiated] {
+      for _ in 0..<3 { workloop.async(qos: qos) { again(qos) } }
+    }
+    print("ready")
+    fflush(nil)
+    while true { pause() }
+  }
 
   static func run(isHeld: Bool) -> Never {
     if isHeld { children[0].async { neverEnds() } }

@@ -44,6 +44,8 @@ if CommandLine.arguments.dropFirst().first == "nameless" { Nameless.run() }
 if CommandLine.arguments.dropFirst().first == "hostile" { Hostile.run() }
 if CommandLine.arguments.dropFirst().first == "healthy" { Hierarchy.run(isHeld: false) }
 if CommandLine.arguments.dropFirst().first == "held" { Hierarchy.run(isHeld: true) }
+if CommandLine.arguments.dropFirst().first == "workloop" { Hierarchy.runWorkloop(isHeld: false) }
+if CommandLine.arguments.dropFirst().first == "held-workloop" { Hierarchy.runWorkloop(isHeld: true) }
 if CommandLine.arguments.dropFirst().first == "pausing" { Healthy.pause() }
 if CommandLine.arguments.dropFirst().first == "answering" { Healthy.answer() }
 if CommandLine.arguments.dropFirst().first == "working" { Healthy.work() }

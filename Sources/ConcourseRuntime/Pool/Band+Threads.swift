@@ -86,8 +86,8 @@ extension Band {
       // ORDERING: relaxed, both; the thread made next is the only reader, and the monitor may set the first.
       worker.pointee.attention.store(
         shares ? WorkerRecord.Attention.shares : WorkerRecord.Attention.none, ordering: .relaxed)
+      // ORDERING: relaxed, all three; as above. The kernel may have given an earlier thread's id to another thread.
       worker.pointee.eventService.isOn.store(false, ordering: .relaxed)
-      // The kernel may have given an earlier thread's id to another thread.
       worker.pointee.thread.store(0, ordering: .relaxed)
       worker.pointee.watch.looksWithoutProgress.store(0, ordering: .relaxed)
       // ORDERING: releasing; when the monitor sees `active`, it also sees the fields set above.

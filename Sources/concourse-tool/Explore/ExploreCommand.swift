@@ -17,7 +17,6 @@ enum ExploreCommand: Command {
   static let libraryName = "libdispatch-exploring.so"
 
   static func run(_ options: ExploreOptions, _ arguments: [String]) -> Int32 {
-    ExploredInput.makeUsual()
     // The reader of the output may end first. The command must still end its runs.
     signal(SIGPIPE, SIG_IGN)
     do {

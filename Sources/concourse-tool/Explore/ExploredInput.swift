@@ -9,13 +9,6 @@ enum ExploredInput {
   /// How long, in milliseconds, a pipe may stay silent that brings nothing at all.
   static let patience: Int32 = 1000
 
-  /// Undoes what a parent may have left: without the standard descriptors other files would take their numbers, and a
-  /// process that ignores SIGCHLD cannot wait for its children.
-  static func makeUsual() {
-    signal(SIGCHLD, SIG_DFL)
-    Terminal.occupyDescriptors()
-  }
-
   /// What was read.
   enum Content: Equatable {
     /// The descriptor of a file with it.

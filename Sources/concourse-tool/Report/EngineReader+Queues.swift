@@ -74,8 +74,9 @@ extension EngineReader {
       let list = try types.offset("RootQueue", "list")
       places = roots.filter { $0.client == queue.address }.map { $0.address &+ list }
     } else if queue.kind == .workloop {
-      let first = queue.address &+ (try types.offset("DispatchWorkloop", "entries"))
-      places = (0..<6).map { first + $0 * 16 }
+      // A pointer to the lists, from background up.
+      let entries = queue.address &+ (try types.offset("DispatchWorkloop", "entries"))
+      places = memory.word(entries).map { first in (0..<5).map { first &+ $0 * 16 } } ?? []
     }
     return places
   }
@@ -89,9 +90,8 @@ extension EngineReader {
     let traitsOffset = try types.offset("WorkNode", "traits")
     let groupOffset = try types.offset("WorkNode", "group")
     let waiterThread = try types.offset("SyncWaiter", "thread")
-    if queue.oldest == 0, let oldest = all.first {
-      (queue.oldest, queue.path) = (oldest, .init(all, newestAt: place))
-    }
+    if queue.oldest == 0 { queue.oldest = all.first ?? 0 }
+    if place != 0, let path = QueueInfo.ListPath(all, newestAt: place) { queue.paths.append(path) }
     for (index, node) in all.enumerated() {
       queue.items += 1
       // The details of the first thousands are enough.

@@ -23,8 +23,8 @@ struct QueueInfo {
   var waiters: [UInt32] = []
   /// The oldest node of its list, which may be running; 0 for none.
   var oldest: UInt64 = 0
-  /// The links from there on, as they were when the process was read.
-  var path = ListPath()
+  /// The links of its lists, as they were when the process was read.
+  var paths: [ListPath] = []
   /// Whether the oldest entry of a concurrent queue is a barrier that waits for running items.
   var barrierIsNext = false
   /// Threads that run its items now, as far as known: the owner, and for a concurrent queue the readers.
@@ -42,29 +42,6 @@ struct QueueInfo {
     var resumes: UInt64 = 0
   }
 
-  /// The way from the oldest node of a list to the newest, or the first part of a long way.
-  struct ListPath {
-    var length = 0
-    var end: UInt64 = 0
-    var newest: UInt64 = 0
-    /// The address of the word that has the newest node now; 0 if the list has none.
-    var place: UInt64 = 0
-
-    static let longest = 256
-    /// Nodes behind what was the newest. With more, one that has been pushed again may not be found.
-    static let mostPushes = 4096
-
-    init() {}
-
-    /// - Parameter nodes: all of the list, the oldest first.
-    init(_ nodes: [UInt64], newestAt place: UInt64) {
-      guard let last = nodes.last else { return }
-      self.place = place
-      length = min(nodes.count - 1, Self.longest)
-      (end, newest) = (nodes[length], last)
-    }
-  }
-
   /// What its items belong to.
   struct Members {
     var groups: Set<UInt64> = []
@@ -77,25 +54,8 @@ struct QueueInfo {
     oldest == 0 ? [] : (1...3).map { memory.word(oldest &+ 8 * $0) ?? 0 }
   }
 
-  /// Whether the item of the oldest node has certainly ended.
-  ///
-  /// Items that run the same function alike differ in their nodes only, and a stream of them uses few nodes in turn. A node
-  /// whose item has ended is linked to other free nodes, perhaps in the order that they had in the list, until it is
-  /// pushed again, behind what was the newest node. So while the item lasts, the links lead the way that they led at
-  /// first, and from there to the newest node of the list, but not to the oldest again.
-  func oldestHasEnded(in memory: any TargetMemory) -> Bool {
-    guard path.place != 0, let newest = memory.word(path.place) else { return false }
-    var node = oldest
-    for _ in 0..<path.length { node = memory.word(node) ?? 0 }
-    if node != path.end { return true }
-    node = path.newest
-    for _ in 0..<ListPath.mostPushes {
-      if node == newest { return false }
-      node = memory.word(node) ?? 0
-      if node == 0 || node == oldest { return true }
-    }
-    return false
-  }
+  /// Whether the oldest item of a list has certainly ended.
+  func oldestHasEnded(in memory: any TargetMemory) -> Bool { paths.contains { $0.oldestHasEnded(in: memory) } }
 
   /// The state now.
   func word(in memory: any TargetMemory) -> QueueWord {

@@ -83,11 +83,15 @@ struct HoldWatch {
       .max()
   }
 
-  /// Whether the item has ended that was the oldest of the queue, or of the queue in whose item a holder is.
+  /// Whether the item has ended that was the oldest of the queue, or of the queue in whose item a holder is. What a holder
+  /// shares with other threads, such as a concurrent queue, says nothing about its item.
   private func hasEnded(_ queue: QueueInfo) -> Bool {
     let memory = snapshot.process.memory
-    let inner = queue.holders.compactMap { snapshot.thread($0) }
-      .compactMap { memory.word($0.queueAddress) }.compactMap { snapshot.queues[$0] }
+    let inner = Set(
+      queue.holders.compactMap { snapshot.thread($0) }.compactMap { memory.word($0.queueAddress) }
+    )
+    .subtracting([queue.address]).compactMap { snapshot.queues[$0] }
+    .filter { $0.kind == .serial || $0.kind == .workloop }
     return ([queue] + inner).contains { $0.oldestHasEnded(in: memory) }
   }
 
@@ -112,5 +116,49 @@ struct HoldWatch {
       }
     }
     return state
+  }
+}
+
+extension QueueInfo {
+  /// The way from the oldest node of a list to the newest, or the first part of a long way.
+  ///
+  /// Items that run the same function alike differ in their nodes only, and a stream of them uses few nodes in turn. A node
+  /// whose item has ended is linked to other free nodes, perhaps in the order that they had in the list, until it is
+  /// pushed again, behind what was the newest node. So while the item lasts, the links lead the way that they led at
+  /// first, and from there to the newest node of the list, but not to the oldest again.
+  struct ListPath {
+    private let oldest: UInt64
+    private let length: Int
+    private let end: UInt64
+    private let newest: UInt64
+    /// The address of the word that has the newest node now.
+    private let place: UInt64
+
+    static let longest = 256
+    /// Nodes behind what was the newest. With more, one that has been pushed again may not be found.
+    static let mostPushes = 4096
+
+    /// - Parameter nodes: all of the list, the oldest first.
+    init?(_ nodes: [UInt64], newestAt place: UInt64) {
+      guard let first = nodes.first, let last = nodes.last else { return nil }
+      self.place = place
+      length = min(nodes.count - 1, Self.longest)
+      (oldest, end, newest) = (first, nodes[length], last)
+    }
+
+    /// Whether the item of the oldest node has certainly ended.
+    func oldestHasEnded(in memory: any TargetMemory) -> Bool {
+      guard let newest = memory.word(place) else { return false }
+      var node = oldest
+      for _ in 0..<length { node = memory.word(node) ?? 0 }
+      if node != end { return true }
+      node = self.newest
+      for _ in 0..<Self.mostPushes {
+        if node == newest { return false }
+        node = memory.word(node) ?? 0
+        if node == 0 || node == oldest { return true }
+      }
+      return false
+    }
   }
 }

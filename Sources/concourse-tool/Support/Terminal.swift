@@ -19,9 +19,10 @@ enum Terminal {
     return status == 0 ? RunCommand.Status.failure : status
   }
 
-  /// Gives standard descriptors that the command was started without to /dev/null: otherwise a file of the command's would
-  /// take the number, and get the messages. Printing still fails.
-  static func occupyDescriptors() {
+  /// Undoes what a parent may have left. A process that ignores SIGCHLD cannot wait for its children. Without a standard
+  /// descriptor, a file of the command's would take its number, and get the messages; printing still fails.
+  static func makeUsual() {
+    signal(SIGCHLD, SIG_DFL)
     for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
     where fcntl(descriptor, F_GETFD) < 0 && errno == EBADF {
       // The lowest free number is this one.
@@ -50,7 +51,13 @@ enum Terminal {
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
       if count < 0 && errno == EINTR { continue }
-      guard count > 0 else { return errno }
+      if count < 0 && errno == EAGAIN {
+        // Another program has made the terminal or the pipe one that does not block.
+        var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        _ = poll(&room, 1, -1)
+        continue
+      }
+      guard count > 0 else { return count < 0 ? errno : EIO }
       rest = rest.dropFirst(count)
     }
     return 0
