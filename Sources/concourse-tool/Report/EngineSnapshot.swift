@@ -55,7 +55,9 @@ struct QueueInfo {
   }
 
   /// Whether the oldest item of a list has certainly ended.
-  func oldestHasEnded(in memory: any TargetMemory) -> Bool { paths.contains { $0.oldestHasEnded(in: memory) } }
+  func oldestHasEnded(in memory: any TargetMemory) -> Bool {
+    paths.contains { $0.oldestHasEnded(in: memory) }
+  }
 
   /// The state now.
   func word(in memory: any TargetMemory) -> QueueWord {
