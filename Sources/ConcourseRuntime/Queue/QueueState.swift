@@ -175,13 +175,16 @@ extension QueueState {
     }
   }
 
-  /// Notes that a list that was not empty has a new entry of a higher level than the queue is enqueued at.
+  /// Notes that a list that was not empty has a new entry of a higher level than the queue is enqueued at. Behind entries
+  /// without a class, one for a lowered band is not higher.
   func raise(to level: QoSLevel) -> Wake {
     guard !snapshot.isNoted(level) else { return .nothing }
     return update { seen in
       // If the list was emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
       let busy = seen.isOwned || seen.isHeld || seen.isEnqueued || seen.isPending
-      guard busy && !seen.isNoted(level) else { return (seen, .nothing) }
+      guard busy && !seen.isNoted(level) && !(level < .default && seen.waitsWithoutClass) else {
+        return (seen, .nothing)
+      }
       let raised = seen.raised(to: level)
       return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)
     }
@@ -248,7 +251,7 @@ extension QueueState {
   /// - Parameter level: the level for the first of them after the resume.
   func releaseHeld(_ level: QoSLevel) -> Release {
     update { seen in
-      seen.isHeld ? (seen.unowned().noting(level), .released) : (seen, .lookAgain)
+      seen.isHeld ? (seen.unowned().leaving(level), .released) : (seen, .lookAgain)
     }
   }
 
@@ -260,7 +263,7 @@ extension QueueState {
       guard seen.readers > most && !seen.isPending else {
         return (seen.clearing(Snapshot.pending), .lookAgain)
       }
-      let left = seen.unowned().noting(level).clearing(Snapshot.apart)
+      let left = seen.unowned().leaving(level).clearing(Snapshot.apart)
       return (
         most == 0 && !seen.isNarrow ? left.setting(Snapshot.barred) : left,
         seen.isApart ? .releasedApart : .released
@@ -271,7 +274,7 @@ extension QueueState {
   /// The owner leaves entries behind for a worker.
   func releaseToTarget(_ level: QoSLevel) -> Wake {
     update { seen in
-      let noted = seen.unowned().noting(level)
+      let noted = seen.unowned().leaving(level)
       if seen.isHeld || seen.isEnqueued { return (noted, .nothing) }
       return (noted.setting(Snapshot.enqueued), .enqueue(noted.level))
     }

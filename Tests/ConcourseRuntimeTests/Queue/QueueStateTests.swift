@@ -122,6 +122,29 @@ struct QueueStateTests {
     holds(state.snapshot.level == .userInitiated)
   }
 
+  @Test("what waits without a class is not taken to a lowered band")
+  func withoutClass() {
+    let enqueued = serial()
+    _ = enqueued.noteWork(.unspecified, exclusive: false)
+    holds(enqueued.raise(to: .utility).level == nil && enqueued.snapshot.level == .unspecified)
+    holds(enqueued.raise(to: .userInitiated).level == .userInitiated)
+
+    let held = serial(inactive: true)
+    _ = held.noteWork(.unspecified, exclusive: false)
+    holds(held.raise(to: .background).level == nil)
+    holds(held.activate()?.level == .unspecified)
+
+    // The owner looks at the first entry.
+    for (first, level) in [(QoSLevel.unspecified, QoSLevel.unspecified), (.background, .utility)] {
+      let owned = serial()
+      _ = owned.takeIdle(me)
+      _ = owned.noteWork(first, exclusive: false)
+      _ = owned.raise(to: .utility)
+      holds(owned.snapshot.level == .utility)
+      holds(owned.releaseToTarget(first).level == level)
+    }
+  }
+
   @Test("raising a queue without an entry at its target makes none, and leaves an idle queue as it is")
   func raiseWithoutEntry() {
     let owned = serial()

@@ -1,0 +1,106 @@
+import Testing
+
+@testable import ConcourseRuntime
+
+extension Engine {
+  /// Which band serves a queue whose items have several classes. Each test in a process of its own, in which bands rest at
+  /// will.
+  @Suite("Classes")
+  struct ClassTests {
+    @Test("a lowered item behind one without a class does not take the queue to the lowered band")
+    func behindWithoutClass() async {
+      await #expect(processExitsWith: .success) {
+        let (normal, background) = (Rest(.default), Rest(.background))
+        let target = DispatchQueue(label: "target")
+        for queue in [DispatchQueue(label: "queue"), DispatchQueue(label: "nested", target: target)] {
+          let names = Names()
+          queue.async { names.note() }
+          queue.async(qos: .background) { names.note() }
+          #expect(!background.hasWork)
+          normal.end()
+          names.expect(["concourse", "concourse"])
+          normal.begin()
+        }
+      }
+    }
+
+    @Test("neither while the queue is held, nor while it is owned, nor behind readers")
+    func behindWithoutClassLater() async {
+      await #expect(processExitsWith: .success) {
+        _ = Rest(.background)
+        let names = Names()
+        func submit(to queue: DispatchQueue) {
+          queue.async(flags: .barrier) { names.note() }
+          queue.async(qos: .background, flags: .barrier) { names.note() }
+        }
+        let target = DispatchQueue(label: "target")
+        for target in [nil, target] {
+          let inactive = DispatchQueue(label: "inactive", attributes: .initiallyInactive, target: target)
+          submit(to: inactive)
+          inactive.activate()
+          names.expect(["concourse", "concourse"])
+          for attributes: DispatchQueue.Attributes in [[], .concurrent] {
+            let queue = DispatchQueue(label: "queue", attributes: attributes, target: target)
+            queue.suspend()
+            submit(to: queue)
+            queue.resume()
+            names.expect(["concourse", "concourse"])
+            queue.sync(flags: .barrier) { submit(to: queue) }
+            names.expect(["concourse", "concourse"])
+            queue.sync(flags: .barrier) {
+              submit(to: queue)
+              queue.suspend()
+            }
+            queue.resume()
+            names.expect(["concourse", "concourse"])
+            queue.sync { submit(to: queue) }
+            names.expect(["concourse", "concourse"])
+          }
+        }
+      }
+    }
+  }
+}
+
+/// A band whose workers rest: none takes anything, as if so many others were busy.
+private struct Rest {
+  private let level: QoSLevel
+  private var band: Band { Runtime.shared.bands.first { $0.level == level }! }
+
+  init(_ level: QoSLevel) {
+    self.level = level
+    let done = DispatchSemaphore(value: 0)
+    DispatchQueue.global(at: level).async { done.signal() }
+    #expect(comes(done))
+    begin()
+  }
+
+  func begin() {
+    #expect(awaitValue { band.counters.snapshot.active == 0 })
+    band.counters.apply(.init(active: 1_000))
+  }
+
+  func end() {
+    band.counters.apply(.init(active: -1_000))
+    band.noteWork()
+  }
+
+  var hasWork: Bool { band.hasWork }
+}
+
+/// The names of the threads that have run items.
+private final class Names: Sendable {
+  private let names = Shared<[String]>([])
+
+  func note() {
+    let name = threadName()
+    names.change { $0.append(name) }
+  }
+
+  /// That items have run on such threads since the last call.
+  func expect(_ expected: [String]) {
+    #expect(awaitValue { names.value.count >= expected.count })
+    #expect(names.value == expected)
+    names.change { $0 = [] }
+  }
+}
