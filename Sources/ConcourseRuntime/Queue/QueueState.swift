@@ -13,7 +13,7 @@
 /// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
 /// | 58    | narrow     | ordinary items are limited in number: one that ends makes room for another |
 /// | 59    | barred     | the last owner left a barrier at the head of the list to the readers |
-/// | 60–62 | level      | the highest QoS level noted since the last drain began |
+/// | 60–62 | level      | the highest QoS level noted since the last drain began, or the queue ran empty; a lowered worker's drain keeps it |
 /// | 63    | apart      | readers may be counted apart (ReaderIndicators.swift) |
 ///
 /// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
@@ -140,12 +140,15 @@ extension QueueState {
   }
 
   /// The entry that lay with the target has been reached.
-  func beginDrain(_ thread: UInt32) -> DrainStart {
-    update { seen in
+  /// - Parameter lowered: whether the caller is a worker of a lowered band. It does not forget a higher level, and leaves
+  ///   the queue for that.
+  func beginDrain(_ thread: UInt32, lowered: Bool = false) -> DrainStart {
+    let known = Snapshot.pending | Snapshot.barred | Snapshot.enqueued | (lowered ? 0 : Snapshot.levelMask)
+    return update { seen in
       if seen.isHeld || seen.isOwned {
         return (seen.clearing(Snapshot.enqueued).setting(Snapshot.pending), .leave)
       }
-      return (seen.clearingWork().clearing(Snapshot.enqueued).owned(by: thread), .drain)
+      return (seen.clearing(known).owned(by: thread), .drain)
     }
   }
 }
@@ -242,8 +245,10 @@ extension QueueState {
   /// The owner found the list empty.
   func releaseEmpty() -> Release {
     update { seen in
+      // The level may be that of several entries, which a lowered owner leaves to others.
       seen.isPending
-        ? (seen.clearingWork(), .lookAgain) : (seen.unowned().clearing(Snapshot.levelMask), .released)
+        ? (seen.clearing(Snapshot.pending | Snapshot.barred), .lookAgain)
+        : (seen.unowned().clearing(Snapshot.levelMask), .released)
     }
   }
 

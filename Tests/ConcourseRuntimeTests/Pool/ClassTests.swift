@@ -59,6 +59,28 @@ extension Engine {
         }
       }
     }
+
+    @Test("a lowered worker that has got a raised queue leaves it")
+    func raisedBefore() async {
+      await #expect(processExitsWith: .success) {
+        let (normal, background) = (Rest(.default), Rest(.background))
+        let queue = DispatchQueue(label: "queue", qos: .background)
+        let (names, begun) = (Names(), DispatchSemaphore(value: 0))
+        queue.async {
+          begun.signal()
+          #expect(awaitValue { queue.state.snapshot.isPending })
+        }
+        for _ in 1...3 { queue.async { names.note() } }
+        queue.async(qos: .default, flags: .enforceQoS) { names.note() }
+        let second = Runtime.root(at: .default).takeUnretainedValue().take()
+        background.end()
+        #expect(comes(begun))
+        // As a worker of the default band that comes too late.
+        runQueue(second!, nil)
+        normal.end()
+        names.expect(["concourse-bg", "concourse", "concourse", "concourse"])
+      }
+    }
   }
 }
 

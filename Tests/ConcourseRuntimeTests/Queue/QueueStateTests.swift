@@ -145,6 +145,18 @@ struct QueueStateTests {
     }
   }
 
+  @Test("a lowered worker's drain does not forget a higher level")
+  func beginLoweredDrain() {
+    let state = serial()
+    _ = state.noteWork(.background, exclusive: false)
+    _ = state.raise(to: .default)
+    holds(state.beginDrain(me, lowered: true).mayDrain)
+    holds(state.snapshot.level == .default && !state.snapshot.isPending && !state.snapshot.isEnqueued)
+    _ = state.noteWork(.userInitiated, exclusive: false)
+    holds(!state.releaseEmpty().isReleased && state.snapshot.level == .userInitiated)
+    holds(state.releaseEmpty().isReleased && state.snapshot.level == .unspecified)
+  }
+
   @Test("raising a queue without an entry at its target makes none, and leaves an idle queue as it is")
   func raiseWithoutEntry() {
     let owned = serial()
