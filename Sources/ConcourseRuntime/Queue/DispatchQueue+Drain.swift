@@ -19,8 +19,7 @@ extension DispatchQueue {
   /// suspended, or a waiting thread gets it. Called by the thread that has reached the queue's entry.
   /// - Parameter entry: this queue's entry, if it is still in the list of the target.
   final func drain(at entry: NodePointer?) {
-    let isLowered = WorkerThread.isLowered
-    guard case .drain = state.beginDrain(CurrentThread.id, lowered: isLowered) else { return }
+    guard case .drain = state.beginDrain(CurrentThread.id, lowered: WorkerThread.isLowered) else { return }
     if mayChangeTarget && isOnFormerTarget { return leave(state.releaseToTarget(levelOfRest)) }
     let outer = Frame.current
     let frame = Frame(

@@ -161,8 +161,9 @@ extension DispatchQueue {
   }
 
   /// Lifts the entries ahead of a new one that must not wait for a lower band.
-  private final func raise(to level: QoSLevel) {
-    carryOut(level == .unspecified ? state.raiseWithoutClass() : state.raise(to: level))
+  final func raise(to level: QoSLevel) {
+    guard !state.snapshot.isNoted(level.served) else { return }
+    carryOut(state.raise(to: levelWithoutClass(level)))
   }
 
   /// As `append`, for a workloop. An entry never has to raise others in its list.

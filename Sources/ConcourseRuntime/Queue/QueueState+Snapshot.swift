@@ -103,8 +103,12 @@ extension QueueState {
       let isLowered = first == .unspecified && level.served < .default
       return isLowered ? clearing(Self.levelMask).setting(Self.pending) : noting(first)
     }
-    /// Whether the queue has no owner, and its first entries have no class.
-    var waitsWithoutClass: Bool { !isOwned && (isEnqueued || isPending) && level == .unspecified }
+    /// Whether the queue has no owner, and its entries have no class: one of this level is no reason to enqueue it again.
+    func waitsWithoutClass(for level: QoSLevel) -> Bool {
+      guard !isOwned && (isEnqueued || isPending) && self.level == .unspecified else { return false }
+      // A target may have a class.
+      return level < .default || level == .default && !isNested
+    }
     /// Whether the level is at least this one. By numbers: a comparison of levels becomes a jump table.
     func isNoted(_ level: QoSLevel) -> Bool {
       bits & Self.levelMask >= UInt64(level.rawValue) << Self.levelShift

@@ -185,20 +185,12 @@ extension QueueState {
     return update { seen in
       // If the list was emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
       let busy = seen.isOwned || seen.isHeld || seen.isEnqueued || seen.isPending
-      guard busy && !seen.isNoted(level) && !(level < .default && seen.waitsWithoutClass) else {
+      guard busy && !seen.isNoted(level) && !seen.waitsWithoutClass(for: level) else {
         return (seen, .nothing)
       }
       let raised = seen.raised(to: level)
       return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)
     }
-  }
-
-  /// Notes that a list that was not empty has a new entry without a class, on a queue without one that has had entries for
-  /// a lowered band. That of a target decides for the queues below it.
-  func raiseWithoutClass() -> Wake {
-    let seen = snapshot
-    let isLowered = seen.level.served < .default
-    return !seen.isNested && (seen.isOwned || isLowered) ? raise(to: .default) : .nothing
   }
 
   /// A thread of normal class waits for the queue. If that is enqueued for a lowered band, it is enqueued again.

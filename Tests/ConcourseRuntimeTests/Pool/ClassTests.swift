@@ -81,6 +81,47 @@ extension Engine {
         names.expect(["concourse-bg", "concourse", "concourse", "concourse"])
       }
     }
+
+    @Test(
+      "a lowered worker leaves a queue that it drains for a target: either of them has a higher item",
+      arguments: ["without a class", "of a higher class", "of the target"])
+    func inDrainOfTarget(item: String) async {
+      await #expect(processExitsWith: .success) { [item] in
+        let target = DispatchQueue(label: "target")
+        let queue = DispatchQueue(label: "queue", target: target)
+        let raised = item == "of the target" ? target : queue
+        let (names, begun) = (Names(), DispatchSemaphore(value: 0))
+        queue.async(qos: .background) {
+          begun.signal()
+          #expect(awaitValue { raised.state.snapshot.level >= .default })
+        }
+        for _ in 1...5 { queue.async(qos: .background) { names.note() } }
+        #expect(comes(begun))
+        raised.async(qos: item == "without a class" ? .unspecified : .userInitiated) { names.note() }
+        // The worker looks after two entries of either queue.
+        let lowered = item == "of the target" ? 2 : 3
+        names.expect((1...6).map { $0 <= lowered ? "concourse-bg" : "concourse" })
+      }
+    }
+
+    @Test("an item without a class below a target without one raises both; below one of background, neither")
+    func belowTarget() async {
+      await #expect(processExitsWith: .success) {
+        let background = Rest(.background)
+        let names = Names()
+        for qos: DispatchQoS in [.unspecified, .background] {
+          let target = DispatchQueue(label: "target", qos: qos)
+          let queue = DispatchQueue(label: "queue", target: target)
+          for qos: DispatchQoS in [.background, .unspecified] { queue.async(qos: qos) { names.note() } }
+          if qos == .background {
+            #expect(queue.state.snapshot.level == .background && target.state.snapshot.level == .background)
+            background.end()
+          }
+          let name = qos == .background ? "concourse-bg" : "concourse"
+          names.expect([name, name])
+        }
+      }
+    }
   }
 }
 
