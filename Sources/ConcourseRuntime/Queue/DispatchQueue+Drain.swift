@@ -120,7 +120,7 @@ extension DispatchQueue {
   ///   - entry: this queue's entry, if it is still in the list of the target.
   ///   - first: this queue's next entry.
   @inline(never)
-  private final func ends(_ turn: inout Turn, at entry: NodePointer?, leaving first: NodePointer) -> Bool {
+  final func ends(_ turn: inout Turn, at entry: NodePointer?, leaving first: NodePointer) -> Bool {
     if let level = higherLevel(before: first) {
       giveUpWorker(level)
       return true

@@ -122,6 +122,26 @@ extension Engine {
         }
       }
     }
+
+    @Test("a workloop without end stops when its target is suspended")
+    func workloopBelowHeldQueue() async {
+      await #expect(processExitsWith: .success) {
+        let target = DispatchQueue(label: "target")
+        let workloop = DispatchWorkloop(inactive: "workloop")
+        workloop.setTarget(queue: target)
+        workloop.activate()
+        let begun = DispatchSemaphore(value: 0)
+        @Sendable func feed() { workloop.async { feed() } }
+        workloop.async {
+          feed()
+          begun.signal()
+        }
+        #expect(comes(begun))
+        target.suspend()
+        #expect(awaitValue { !workloop.state.snapshot.isOwned })
+        target.resume()
+      }
+    }
   }
 }
 

@@ -110,6 +110,7 @@ extension DispatchQueue {
     // In a target, the same worker would reach it again. Without a class it may have threads that were not counted.
     guard !state.snapshot.isNested, level != .unspecified, !WorkerThread.isLowered, forgetThreads()
     else { return false }
+    // A workloop's first entry is of the highest class, as are those behind it.
     var next: NodePointer? = first
     for _ in 0..<Self.budget {
       guard let node = next else { break }
