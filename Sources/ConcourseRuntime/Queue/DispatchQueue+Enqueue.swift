@@ -156,14 +156,14 @@ extension DispatchQueue {
 
   /// Called before an entry is linked. An item without a class that another thread appends at the same moment may miss it,
   /// and then waits for the lowered band.
-  private final func noteLevel(_ level: QoSLevel) {
+  final func noteLevel(_ level: QoSLevel) {
     if level < .default && level != .unspecified && self.level == .unspecified { raisesAbove.value = -1 }
   }
 
   /// Lifts the entries ahead of a new one that must not wait for a lower band.
   final func raise(to level: QoSLevel) {
     guard !state.snapshot.isNoted(level.served) else { return }
-    carryOut(state.raise(to: levelWithoutClass(level)))
+    carryOut(state.raise(to: levelWithoutClass(level), hasEntries: !hasNoEntries))
   }
 
   /// As `append`, for a workloop. An entry never has to raise others in its list.

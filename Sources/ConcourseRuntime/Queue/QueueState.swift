@@ -180,13 +180,17 @@ extension QueueState {
 
   /// Notes that a list that was not empty has a new entry of a higher level than the queue is enqueued at. Behind entries
   /// without a class, one for a lowered band is not higher.
-  func raise(to level: QoSLevel) -> Wake {
+  /// - Parameter hasEntries: whether the list is not empty, so that what made it so is yet to be noted if nothing is. The
+  ///   thread that has to may have lost its processor, and would note a lower level, so this one notes the work. If the list was
+  ///   emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
+  func raise(to level: QoSLevel, hasEntries: @autoclosure () -> Bool) -> Wake {
     guard !snapshot.isNoted(level) else { return .nothing }
     return update { seen in
-      // If the list was emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
+      guard !seen.isNoted(level) && !seen.waitsWithoutClass(for: level) else { return (seen, .nothing) }
       let busy = seen.isOwned || seen.isHeld || seen.isEnqueued || seen.isPending
-      guard busy && !seen.isNoted(level) && !seen.waitsWithoutClass(for: level) else {
-        return (seen, .nothing)
+      guard busy else {
+        guard level >= .default && hasEntries() else { return (seen, .nothing) }
+        return (seen.noting(level).setting(Snapshot.enqueued), .enqueue(level))
       }
       let raised = seen.raised(to: level)
       return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)

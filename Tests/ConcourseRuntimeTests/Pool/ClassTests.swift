@@ -142,13 +142,55 @@ extension Engine {
         target.resume()
       }
     }
+
+    @Test("a thread that waits behind lowered items of a queue without a class comes to its turn")
+    func waitingThread() async {
+      await #expect(processExitsWith: .success) {
+        _ = Rest(.background)
+        let (queue, other) = (DispatchQueue(label: "queue"), DispatchQueue(label: "other"))
+        let done = DispatchSemaphore(value: 0)
+        queue.suspend()
+        queue.async {}
+        // Another queue asks for the worker, too.
+        for _ in 1...600 { queue.async(qos: .background) { other.async {} } }
+        let before = queue.list.last
+        startThread {
+          queue.sync {}
+          done.signal()
+        }
+        #expect(awaitValue { queue.list.last != before })
+        queue.resume()
+        #expect(comes(done))
+      }
+    }
+
+    @Test("an item without a class behind a thread of background raises the queue")
+    func behindLoweredThread() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "queue")
+        let (names, done) = (Names(), DispatchSemaphore(value: 0))
+        queue.sync {
+          DispatchQueue.global(qos: .background).async {
+            queue.sync {}
+            done.signal()
+          }
+          #expect(awaitValue { !queue.list.isEmpty })
+          Rest.begin(.background)
+          queue.async { names.note() }
+          queue.suspend()
+        }
+        queue.resume()
+        names.expect(["concourse"])
+        #expect(comes(done))
+      }
+    }
   }
 }
 
 /// A band whose workers rest: none takes anything, as if so many others were busy.
 private struct Rest {
   private let level: QoSLevel
-  private var band: Band { Runtime.shared.bands.first { $0.level == level }! }
+  private var band: Band { Self.band(of: level) }
 
   init(_ level: QoSLevel) {
     self.level = level
@@ -160,7 +202,14 @@ private struct Rest {
 
   func begin() {
     #expect(awaitValue { band.counters.snapshot.active == 0 })
-    band.counters.apply(.init(active: 1_000))
+    Self.begin(level)
+  }
+
+  /// As an instance, although a worker is active.
+  static func begin(_ level: QoSLevel) { band(of: level).counters.apply(.init(active: 1_000)) }
+
+  private static func band(of level: QoSLevel) -> Band {
+    Runtime.shared.bands.first { $0.level == level }!
   }
 
   func end() {

@@ -36,8 +36,12 @@ extension DispatchQueue {
     guard !WorkerThread.isLowered else { return false }
     let own = state.snapshotWithTarget
     guard let highest = highestClass(from: own) else { return false }
-    return (highest == .unspecified ? own.level.served : highest) < .default
+    // Without a class, the first entry may be for a lowered band when an owner leaves the queue.
+    return highest == .unspecified ? hasLoweredItems || own.level.served < .default : highest < .default
   }
+
+  /// Whether the queue has no class, and has had items for a lowered band.
+  private final var hasLoweredItems: Bool { raisesAbove.value < 0 }
 
   /// The highest class of the queue and its targets; unspecified if none has one, and nil if one thread serves all classes,
   /// as that of a main or run-loop queue does.
