@@ -184,6 +184,47 @@ extension Engine {
         #expect(comes(done))
       }
     }
+
+    @Test("a queue that has run empty forgets its lowered items with the next one without a class")
+    func forgets() async {
+      await #expect(processExitsWith: .success) {
+        let queue = DispatchQueue(label: "queue")
+        for _ in 1...2 {
+          queue.async(qos: .background) {}
+          #expect(queue.raisesAbove.value == -1)
+          queue.sync {}
+          #expect(awaitValue { queue.list.isEmpty })
+          queue.async {}
+          #expect(queue.raisesAbove.value == 0)
+          queue.sync {}
+        }
+      }
+    }
+
+    @Test("a lowered worker that finds later items, which have no class, leaves the queue")
+    func staleEntry() async {
+      await #expect(processExitsWith: .success) {
+        let background = Rest(.background)
+        let (names, begun) = (Names(), DispatchSemaphore(value: 0))
+        let queue = DispatchQueue(label: "queue")
+        queue.async(qos: .background) {}
+        queue.async {}
+        #expect(awaitValue { queue.list.isEmpty && !queue.state.snapshot.isOwned })
+        #expect(background.hasWork)
+        let normal = Rest(.default)
+        queue.async {
+          begun.signal()
+          #expect(awaitValue { queue.state.snapshot.isPending })
+        }
+        for _ in 1...3 { queue.async { names.note() } }
+        let entry = Runtime.root(at: .default).takeUnretainedValue().take()
+        background.end()
+        #expect(comes(begun))
+        runQueue(entry!, nil)
+        normal.end()
+        names.expect(["concourse-bg", "concourse", "concourse"])
+      }
+    }
   }
 }
 
