@@ -19,7 +19,7 @@ extension DispatchQueue {
   /// suspended, or a waiting thread gets it. Called by the thread that has reached the queue's entry.
   /// - Parameter entry: this queue's entry, if it is still in the list of the target.
   final func drain(at entry: NodePointer?) {
-    guard case .drain = state.beginDrain(CurrentThread.id, lowered: WorkerThread.isLowered) else { return }
+    guard case .drain = state.beginDrain(CurrentThread.id) else { return }
     if mayChangeTarget && isOnFormerTarget { return leave(state.releaseToTarget(levelOfRest)) }
     let outer = Frame.current
     let frame = Frame(
@@ -44,6 +44,7 @@ extension DispatchQueue {
   private final func takeTurn(at entry: NodePointer?, _ drain: (_ most: Int) -> NodePointer?) {
     guard var first = drain(Turn.firstInterval(of: self)) else { return }
     var turn = Turn(of: self)
+    if WorkerThread.isLowered { noteHigherEntry(from: first) }
     while !ends(&turn, at: entry, leaving: first) {
       guard let next = drain(turn.interval) else { return }
       first = next

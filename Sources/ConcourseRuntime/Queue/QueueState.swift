@@ -13,7 +13,7 @@
 /// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
 /// | 58    | narrow     | ordinary items are limited in number: one that ends makes room for another |
 /// | 59    | barred     | the last owner left a barrier at the head of the list to the readers |
-/// | 60–62 | level      | the highest QoS level noted since the last drain began, or the queue ran empty; a lowered worker's drain keeps it |
+/// | 60–62 | level      | the highest QoS level noted since the last drain began, or the queue ran empty |
 /// | 63    | apart      | readers may be counted apart (ReaderIndicators.swift) |
 ///
 /// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
@@ -140,15 +140,12 @@ extension QueueState {
   }
 
   /// The entry that lay with the target has been reached.
-  /// - Parameter lowered: whether the caller is a worker of a lowered band. It does not forget a higher level, and leaves
-  ///   the queue for that.
-  func beginDrain(_ thread: UInt32, lowered: Bool = false) -> DrainStart {
-    let known = Snapshot.pending | Snapshot.barred | Snapshot.enqueued | (lowered ? 0 : Snapshot.levelMask)
-    return update { seen in
+  func beginDrain(_ thread: UInt32) -> DrainStart {
+    update { seen in
       if seen.isHeld || seen.isOwned {
         return (seen.clearing(Snapshot.enqueued).setting(Snapshot.pending), .leave)
       }
-      return (seen.clearing(known).owned(by: thread), .drain)
+      return (seen.clearingWork().clearing(Snapshot.enqueued).owned(by: thread), .drain)
     }
   }
 }

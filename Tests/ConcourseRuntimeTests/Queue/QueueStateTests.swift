@@ -146,13 +146,10 @@ struct QueueStateTests {
     }
   }
 
-  @Test("a lowered worker's drain does not forget a higher level")
-  func beginLoweredDrain() {
+  @Test("an owner that looks again does not forget the level")
+  func levelOfLookAgain() {
     let state = serial()
-    _ = state.noteWork(.background, exclusive: false)
-    _ = state.raise(to: .default, hasEntries: false)
-    holds(state.beginDrain(me, lowered: true).mayDrain)
-    holds(state.snapshot.level == .default && !state.snapshot.isPending && !state.snapshot.isEnqueued)
+    _ = state.takeIdle(me)
     _ = state.noteWork(.userInitiated, exclusive: false)
     holds(!state.releaseEmpty().isReleased && state.snapshot.level == .userInitiated)
     holds(state.releaseEmpty().isReleased && state.snapshot.level == .unspecified)

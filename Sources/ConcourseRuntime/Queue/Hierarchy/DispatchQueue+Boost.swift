@@ -99,6 +99,19 @@ extension DispatchQueue {
     return hasBacklog ? nil : max(entryLevel(first), isAwaited ? .default : .unspecified)
   }
 
+  /// Notes a higher entry among the next ones for `higherLevel`: the queue may have been raised before the calling worker, a
+  /// lowered one, has reached it, and the level is forgotten when a drain begins. Owner only.
+  @inline(never)
+  final func noteHigherEntry(from first: NodePointer) {
+    var next: NodePointer? = first
+    for _ in 0..<Self.budget {
+      guard let node = next else { return }
+      let level = levelWithoutClass(entryLevel(node))
+      if level >= .default { return carryOut(state.raise(to: level, hasEntries: false)) }
+      next = list.next(after: node)
+    }
+  }
+
   /// The level that counts for an entry: one without a class, on a queue whose targets have none, is for the default band.
   final func levelWithoutClass(_ level: QoSLevel) -> QoSLevel {
     guard level == .unspecified else { return level }
