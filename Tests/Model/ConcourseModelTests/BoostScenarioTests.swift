@@ -183,7 +183,8 @@ extension ModelSuite {
         Self.begin(backgroundRests: true)
         let queue = DispatchQueue(label: "queue")
         let track = Queues.Track()
-        var hasRun = false
+        // SAFETY: the model runs one thread at a time.
+        nonisolated(unsafe) var hasRun = false
         Model.thread("first") { queue.async(qos: .background, execute: track.alone("a")) }
         Model.thread("second") { queue.async(qos: .userInitiated) { hasRun = true } }
         Model.run()
