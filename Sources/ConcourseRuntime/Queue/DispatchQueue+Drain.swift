@@ -44,6 +44,7 @@ extension DispatchQueue {
   private final func takeTurn(at entry: NodePointer?, _ drain: (_ most: Int) -> NodePointer?) {
     guard var first = drain(Turn.firstInterval(of: self)) else { return }
     var turn = Turn(of: self)
+    if WorkerThread.isLowered { noteHigherEntry(from: first) }
     while !ends(&turn, at: entry, leaving: first) {
       guard let next = drain(turn.interval) else { return }
       first = next
@@ -120,7 +121,7 @@ extension DispatchQueue {
   ///   - entry: this queue's entry, if it is still in the list of the target.
   ///   - first: this queue's next entry.
   @inline(never)
-  private final func ends(_ turn: inout Turn, at entry: NodePointer?, leaving first: NodePointer) -> Bool {
+  final func ends(_ turn: inout Turn, at entry: NodePointer?, leaving first: NodePointer) -> Bool {
     if let level = higherLevel(before: first) {
       giveUpWorker(level)
       return true

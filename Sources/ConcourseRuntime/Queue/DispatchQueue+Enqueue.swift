@@ -132,37 +132,54 @@ extension DispatchQueue {
   @inline(__always)
   final func append(_ node: NodePointer) {
     let level = entryLevel(node)
-    let exclusive = kind == .concurrent && node.traits.contains(.barrier)
     // An item without a class is for the default band, also behind one for a lowered band.
-    let mayRaise = Int8(truncatingIfNeeded: level.rawValue) > raisesAbove.value
+    if Int8(truncatingIfNeeded: level.rawValue) > raisesAbove.value { return appendRaising(node, level) }
+    let exclusive = kind == .concurrent && node.traits.contains(.barrier)
     let kept = Unmanaged.passUnretained(self)
-    let isFirst = list.push(node) { wasEmpty in
-      if wasEmpty || mayRaise { _ = kept.retain() }
-      if mayRaise { noteLevel(level) }
-    }
-    if isFirst {
-      if case .enqueue(let level) = state.noteWork(level, exclusive: exclusive) {
-        enqueue(kept.takeRetainedValue(), level)
-      } else if exclusive, case .enqueue(let level) = endApartAsSubmitter() {
-        enqueue(kept.takeRetainedValue(), level)
-      } else {
-        kept.release()
-      }
-    } else if mayRaise {
-      raise(to: level)
+    guard list.push(node, beforeLink: { wasEmpty in if wasEmpty { _ = kept.retain() } }) else { return }
+    noteFirst(kept, level, exclusive: exclusive)
+  }
+
+  /// As `append`, for an entry that may have to raise the queue.
+  @inline(never)
+  private final func appendRaising(_ node: NodePointer, _ level: QoSLevel) {
+    let exclusive = kind == .concurrent && node.traits.contains(.barrier)
+    let kept = Unmanaged.passRetained(self)
+    // Noted as default, the first entry without a class takes the queue from a lowered worker.
+    let counted = levelWithoutClass(level)
+    // A queue that has run empty has no lowered items any more, so that later ones without a class cost what they always
+    // do. A lowered item that comes first after all is noted again, and the entry behind it raises the queue for all.
+    let forgets = counted > level && list.isEmpty
+    if forgets { raisesAbove.value = 0 } else { noteLevel(level) }
+    if list.push(node) { return noteFirst(kept, counted, exclusive: exclusive) }
+    if forgets { raisesAbove.value = -1 }
+    raise(to: level)
+    kept.release()
+  }
+
+  /// Notes the first entry of the list.
+  /// - Parameter kept: this queue, with a reference.
+  @inline(__always)
+  private final func noteFirst(_ kept: Unmanaged<DispatchQueue>, _ level: QoSLevel, exclusive: Bool) {
+    if case .enqueue(let level) = state.noteWork(level, exclusive: exclusive) {
+      enqueue(kept.takeRetainedValue(), level)
+    } else if exclusive, case .enqueue(let level) = endApartAsSubmitter() {
+      enqueue(kept.takeRetainedValue(), level)
+    } else {
       kept.release()
     }
   }
 
-  /// Called before an entry is linked. An item without a class that another thread appends at the same moment may miss it,
+  /// Called before an entry is pushed. An item without a class that another thread appends at the same moment may miss it,
   /// and then waits for the lowered band.
-  private final func noteLevel(_ level: QoSLevel) {
+  final func noteLevel(_ level: QoSLevel) {
     if level < .default && level != .unspecified && self.level == .unspecified { raisesAbove.value = -1 }
   }
 
   /// Lifts the entries ahead of a new one that must not wait for a lower band.
-  private final func raise(to level: QoSLevel) {
-    carryOut(level == .unspecified ? state.raiseWithoutClass() : state.raise(to: level))
+  final func raise(to level: QoSLevel) {
+    guard !state.snapshot.isNoted(level.served) else { return }
+    carryOut(state.raise(to: levelWithoutClass(level), hasEntries: !hasNoEntries))
   }
 
   /// As `append`, for a workloop. An entry never has to raise others in its list.

@@ -225,12 +225,13 @@ extension DispatchQueue {
         .waiter(waiter, thread: id, forks: Process.forks), level: level,
         traits: exclusive && kind == .concurrent ? [.waiter, .barrier] : .waiter)
       let isWorkloop = kind == .workloop
+      if !isWorkloop { noteLevel(level) }
       let wasEmpty = isWorkloop ? asWorkloop.push(node) : list.push(node)
       if wasEmpty, case .own = state.noteWaiter(id) {
         handOn()
       } else if level > self.level && wasEmpty == isWorkloop {
         // Lifts the entries ahead of this thread, or a workloop for the first entry of a class.
-        carryOut(state.raise(to: level))
+        raise(to: level)
       }
       if Recording.isOn { ItemRecording.waits(for: self) }
       if !waiter.pointee.event.spin() { sleepUntilTurn(waiter, frame, isBoosted: isBoosted) }

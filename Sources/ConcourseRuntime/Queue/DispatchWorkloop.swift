@@ -68,10 +68,7 @@ public final class DispatchWorkloop: _DispatchSerialExecutorQueue, @unchecked Se
     var left = turn.interval
     while let node = nextEntry() {
       if left == 0 {
-        if let level = higherLevel(before: node) { return giveUpWorker(level) }
-        if turn.usesUpBudget() && WorkerThread.shouldYield || turn.isOver(for: self, at: entry) {
-          return giveUpWorker(entryLevel(node))
-        }
+        if ends(&turn, at: entry, leaving: node) { return }
         left = turn.interval
       }
       left -= 1

@@ -97,6 +97,18 @@ extension QueueState {
       isNoted(level)
         ? self : Snapshot(bits: bits & ~Self.levelMask | UInt64(level.rawValue) << Self.levelShift)
     }
+    /// The value for a queue whose owner leaves entries behind, the first of this level. Without a class it is for the
+    /// default band, although entries behind it may have been noted for a lowered one.
+    func leaving(_ first: QoSLevel) -> Snapshot {
+      let isLowered = first == .unspecified && level.served < .default
+      return isLowered ? clearing(Self.levelMask).setting(Self.pending) : noting(first)
+    }
+    /// Whether the queue has no owner, and its entries have no class: one of this level is no reason to enqueue it again.
+    func waitsWithoutClass(for level: QoSLevel) -> Bool {
+      guard !isOwned && (isEnqueued || isPending) && self.level == .unspecified else { return false }
+      // A target may have a class.
+      return level < .default || level == .default && !isNested
+    }
     /// Whether the level is at least this one. By numbers: a comparison of levels becomes a jump table.
     func isNoted(_ level: QoSLevel) -> Bool {
       bits & Self.levelMask >= UInt64(level.rawValue) << Self.levelShift

@@ -13,7 +13,7 @@
 /// | 57    | nested     | the target is not a global queue, so this queue alone is not enough for a sync |
 /// | 58    | narrow     | ordinary items are limited in number: one that ends makes room for another |
 /// | 59    | barred     | the last owner left a barrier at the head of the list to the readers |
-/// | 60–62 | level      | the highest QoS level noted since the last drain began |
+/// | 60–62 | level      | the highest QoS level noted since the last drain began, or the queue ran empty |
 /// | 63    | apart      | readers may be counted apart (ReaderIndicators.swift) |
 ///
 /// A serial queue on a global queue is idle exactly when the word is 0: sync takes it with one
@@ -175,24 +175,23 @@ extension QueueState {
     }
   }
 
-  /// Notes that a list that was not empty has a new entry of a higher level than the queue is enqueued at.
-  func raise(to level: QoSLevel) -> Wake {
+  /// Notes that a list that was not empty has a new entry of a higher level than the queue is enqueued at. Behind entries
+  /// without a class, one for a lowered band is not higher.
+  /// - Parameter hasEntries: whether the list is not empty, so that what made it so is yet to be noted if nothing is. The
+  ///   thread that has to may have lost its processor, and would note a lower level, so this one notes the work. If the list was
+  ///   emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
+  func raise(to level: QoSLevel, hasEntries: @autoclosure () -> Bool) -> Wake {
     guard !snapshot.isNoted(level) else { return .nothing }
     return update { seen in
-      // If the list was emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
+      guard !seen.isNoted(level) && !seen.waitsWithoutClass(for: level) else { return (seen, .nothing) }
       let busy = seen.isOwned || seen.isHeld || seen.isEnqueued || seen.isPending
-      guard busy && !seen.isNoted(level) else { return (seen, .nothing) }
+      guard busy else {
+        guard level >= .default && hasEntries() else { return (seen, .nothing) }
+        return (seen.noting(level).setting(Snapshot.enqueued), .enqueue(level))
+      }
       let raised = seen.raised(to: level)
       return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)
     }
-  }
-
-  /// Notes that a list that was not empty has a new entry without a class, on a queue without one that has had entries for
-  /// a lowered band. That of a target decides for the queues below it.
-  func raiseWithoutClass() -> Wake {
-    let seen = snapshot
-    let isLowered = seen.level.served < .default
-    return !seen.isNested && (seen.isOwned || isLowered) ? raise(to: .default) : .nothing
   }
 
   /// A thread of normal class waits for the queue. If that is enqueued for a lowered band, it is enqueued again.
@@ -239,8 +238,10 @@ extension QueueState {
   /// The owner found the list empty.
   func releaseEmpty() -> Release {
     update { seen in
+      // The level may be that of several entries, which a lowered owner leaves to others.
       seen.isPending
-        ? (seen.clearingWork(), .lookAgain) : (seen.unowned().clearing(Snapshot.levelMask), .released)
+        ? (seen.clearing(Snapshot.pending | Snapshot.barred), .lookAgain)
+        : (seen.unowned().clearing(Snapshot.levelMask), .released)
     }
   }
 
@@ -248,7 +249,7 @@ extension QueueState {
   /// - Parameter level: the level for the first of them after the resume.
   func releaseHeld(_ level: QoSLevel) -> Release {
     update { seen in
-      seen.isHeld ? (seen.unowned().noting(level), .released) : (seen, .lookAgain)
+      seen.isHeld ? (seen.unowned().leaving(level), .released) : (seen, .lookAgain)
     }
   }
 
@@ -260,7 +261,7 @@ extension QueueState {
       guard seen.readers > most && !seen.isPending else {
         return (seen.clearing(Snapshot.pending), .lookAgain)
       }
-      let left = seen.unowned().noting(level).clearing(Snapshot.apart)
+      let left = seen.unowned().leaving(level).clearing(Snapshot.apart)
       return (
         most == 0 && !seen.isNarrow ? left.setting(Snapshot.barred) : left,
         seen.isApart ? .releasedApart : .released
@@ -271,7 +272,7 @@ extension QueueState {
   /// The owner leaves entries behind for a worker.
   func releaseToTarget(_ level: QoSLevel) -> Wake {
     update { seen in
-      let noted = seen.unowned().noting(level)
+      let noted = seen.unowned().leaving(level)
       if seen.isHeld || seen.isEnqueued { return (noted, .nothing) }
       return (noted.setting(Snapshot.enqueued), .enqueue(noted.level))
     }

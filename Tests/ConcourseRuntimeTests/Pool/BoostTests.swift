@@ -219,11 +219,12 @@ extension Engine {
     func goesBack() async {
       await #expect(processExitsWith: .success) {
         let waits = Waits()
-        let queue = waits.queues(attributes: []).0
-        @Sendable func feed() { queue.async { feed() } }
-        feed()
-        waits.expect([]) { queue.asyncAndWait {} }
-        #expect(awaitValue { waits.rests(queue) })
+        for queue in [waits.queues(attributes: []).0, Self.backgroundQueue("workloop")] {
+          @Sendable func feed() { queue.async { feed() } }
+          feed()
+          waits.expect([]) { queue.asyncAndWait {} }
+          #expect(awaitValue { waits.rests(queue) })
+        }
       }
     }
 

@@ -35,15 +35,25 @@ extension DispatchQueue {
   final var needsBoost: Bool {
     guard !WorkerThread.isLowered else { return false }
     let own = state.snapshotWithTarget
+    guard let highest = highestClass(from: own) else { return false }
+    // Without a class, the first entry may be for a lowered band when an owner leaves the queue.
+    return highest == .unspecified ? hasLoweredItems || own.level.served < .default : highest < .default
+  }
+
+  /// Whether the queue has no class, and has had items for a lowered band.
+  private final var hasLoweredItems: Bool { raisesAbove.value < 0 }
+
+  /// The highest class of the queue and its targets; unspecified if none has one, and nil if one thread serves all classes,
+  /// as that of a main or run-loop queue does.
+  private final func highestClass(from own: QueueState.Snapshot) -> QoSLevel? {
     var (queue, seen, highest) = (self, own, level)
     // The target of an inactive queue may be replaced at any moment.
     while highest < .default, seen.isNested && !seen.isInactive, let target = queue.targetNow {
-      // One thread serves all classes of a main or run-loop queue.
-      guard target.kind.isLane else { return false }
+      guard target.kind.isLane else { return nil }
       highest = max(highest, target.level)
       (queue, seen) = (target, target.state.snapshotWithTarget)
     }
-    return (highest == .unspecified ? own.level.served : highest) < .default
+    return highest
   }
 
   /// Puts a second entry for this queue to the default band, if there is one for a lowered band.
@@ -69,15 +79,46 @@ extension DispatchQueue {
     Runtime.boost { $0.stands { $0.admittedBy?.toOpaque() == queue } }
   }
 
-  /// The level at which a lowered worker leaves the queue, which it drains, to the default band: an item of a higher class
-  /// has been appended, or a thread of normal class has come to wait. Nil while the default band has a backlog, behind
-  /// which the queue would wait longer, and if a thread is next. Owner only.
+  /// The level at which a lowered worker leaves the queue, which it drains, to the default band: the queue, or a target in
+  /// whose drain it is drained, has a higher item, or a thread of normal class has come to wait for one of them. Nil while
+  /// the default band has a backlog, behind which the queue would wait longer, and if a thread is next. Owner only.
   final func higherLevel(before first: NodePointer) -> QoSLevel? {
     guard WorkerThread.isLowered && !first.isWaiter else { return nil }
-    let seen = state.snapshot
-    let level = isAwaited ? max(.default, seen.level) : seen.level
-    guard level >= .default && !seen.isNested else { return nil }
-    return Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.hasWork } ? nil : level
+    var (queue, highest) = (self, levelWithoutClass(entryLevel(first)))
+    while highest < .userInteractive {
+      let seen = queue.state.snapshot
+      highest = max(highest, seen.level, queue.isAwaited ? .default : .unspecified)
+      // The caller holds the queue: the target stays.
+      guard seen.isNested, let target = queue.targetQueue, target.kind.isLane else { break }
+      queue = target
+    }
+    guard highest >= .default else { return nil }
+    // One root is enough: what waits for a less urgent one goes behind the queue, and a more urgent one has a larger
+    // share, but no more. The queue lies in this shard's root.
+    let hasBacklog = Runtime.root(at: highest)._withUnsafeGuaranteedRef { $0.hasWork }
+    return hasBacklog ? nil : max(entryLevel(first), isAwaited ? .default : .unspecified)
+  }
+
+  /// Notes a higher entry among the next ones for `higherLevel`: the queue may have been raised before the calling worker, a
+  /// lowered one, has reached it, and the level is forgotten when a drain begins. Owner only.
+  @inline(never)
+  final func noteHigherEntry(from first: NodePointer) {
+    var next: NodePointer? = first
+    for _ in 0..<Self.budget {
+      guard let node = next else { return }
+      let level = levelWithoutClass(entryLevel(node))
+      if level >= .default { return carryOut(state.raise(to: level, hasEntries: false)) }
+      next = list.next(after: node)
+    }
+  }
+
+  /// The level that counts for an entry: one without a class, on a queue whose targets have none, is for the default band.
+  final func levelWithoutClass(_ level: QoSLevel) -> QoSLevel {
+    guard level == .unspecified else { return level }
+    let own = state.snapshotWithTarget
+    // The target of an inactive queue may be replaced by one that has a class.
+    guard own.isNested else { return .default }
+    return !own.isInactive && highestClass(from: own) == .unspecified ? .default : .unspecified
   }
 
   /// Whether a worker of the default band leaves the queue, which it has drained for threads that waited, to its own
@@ -86,6 +127,7 @@ extension DispatchQueue {
     // In a target, the same worker would reach it again. Without a class it may have threads that were not counted.
     guard !state.snapshot.isNested, level != .unspecified, !WorkerThread.isLowered, forgetThreads()
     else { return false }
+    // A workloop's first entry is of the highest class, as are those behind it.
     var next: NodePointer? = first
     for _ in 0..<Self.budget {
       guard let node = next else { break }
