@@ -139,6 +139,16 @@ struct ReportTests {
     #expect(!text.contains("(main thread)"), "\(text)")
   }
 
+  @Test("items that a concurrent queue has admitted are counted in its target's list")
+  func admitted() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["admitted"]))
+    program.program.waitForOutput("ready")
+    let report = try fixture.json(try fixture.report(["--json", program.id]).text)
+    let queues = try #require(report["queues"] as? [[String: Any]])
+    let target = try #require(queues.first { $0["label"] as? String == "hierarchy" })
+    #expect(target["items"] as? Int == 5)
+  }
+
   @Test("the queues that one item holds are one cause, with a duration and a place")
   func held() throws {
     let program = Examined(try fixture.spawn(fixture.waits, ["held"]))
