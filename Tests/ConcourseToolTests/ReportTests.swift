@@ -351,6 +351,22 @@ struct ReportTests {
     }
   }
 
+  @Test("lists without end cost no more than the report's budget")
+  func endlessLists() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["busy", "paused"]))
+    program.program.waitForOutput("ready")
+    let process = try TargetProcess.live(program.program.identifier)
+    let record = try InspectionRecord.find(in: process, MappedImage.all(of: process))
+    let memory = try EndlessMemory(process, record)
+    let endless = TargetProcess(
+      id: process.id, name: process.name, memory: memory, regions: process.regions, threads: process.threads,
+      now: process.now)
+    let snapshot = try EngineReader.read(endless, record, links: LinkBudget(1000))
+    #expect(snapshot.links.left == 0)
+    let heldBack = snapshot.queues.values.map(\.heldBack)
+    #expect(heldBack.count { $0 > 0 } > 0 && heldBack.reduce(0, +) <= 1000)
+  }
+
   @Test("the bands of all shards are added up, and a damaged table hides no other shard")
   func shards() throws {
     let program = Examined(try fixture.spawn(fixture.waits, []))
@@ -525,6 +541,35 @@ final class TornMemory: TargetMemory {
       let replacements: [UInt64] = [0, 1, .max, .max - 3, 1 << 63, hash, hash >> 32, address &+ 64]
       bytes.storeBytes(of: replacements[Int(hash & 7)], toByteOffset: offset, as: UInt64.self)
     }
+    return true
+  }
+}
+
+/// The memory of a process in which each queue has held back items without end.
+private final class EndlessMemory: TargetMemory {
+  private let process: TargetProcess
+  private let heldBack: Set<UInt64>
+  private static let node: UInt64 = 0x1000
+
+  init(_ process: TargetProcess, _ record: InspectionRecord) throws {
+    self.process = process
+    let types = EngineTypes(record.types, in: process.memory)
+    let (extras, offset) = try (
+      types.offset("DispatchObject", "extrasReference"), types.offset("QueueExtras", "heldBack")
+    )
+    heldBack = Set(
+      try EngineReader.read(process, record).queues.keys.compactMap {
+        process.memory.word($0 + extras).flatMap { $0 == 0 ? nil : $0 + offset }
+      })
+  }
+
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { process.memory.populated(region) }
+
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    guard address == Self.node || heldBack.contains(address), bytes.count == 8 else {
+      return process.memory.read(address, into: bytes)
+    }
+    bytes.storeBytes(of: Self.node, as: UInt64.self)
     return true
   }
 }

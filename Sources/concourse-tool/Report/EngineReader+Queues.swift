@@ -58,7 +58,7 @@ extension EngineReader {
       }
       // The kept ones are the first of the two chains.
       var node = memory.word(extras &+ (try types.offset("QueueExtras", "heldBack"))) ?? 0
-      while node != 0 && queue.heldBack < 1_000_000 {
+      while node != 0 && links.take() {
         queue.heldBack += 1
         node = memory.word(node) ?? 0
       }
