@@ -226,6 +226,32 @@ struct ReportPartsTests {
     }
   }
 
+  @Test(
+    "the core dump of a crash begins with the crash; one that another process has asked for does not",
+    arguments: [
+      (SIGSEGV, (1, 0x10), "the process crashed: SIGSEGV at the address 0x10 in the main thread"),
+      (SIGABRT, (-6, 77), "the process crashed: SIGABRT in the main thread"),
+      (SIGABRT, (0, 78), nil), (SIGSEGV, (0, 78), nil), (SIGQUIT, (0x80, 0), nil), (SIGABRT, nil, nil),
+      (SIGSEGV, nil, "the process crashed: SIGSEGV in the main thread"),
+    ] as [(Int32, (Int32, UInt64)?, String?)])
+  func crash(_ signal: Int32, _ information: (Int32, UInt64)?, _ summary: String?) throws {
+    let folder = try TemporaryFolder()
+    var core = CoreBuilder()
+    core.signal = signal
+    core.signalInformation = information.map { (code: $0.0, origin: $0.1) }
+    let path = try folder.write(core.bytes, to: "core", mode: 0o600)
+    var snapshot = EngineSnapshot(process: try CoreFile.open(path))
+    var queue = QueueInfo(
+      address: 0x1000, kind: .serial, label: "held", word: QueueWord(bits: 0), place: .init(word: 0),
+      target: 0, level: 4, width: nil)
+    (queue.items, queue.holders) = (3, [77])
+    snapshot.queues = [queue.address: queue]
+    snapshot.threads = [ThreadInfo(id: 77, thread: TargetThread(id: 77), role: .main)]
+    let verdicts = Verdicts(snapshot, WaitGraph(snapshot)).all
+    #expect(verdicts.map(\.kind) == (summary == nil ? [.heldQueue] : [.crash, .heldQueue]))
+    #expect(summary == nil || verdicts.first?.summary == summary)
+  }
+
   @Test("a circle behind more queues than a stack has room for")
   func longWay() {
     var snapshot = EngineSnapshot(

@@ -16,6 +16,7 @@ struct Report {
     snapshot.readStacks(symbols) { thread in
       if case .idle = thread.wait { return false }
       return thread.isBlocked || !thread.frames.isEmpty || thread.role == .main
+        || thread.id == process.crash?.thread
     }
     if let runtime { snapshot.readTasks(runtime, symbols) }
     var graph = WaitGraph(snapshot)
