@@ -252,6 +252,33 @@ struct ReportPartsTests {
     #expect(summary == nil || verdicts.first?.summary == summary)
   }
 
+  @Test("an item that began while the process was read is named, not the one before")
+  func beganMeanwhile() {
+    var snapshot = EngineSnapshot(
+      process: TargetProcess(id: 0, name: "made up", memory: CountingMemory(), regions: [], threads: []))
+    var queue = QueueInfo(
+      address: 0x1000, kind: .serial, label: "held", word: QueueWord(bits: 0), place: .init(word: 0),
+      target: 0, level: 4, width: nil)
+    (queue.items, queue.holders) = (3, [77])
+    snapshot.queues = [queue.address: queue]
+    func thread(in function: String) -> ThreadInfo {
+      var thread = ThreadInfo(id: 77, thread: TargetThread(id: 77), role: .worker(band: "made up"))
+      thread.stack = [
+        StackEntry(
+          address: 1, image: "p", symbol: function, function: function, file: nil, line: nil, origin: .client)
+      ]
+      return thread
+    }
+    snapshot.threads = [thread(in: "first")]
+    let readAgain = { (threads: [ThreadInfo]) in
+      #expect(threads.map(\.id) == [77])
+      return [thread(in: "second")]
+    }
+    let verdicts = Verdicts(snapshot, WaitGraph(snapshot), readAgain: readAgain)
+    #expect(verdicts.all.map { $0.details.first?.place } == ["second"])
+    #expect(verdicts.snapshot.threads.map { $0.stack.first?.function } == ["second"])
+  }
+
   @Test("a circle behind more queues than a stack has room for")
   func longWay() {
     var snapshot = EngineSnapshot(

@@ -351,6 +351,23 @@ struct ReportTests {
     }
   }
 
+  @Test("an item that begins after its queue was read has a holder")
+  func beginsMeanwhile() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, []))
+    program.program.waitForOutput("ready")
+    let process = try TargetProcess.live(program.program.identifier)
+    let record = try InspectionRecord.find(in: process, MappedImage.all(of: process))
+    func held(_ snapshot: EngineSnapshot) throws -> QueueInfo {
+      try #require(snapshot.queues.values.first { $0.label == "held" })
+    }
+    var known = try held(EngineReader.read(process, record))
+    while known.holders.isEmpty || known.items == 0 { known = try held(EngineReader.read(process, record)) }
+    let before = TargetProcess(
+      id: process.id, name: process.name, memory: EarlierMemory(process, unowned: known.place.word),
+      regions: process.regions, threads: process.threads, now: process.now)
+    #expect(try held(EngineReader.read(before, record)).holders == known.holders)
+  }
+
   @Test("lists without end cost no more than the report's budget")
   func endlessLists() throws {
     let program = Examined(try fixture.spawn(fixture.waits, ["busy", "paused"]))
@@ -540,6 +557,26 @@ final class TornMemory: TargetMemory {
       guard (hash >> 8) % rarity == 0 else { continue }
       let replacements: [UInt64] = [0, 1, .max, .max - 3, 1 << 63, hash, hash >> 32, address &+ 64]
       bytes.storeBytes(of: replacements[Int(hash & 7)], toByteOffset: offset, as: UInt64.self)
+    }
+    return true
+  }
+}
+
+/// The memory of a process in which a queue had no owner when it was first read.
+private final class EarlierMemory: TargetMemory {
+  private let process: TargetProcess
+  private let state: UInt64
+  private var isRead = false
+
+  init(_ process: TargetProcess, unowned state: UInt64) { (self.process, self.state) = (process, state) }
+
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { process.memory.populated(region) }
+
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    guard process.memory.read(address, into: bytes) else { return false }
+    if address == state, bytes.count == 8, !isRead {
+      isRead = true
+      bytes.storeBytes(of: bytes.load(as: UInt64.self) & ~0x7F_FFFF, as: UInt64.self)
     }
     return true
   }

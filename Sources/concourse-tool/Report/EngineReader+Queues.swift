@@ -138,6 +138,10 @@ extension EngineReader {
       for queue in Set(thread.frames.map(\.queue)) { threads[queue, default: []].append(thread.id) }
     }
     for address in snapshot.queues.keys {
+      // An item may have begun since the queue was read; its thread was read after that.
+      if snapshot.queues[address]!.items > 0 {
+        snapshot.queues[address]!.word = snapshot.queues[address]!.word(in: memory)
+      }
       let owner = snapshot.queues[address]!.word.owner
       if owner != 0 { snapshot.queues[address]!.holders = [owner] }
       switch snapshot.queues[address]!.kind {

@@ -283,6 +283,13 @@ struct EngineSnapshot {
     places = Dictionary(threads.enumerated().map { ($0.element.id, $0.offset) }) { first, _ in first }
   }
 
+  /// Puts a thread that has been read again in the place of the earlier one.
+  mutating func replace(_ thread: ThreadInfo) {
+    if let place = places[thread.id] ?? threads.firstIndex(where: { $0.id == thread.id }) {
+      threads[place] = thread
+    }
+  }
+
   func thread(_ id: UInt32) -> ThreadInfo? {
     places.isEmpty ? threads.first { $0.id == id } : places[id].map { threads[$0] }
   }

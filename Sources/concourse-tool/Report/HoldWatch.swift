@@ -25,8 +25,14 @@ struct HoldWatch {
   private var links: LinkBudget { snapshot.links }
   /// Of the queues whose items have waited for the same item all the time: how long at least.
   private(set) var durations: [UInt64: UInt64] = [:]
+  /// Their holders, as they were while the queues were watched: an item may have begun after its thread was read.
+  private(set) var holders: [ThreadInfo] = []
+
+  /// Reads threads once more.
+  typealias ReadAgain = ([ThreadInfo]) -> [ThreadInfo]
+
   /// - Parameter queues: the queues that have a holder, and items that wait.
-  init(_ snapshot: EngineSnapshot, _ queues: [QueueInfo]) {
+  init(_ snapshot: EngineSnapshot, _ queues: [QueueInfo], readAgain: ReadAgain? = nil) {
     self.snapshot = snapshot
     let process = snapshot.process
     for queue in queues {
@@ -68,6 +74,13 @@ struct HoldWatch {
     same.removeAll {
       !Self.haveRun($0.runs, runs(of: $0.queue)) || oldest(of: $0.queue) != .present
         || state(of: $0.queue) != $0.state
+    }
+    if let readAgain, !same.isEmpty {
+      let ids = Set(same.flatMap(\.queue.holders))
+      holders = readAgain(snapshot.threads.filter { ids.contains($0.id) })
+      // What was read was of the same item.
+      links.beginLook(of: 1)
+      same.removeAll { oldest(of: $0.queue) == .ended || state(of: $0.queue) != $0.state }
     }
     let watched = UptimeClock.now - begin
     let kept = Set(same.map(\.queue.address))

@@ -22,7 +22,8 @@ struct Verdict {
 }
 
 struct Verdicts {
-  private let snapshot: EngineSnapshot
+  /// With what was read once more.
+  private(set) var snapshot: EngineSnapshot
   private let graph: WaitGraph
   private let watch: HoldWatch
   /// What lasts.
@@ -36,12 +37,13 @@ struct Verdicts {
   /// - Parameters:
   ///   - earlier: An earlier look at the process. With it, nothing is watched, so the call does not wait; held queues and
   ///     actors are not reported then.
+  ///   - readAgain: Reads the holders of queues once more, with their stacks.
   ///   - isStalled: Whether nothing is left that could resume a task. Asked if there is no other cause.
   init(
     _ snapshot: EngineSnapshot, _ graph: WaitGraph, since earlier: Standstill? = nil,
-    isStalled: () -> Bool = { false }
+    readAgain: HoldWatch.ReadAgain? = nil, isStalled: () -> Bool = { false }
   ) {
-    self.snapshot = snapshot
+    var snapshot = snapshot
     self.graph = graph
     look = Standstill(snapshot)
     let watched = snapshot.queues.values.filter { queue in
@@ -49,7 +51,9 @@ struct Verdicts {
       (!queue.holders.isEmpty || queue.kind == .main) && queue.items + queue.heldBack > 0
         && queue.kind != .global && !queue.word.isSuspended && !queue.word.isInactive
     }
-    watch = HoldWatch(snapshot, earlier == nil ? watched : [])
+    watch = HoldWatch(snapshot, earlier == nil ? watched : [], readAgain: readAgain)
+    for holder in watch.holders { snapshot.replace(holder) }
+    self.snapshot = snapshot
     standstill = earlier.map(look.common) ?? look.lasting(snapshot)
     let words = Wording(snapshot)
     cycles = graph.cycles.filter { stillStands($0) }
