@@ -93,6 +93,50 @@ struct OutputTests {
     #expect(Self.processes(with: mark).isEmpty)
   }
 
+  /// Until no process has the mark: the kernel ends a program after the command. A guard against a hang.
+  private static func waitForEnd(of mark: String) -> Bool {
+    for _ in 0..<600 {
+      if processes(with: mark).isEmpty { return true }
+      usleep(50_000)
+    }
+    return false
+  }
+
+  @Test(
+    "a command that is killed takes the program along that it has started",
+    arguments: ["top --text", "trace"])
+  func killed(_ command: String) throws {
+    let mark = "killed-with-the-command-\(getpid())-\(command.count)."
+    defer { for process in Self.processes(with: mark) { kill(process, SIGKILL) } }
+    let folder = try TemporaryFolder()
+    let started = try fixture.spawn(
+      "/bin/sh",
+      ["-c", "exec \"$0\" \(command) -- \"$1\" busy \"$2\" 2>&1", fixture.command, fixture.waits, mark],
+      environment: ["TMPDIR=\(folder.path)"])
+    started.waitForOutput("ready")
+    kill(started.identifier, SIGKILL)
+    #expect(Self.waitForEnd(of: mark))
+    #expect(try started.wait().ending == .signal(SIGKILL))
+  }
+
+  @Test(
+    "a signal while the view waits for its program to use Concourse ends the program",
+    arguments: [SIGTERM, SIGINT])
+  func endedBeforeTheView(_ number: Int32) throws {
+    let mark = "ended-before-the-view-\(getpid())-\(number)."
+    defer { for process in Self.processes(with: mark) { kill(process, SIGKILL) } }
+    // The view does not understand it, and tries again.
+    let program = try fixture.probe(["busy"], changing: 0, to: 77)
+    let path = try #require(ProcFile.link("/proc/\(program.id)/exe"))
+    let view = try fixture.spawn(
+      "/bin/sh",
+      ["-c", "exec \"$0\" top --text -- \"$1\" busy \"$2\" 2>&1", fixture.command, path, mark])
+    view.waitForOutput("ready")
+    kill(view.identifier, number)
+    #expect(Self.waitForEnd(of: mark))
+    #expect(try view.wait().ending == .signal(number))
+  }
+
   @Test("what cannot be written is refused before anything is recorded")
   func refusedEarly() throws {
     let folder = try TemporaryFolder()
