@@ -137,6 +137,37 @@ struct OutputTests {
     #expect(try view.wait().ending == .signal(number))
   }
 
+  @Test(
+    "the first signal ends a view whose reader leaves the pipe full", arguments: [SIGHUP, SIGQUIT, SIGTERM])
+  func fullPipe(_ number: Int32) throws {
+    let program = try probe()
+    let folder = try TemporaryFolder()
+    let pipe = folder.path + "/pipe"
+    try #require(mkfifo(pipe, 0o600) == 0)
+    let reader = open(pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+    defer { close(reader) }
+    let bytes = [UInt8](repeating: 10, count: 4096)
+    while write(reader, bytes, bytes.count) > 0 {}
+    let view = try fixture.spawn(
+      "/bin/sh",
+      [
+        "-c", "ulimit -c 0; exec \"$0\" top --text --interval 0.1 $1 >\"$2\"", fixture.command, program.id,
+        pipe,
+      ])
+    // It waits for room: in `write` to standard output, or in `poll`.
+    while true {
+      let words = (ProcFile.read("/proc/\(view.identifier)/syscall") ?? "").split(separator: " ")
+      let name = words.first.flatMap { Int($0) }.map { Processor.here.name(ofSystemCall: $0) }
+      if name == "write" && words[1] == "0x1" || name == "poll" || name == "ppoll" { break }
+      try #require(TargetProcess.isAlive(view.identifier))
+      usleep(1000)
+    }
+    kill(view.identifier, number)
+    let guardian = try fixture.spawn("/bin/sh", ["-c", "sleep 60; kill -KILL \(view.identifier)"])
+    defer { kill(guardian.identifier, SIGKILL) }
+    #expect(try view.wait().ending == .signal(number))
+  }
+
   @Test("what cannot be written is refused before anything is recorded")
   func refusedEarly() throws {
     let folder = try TemporaryFolder()

@@ -108,13 +108,14 @@ enum TopCommand: Command {
       if endedBy != 0 { return .signal(endedBy) }
       let frame = watch.frame(waitingForTasks: { options.isOnce && isAlive && endedBy == 0 })
       if options.form == .json {
-        Terminal.printLine(TopJSON.line(frame, state.rows(frame)))
+        Terminal.printLine(TopJSON.line(frame, state.rows(frame))) { endedBy != 0 }
       } else {
         let screen = TopScreen(
           frame: frame, state: state, columns: columns, height: nil, abilities: abilities)
         let text = screen.lines().map { $0.text(abilities, limit: columns) }.joined(separator: "\n")
-        Terminal.printLine(options.isOnce ? text : text + "\n")
+        Terminal.printLine(options.isOnce ? text : text + "\n") { endedBy != 0 }
       }
+      if endedBy != 0 { return .signal(endedBy) }
       if Terminal.failure == EPIPE { return .signal(SIGPIPE) }
       if options.isOnce || Terminal.failure != 0 { return .user }
       if !isAlive { return .processEnded }
