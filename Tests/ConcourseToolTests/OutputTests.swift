@@ -177,6 +177,8 @@ struct OutputTests {
     for (path, reason) in [
       (link, "it is a symbolic link"), (directory, "Is a directory"),
       (folder.path + "/none/a.json", "No such file or directory"),
+      (folder.path + "/" + String(repeating: "n", count: 300) + ".json", "File name too long"),
+      (fixture.waits + "/a.json", "Not a directory"),
     ] {
       // It would record for a day.
       let result = try fixture.spawn(
@@ -187,6 +189,18 @@ struct OutputTests {
     #expect(throws: Never.self) { try OutputFile.check(folder.path + "/new.json") }
     #expect(throws: Never.self) { try OutputFile.check("/dev/null") }
     #expect(access(folder.path + "/new.json", F_OK) != 0)
+  }
+
+  @Test(
+    "a folder that may be written and not searched is refused",
+    .enabled(if: ReportFixture.canBecomeOther, "needs root and setpriv"))
+  func unsearchable() throws {
+    let folder = try TemporaryFolder()
+    let program = try probe()
+    let closed = folder.path + "/closed"
+    try #require(mkdir(closed, 0o700) == 0 && chmod(closed, 0o702) == 0 && chmod(folder.path, 0o755) == 0)
+    let result = try fixture.runAsOther(["trace", "-o", closed + "/a.json", program.id])
+    result.expectRefusal(saying: "\(closed)/a.json cannot be written: Permission denied")
   }
 
   @Test("a view whose parent ignores the ends of children ends with its program")

@@ -46,7 +46,7 @@ enum TraceCommand: Command {
   /// - Parameter path: nil for a file with a name of ours.
   static func check(_ path: String?) throws(RecordingFailure) {
     guard let path else {
-      guard access(".", W_OK) == 0 else {
+      guard access(".", W_OK | X_OK) == 0 else {
         throw RecordingFailure("the working directory cannot be written: \(describe(error: lastError()))")
       }
       return
