@@ -129,7 +129,8 @@ struct MappedRegion {
 
 /// The memory of a running or stopped process. The kernel asks for the same permissions as for ptrace.
 final class LiveMemory: TargetMemory {
-  private let process: Int32
+  /// The process, or a thread of it that has not ended.
+  var process: Int32
   /// /proc/PID/pagemap, or -1.
   private let pages: Int32
   private static let pageSize: UInt64 = UInt64(sysconf(Int32(_SC_PAGESIZE)))

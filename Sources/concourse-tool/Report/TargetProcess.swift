@@ -120,7 +120,7 @@ extension TargetProcess {
   static func isAlive(_ id: Int32) -> Bool { thread(of: id) != nil }
 
   /// A thread of the process that has not ended: the main thread, or one of the engine's, which stay, or any.
-  private static func thread(of id: Int32) -> Int32? {
+  static func thread(of id: Int32) -> Int32? {
     func isAlive(_ thread: Int32) -> Bool {
       guard let status = ProcFile.read("/proc/\(id)/task/\(thread)/status") else { return false }
       let state = ProcFile.value(of: "State", in: status)
