@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "futex_bits.h"
 #include "include/CConcourse.h"
 
 #include <dlfcn.h>
@@ -153,7 +154,7 @@ int concourse_futex_wait(const uint32_t *word, uint32_t expected, int clock, uin
   struct timespec time = {.tv_sec = (time_t)(deadline / 1000000000), .tv_nsec = (long)(deadline % 1000000000)};
   int operation = FUTEX_WAIT_BITSET_PRIVATE | (clock == 2 ? FUTEX_CLOCK_REALTIME : 0);
   long result = syscall(SYS_futex, word, operation, expected, clock == 0 ? NULL : &time, NULL,
-                        FUTEX_BITSET_MATCH_ANY);
+                        CONCOURSE_FUTEX_BITS);
   return result == 0 ? 0 : errno;
 }
 

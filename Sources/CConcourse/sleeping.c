@@ -5,6 +5,7 @@
 // gone. The caller compares the thread's switches before and afterwards: if they are the same, it has slept throughout.
 
 #define _GNU_SOURCE
+#include "futex_bits.h"
 #include "include/CConcourse.h"
 
 #include <errno.h>
@@ -65,19 +66,11 @@ bool concourse_read_sleep(uint32_t tid, struct concourse_sleep *sleep) {
   return true;
 }
 
-// Whether a thread sleeps in `concourse_futex_wait`.
+// Whether a thread sleeps in `concourse_futex_wait`. The C library's waits with a deadline are calls of the same kind, with
+// all bits.
 static bool is_own(const struct concourse_sleep *sleep) {
-  uint32_t operation = (uint32_t)sleep->arguments[1] & ~(uint32_t)FUTEX_PRIVATE_FLAG;
-  if (operation != FUTEX_WAIT_BITSET) return false;
-#ifdef __x86_64__
-  uint64_t caller = 0;
-  if (!concourse_read_memory(sleep->stack, &caller, sizeof caller)) return true;
-  // The function, and those behind it in this module.
-  return caller - (uint64_t)concourse_futex_wait < 1024;
-#else
-  // The address is in a register. The C library's waits have another clock.
-  return true;
-#endif
+  return (sleep->arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET &&
+         (uint32_t)sleep->arguments[5] == CONCOURSE_FUTEX_BITS;
 }
 
 uint64_t concourse_code_address(void) { return (uint64_t)concourse_futex_wait; }

@@ -90,6 +90,38 @@ static inline long tracing_read_name(
   return count;
 }
 
+/// Starts a program that is killed when the calling thread ends, however that ends. The kernel forgets it if the program
+/// gets another user's rights, by its file or by a call, and does not extend it to the program's children.
+/// - `output`: becomes standard output, unless it is -1. `is_apart`: it becomes standard error, too; standard input is
+///   empty, and the program gets a process group of its own.
+/// Returns the negated errno if it cannot be started.
+static inline pid_t tracing_start(
+    const char *_Nonnull path, char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment,
+    int output, int is_apart) {
+  const long parentDeathSignal = 1;
+  int ends[2];
+  if (syscall(SYS_pipe2, ends, (long)O_CLOEXEC) != 0) return -errno;
+  pid_t parent = getpid(), child = fork();
+  if (child == 0) {
+    int nothing = is_apart ? open("/dev/null", O_RDONLY) : STDIN_FILENO;
+    // The parent may have ended before the kernel was asked.
+    if (syscall(SYS_prctl, parentDeathSignal, (long)SIGKILL, 0L, 0L, 0L) == 0 && getppid() != parent) _exit(127);
+    if (nothing >= 0 && (!is_apart || setpgid(0, 0) == 0) && dup2(nothing, STDIN_FILENO) >= 0
+        && (!is_apart || dup2(output, STDERR_FILENO) >= 0) && (output < 0 || dup2(output, STDOUT_FILENO) >= 0))
+      execve(path, (char **)arguments, (char **)environment);
+    int failure = errno;
+    _exit(write(ends[1], &failure, sizeof failure) < 0 ? 126 : 127);
+  }
+  int failure = child < 0 ? errno : 0;
+  close(ends[1]);
+  // The end of the pipe closes with the exec.
+  while (child > 0 && read(ends[0], &failure, sizeof failure) < 0 && errno == EINTR) {}
+  close(ends[0]);
+  if (failure == 0) return child;
+  while (child > 0 && waitpid(child, 0, 0) < 0 && errno == EINTR) {}
+  return -failure;
+}
+
 /// A file in memory, closed on exec, or -1.
 static inline int tracing_memory_file(void) {
   const long closeOnExec = 1;

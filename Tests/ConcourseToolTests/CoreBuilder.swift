@@ -7,6 +7,9 @@ struct CoreBuilder {
   var mapping: (start: UInt64, end: UInt64, page: UInt64) = (0x40_0000, 0x40_1000, 0)
   var mappedPath = "/x"
   var pageSize: UInt64 = 4096
+  var signal: Int32 = 6
+  /// What the kernel says about the signal: its code, and the sender or the address.
+  var signalInformation: (code: Int32, origin: UInt64)?
   /// Memory: its address, its rights as in a program header, its bytes, and its size if that is another.
   var segments: [(address: UInt64, rights: UInt32, bytes: [UInt8], size: UInt64?)] = [
     (0x40_0000, 5, ElfBuilder(needed: ["libdispatch.so"]).bytes(), nil),
@@ -29,7 +32,7 @@ struct CoreBuilder {
 
   var bytes: [UInt8] {
     var status = [UInt8](repeating: 0, count: 336)
-    status.replaceSubrange(12..<14, with: UInt16(6).littleBytes)
+    status.replaceSubrange(12..<14, with: UInt16(signal).littleBytes)
     status.replaceSubrange(32..<36, with: thread.littleBytes)
     // rip and rsp
     status.replaceSubrange(112 + 16 * 8..<112 + 17 * 8, with: UInt64(0x40_0010).littleBytes)
@@ -40,8 +43,13 @@ struct CoreBuilder {
     var files =
       [1, pageSize, mapping.start, mapping.end, mapping.page].flatMap(\.littleBytes) + Array(mappedPath.utf8)
     files += [UInt8](repeating: 0, count: 4 - files.count % 4)
+    var about: [UInt8] = []
+    if let (code, origin) = signalInformation {
+      let fields = signal.littleBytes + Int32(0).littleBytes + code.littleBytes + Int32(0).littleBytes
+      about = Self.note(0x5349_4749, fields + origin.littleBytes)
+    }
     let notes =
-      Self.note(1, status) + Self.note(3, information) + Self.note(0x4649_4C45, files + [0, 0, 0, 0])
+      Self.note(1, status) + Self.note(3, information) + about + Self.note(0x4649_4C45, files + [0, 0, 0, 0])
 
     var bytes: [UInt8] = [0x7F, 0x45, 0x4C, 0x46, 2, 1, 1] + [UInt8](repeating: 0, count: 9)
     bytes += UInt16(4).littleBytes + UInt16(62).littleBytes + UInt32(1).littleBytes + UInt64(0).littleBytes

@@ -93,6 +93,81 @@ struct OutputTests {
     #expect(Self.processes(with: mark).isEmpty)
   }
 
+  /// Until no process has the mark: the kernel ends a program after the command. A guard against a hang.
+  private static func waitForEnd(of mark: String) -> Bool {
+    for _ in 0..<600 {
+      if processes(with: mark).isEmpty { return true }
+      usleep(50_000)
+    }
+    return false
+  }
+
+  @Test(
+    "a command that is killed takes the program along that it has started",
+    arguments: ["top --text", "trace"])
+  func killed(_ command: String) throws {
+    let mark = "killed-with-the-command-\(getpid())-\(command.count)."
+    defer { for process in Self.processes(with: mark) { kill(process, SIGKILL) } }
+    let folder = try TemporaryFolder()
+    let started = try fixture.spawn(
+      "/bin/sh",
+      ["-c", "exec \"$0\" \(command) -- \"$1\" busy \"$2\" 2>&1", fixture.command, fixture.waits, mark],
+      environment: ["TMPDIR=\(folder.path)"])
+    started.waitForOutput("ready")
+    kill(started.identifier, SIGKILL)
+    #expect(Self.waitForEnd(of: mark))
+    #expect(try started.wait().ending == .signal(SIGKILL))
+  }
+
+  @Test(
+    "a signal while the view waits for its program to use Concourse ends the program",
+    arguments: [SIGTERM, SIGINT])
+  func endedBeforeTheView(_ number: Int32) throws {
+    let mark = "ended-before-the-view-\(getpid())-\(number)."
+    defer { for process in Self.processes(with: mark) { kill(process, SIGKILL) } }
+    // The view does not understand it, and tries again.
+    let program = try fixture.probe(["busy"], changing: 0, to: 77)
+    let path = try #require(ProcFile.link("/proc/\(program.id)/exe"))
+    let view = try fixture.spawn(
+      "/bin/sh",
+      ["-c", "exec \"$0\" top --text -- \"$1\" busy \"$2\" 2>&1", fixture.command, path, mark])
+    view.waitForOutput("ready")
+    kill(view.identifier, number)
+    #expect(Self.waitForEnd(of: mark))
+    #expect(try view.wait().ending == .signal(number))
+  }
+
+  @Test(
+    "the first signal ends a view whose reader leaves the pipe full", arguments: [SIGHUP, SIGQUIT, SIGTERM])
+  func fullPipe(_ number: Int32) throws {
+    let program = try probe()
+    let folder = try TemporaryFolder()
+    let pipe = folder.path + "/pipe"
+    try #require(mkfifo(pipe, 0o600) == 0)
+    let reader = open(pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+    defer { close(reader) }
+    let bytes = [UInt8](repeating: 10, count: 4096)
+    while write(reader, bytes, bytes.count) > 0 {}
+    let view = try fixture.spawn(
+      "/bin/sh",
+      [
+        "-c", "ulimit -c 0; exec \"$0\" top --text --interval 0.1 $1 >\"$2\"", fixture.command, program.id,
+        pipe,
+      ])
+    // It waits for room: in `write` to standard output, or in `poll`.
+    while true {
+      let words = (ProcFile.read("/proc/\(view.identifier)/syscall") ?? "").split(separator: " ")
+      let name = words.first.flatMap { Int($0) }.map { Processor.here.name(ofSystemCall: $0) }
+      if name == "write" && words[1] == "0x1" || name == "poll" || name == "ppoll" { break }
+      try #require(TargetProcess.isAlive(view.identifier))
+      usleep(1000)
+    }
+    kill(view.identifier, number)
+    let guardian = try fixture.spawn("/bin/sh", ["-c", "sleep 60; kill -KILL \(view.identifier)"])
+    defer { kill(guardian.identifier, SIGKILL) }
+    #expect(try view.wait().ending == .signal(number))
+  }
+
   @Test("what cannot be written is refused before anything is recorded")
   func refusedEarly() throws {
     let folder = try TemporaryFolder()
@@ -102,6 +177,8 @@ struct OutputTests {
     for (path, reason) in [
       (link, "it is a symbolic link"), (directory, "Is a directory"),
       (folder.path + "/none/a.json", "No such file or directory"),
+      (folder.path + "/" + String(repeating: "n", count: 300) + ".json", "File name too long"),
+      (fixture.waits + "/a.json", "Not a directory"),
     ] {
       // It would record for a day.
       let result = try fixture.spawn(
@@ -112,6 +189,18 @@ struct OutputTests {
     #expect(throws: Never.self) { try OutputFile.check(folder.path + "/new.json") }
     #expect(throws: Never.self) { try OutputFile.check("/dev/null") }
     #expect(access(folder.path + "/new.json", F_OK) != 0)
+  }
+
+  @Test(
+    "a folder that may be written and not searched is refused",
+    .enabled(if: ReportFixture.canBecomeOther, "needs root and setpriv"))
+  func unsearchable() throws {
+    let folder = try TemporaryFolder()
+    let program = try probe()
+    let closed = folder.path + "/closed"
+    try #require(mkdir(closed, 0o700) == 0 && chmod(closed, 0o702) == 0 && chmod(folder.path, 0o755) == 0)
+    let result = try fixture.runAsOther(["trace", "-o", closed + "/a.json", program.id])
+    result.expectRefusal(saying: "\(closed)/a.json cannot be written: Permission denied")
   }
 
   @Test("a view whose parent ignores the ends of children ends with its program")

@@ -226,6 +226,59 @@ struct ReportPartsTests {
     }
   }
 
+  @Test(
+    "the core dump of a crash begins with the crash; one that another process has asked for does not",
+    arguments: [
+      (SIGSEGV, (1, 0x10), "the process crashed: SIGSEGV at the address 0x10 in the main thread"),
+      (SIGABRT, (-6, 77), "the process crashed: SIGABRT in the main thread"),
+      (SIGABRT, (0, 78), nil), (SIGSEGV, (0, 78), nil), (SIGQUIT, (0x80, 0), nil), (SIGABRT, nil, nil),
+      (SIGSEGV, nil, "the process crashed: SIGSEGV in the main thread"),
+    ] as [(Int32, (Int32, UInt64)?, String?)])
+  func crash(_ signal: Int32, _ information: (Int32, UInt64)?, _ summary: String?) throws {
+    let folder = try TemporaryFolder()
+    var core = CoreBuilder()
+    core.signal = signal
+    core.signalInformation = information.map { (code: $0.0, origin: $0.1) }
+    let path = try folder.write(core.bytes, to: "core", mode: 0o600)
+    var snapshot = EngineSnapshot(process: try CoreFile.open(path))
+    var queue = QueueInfo(
+      address: 0x1000, kind: .serial, label: "held", word: QueueWord(bits: 0), place: .init(word: 0),
+      target: 0, level: 4, width: nil)
+    (queue.items, queue.holders) = (3, [77])
+    snapshot.queues = [queue.address: queue]
+    snapshot.threads = [ThreadInfo(id: 77, thread: TargetThread(id: 77), role: .main)]
+    let verdicts = Verdicts(snapshot, WaitGraph(snapshot)).all
+    #expect(verdicts.map(\.kind) == (summary == nil ? [.heldQueue] : [.crash, .heldQueue]))
+    #expect(summary == nil || verdicts.first?.summary == summary)
+  }
+
+  @Test("an item that began while the process was read is named, not the one before")
+  func beganMeanwhile() {
+    var snapshot = EngineSnapshot(
+      process: TargetProcess(id: 0, name: "made up", memory: CountingMemory(), regions: [], threads: []))
+    var queue = QueueInfo(
+      address: 0x1000, kind: .serial, label: "held", word: QueueWord(bits: 0), place: .init(word: 0),
+      target: 0, level: 4, width: nil)
+    (queue.items, queue.holders) = (3, [77])
+    snapshot.queues = [queue.address: queue]
+    func thread(in function: String) -> ThreadInfo {
+      var thread = ThreadInfo(id: 77, thread: TargetThread(id: 77), role: .worker(band: "made up"))
+      thread.stack = [
+        StackEntry(
+          address: 1, image: "p", symbol: function, function: function, file: nil, line: nil, origin: .client)
+      ]
+      return thread
+    }
+    snapshot.threads = [thread(in: "first")]
+    let readAgain = { (threads: [ThreadInfo]) in
+      #expect(threads.map(\.id) == [77])
+      return [thread(in: "second")]
+    }
+    let verdicts = Verdicts(snapshot, WaitGraph(snapshot), readAgain: readAgain)
+    #expect(verdicts.all.map { $0.details.first?.place } == ["second"])
+    #expect(verdicts.snapshot.threads.map { $0.stack.first?.function } == ["second"])
+  }
+
   @Test("a circle behind more queues than a stack has room for")
   func longWay() {
     var snapshot = EngineSnapshot(
@@ -324,35 +377,98 @@ struct ReportPartsTests {
     ///   - nodes: of the list when it was read.
     ///   - list: of the list now.
     ///   - free: the ways of nodes that are not in the list.
-    func hasEnded(_ nodes: [UInt64], now list: [UInt64], free: [UInt64]...) -> Bool {
+    func look(_ nodes: [UInt64], now list: [UInt64], free: [UInt64]...) -> QueueInfo.OldestItem {
       let memory = CountingMemory()
       for way in [list] + free {
         for (node, next) in zip(way, way.dropFirst() + [0]) { memory.words[node] = next }
       }
       let place: UInt64 = 1 << 20
       memory.words[place] = list.last ?? 0
-      return QueueInfo.ListPath(nodes, newestAt: place)!.oldestHasEnded(in: memory)
+      return QueueInfo.ListPath(nodes, newestAt: place)!.oldestItem(in: memory, LinkBudget())
     }
-    #expect(!hasEnded([1, 2, 3], now: [1, 2, 3]))
-    #expect(!hasEnded([1], now: [1]))
+    #expect(look([1, 2, 3], now: [1, 2, 3]) == .present)
+    #expect(look([1], now: [1]) == .present)
     // Pushes.
-    #expect(!hasEnded([1, 2, 3], now: [1, 2, 3, 4, 5]))
-    #expect(!hasEnded([1], now: [1, 2]))
+    #expect(look([1, 2, 3], now: [1, 2, 3, 4, 5]) == .present)
+    #expect(look([1], now: [1, 2]) == .present)
     // It is free: the only one, or in front of others.
-    #expect(hasEnded([1, 2, 3], now: [2, 3], free: [1]))
-    #expect(hasEnded([1, 2, 3], now: [2, 3], free: [1, 9, 8]))
-    #expect(hasEnded([1, 2, 3], now: [4], free: [3, 2, 1, 9]))
-    // All are, in the old order.
-    #expect(hasEnded([1, 2, 3], now: [5, 6], free: [1, 2, 3, 4]))
-    #expect(hasEnded([1, 2, 3], now: [], free: [1, 2, 3]))
+    #expect(look([1, 2, 3], now: [2, 3], free: [1]) == .ended)
+    #expect(look([1, 2, 3], now: [2, 3], free: [1, 9, 8]) == .ended)
+    #expect(look([1, 2, 3], now: [4], free: [3, 2, 1, 9]) == .ended)
+    // All are, in the old order; or no item has ended, and a producer has yet to link its node behind 4.
+    #expect(look([1, 2, 3], now: [5, 6], free: [1, 2, 3, 4]) == .unknown)
+    #expect(look([1, 2, 3], now: [5], free: [1, 2, 3]) == .unknown)
+    #expect(look([1, 2, 3], now: [], free: [1, 2, 3]) == .ended)
     // It has been pushed again, and perhaps the one behind it, too.
-    #expect(hasEnded([1, 2, 3], now: [2, 3, 1]))
-    #expect(hasEnded([1, 2, 3], now: [3, 4, 1, 2]))
-    #expect(hasEnded([1, 2, 3], now: [4, 1, 2], free: [3]))
+    #expect(look([1, 2, 3], now: [2, 3, 1]) == .ended)
+    #expect(look([1, 2, 3], now: [3, 4, 1, 2]) == .ended)
+    #expect(look([1, 2, 3], now: [4, 1, 2], free: [3]) == .ended)
     // A long list of nodes that are pushed again as soon as they are free.
     let long = Array(1...5000 as ClosedRange<UInt64>)
-    #expect(!hasEnded(long, now: long + [5001]))
-    #expect(hasEnded(long, now: Array(long[1000...]) + long[..<1000]))
+    #expect(look(long, now: long + [5001]) == .present)
+    #expect(look(long, now: Array(long[1000...]) + long[..<1000]) == .ended)
+  }
+
+  @Test("the way from the newest node always leads through the one at which an earlier look ended")
+  func waysChange() {
+    let memory = CountingMemory()
+    let place: UInt64 = 1 << 20
+    memory.words = [1: 2, 2: 0, place: 2]
+    let path = QueueInfo.ListPath([1, 2], newestAt: place)!
+    let looks: [([UInt64: UInt64], QueueInfo.OldestItem)] = [
+      ([:], .present), ([2: 3, 3: 0, place: 3], .present), ([place: 5], .unknown), ([3: 4, 4: 0], .unknown),
+      ([4: 5, 5: 0], .present),
+      // The nodes behind 2 were free.
+      ([2: 6, 6: 0, place: 6], .ended),
+    ]
+    for (changes, look) in looks {
+      memory.words.merge(changes) { $1 }
+      #expect(path.oldestItem(in: memory, LinkBudget()) == look)
+    }
+  }
+
+  @Test(
+    "a producer that has yet to link its node does not make a held queue look free",
+    arguments: [(linksAt: 32, isHeld: true), (linksAt: 60, isHeld: true), (linksAt: .max, isHeld: false)])
+  func producerWithoutLink(linksAt look: Int, isHeld: Bool) {
+    let memory = CountingMemory()
+    var snapshot = EngineSnapshot(
+      process: TargetProcess(id: 0, name: "made up", memory: memory, regions: [], threads: []))
+    let (first, newest, pushed, place): (UInt64, UInt64, UInt64, UInt64) = (0x7000, 0x7040, 0x7080, 0x8000)
+    memory.words = [first: newest, pushed: 0, place: pushed]
+    var queue = QueueInfo(
+      address: 0x1000, kind: .serial, label: "made up", word: QueueWord(bits: 0), place: .init(word: 0),
+      target: 0, level: 4, width: nil)
+    queue.oldest = first
+    queue.paths = [QueueInfo.ListPath([first, newest], newestAt: place)!]
+    snapshot.queues[queue.address] = queue
+    memory.linking = (newest, pushed, at: look)
+    #expect((HoldWatch(snapshot, [queue]).durations[queue.address] != nil) == isHeld)
+  }
+
+  @Test("one budget for the lists of all queues; the queue with the most items is watched first")
+  func budget() {
+    let memory = CountingMemory()
+    var snapshot = EngineSnapshot(
+      process: TargetProcess(id: 0, name: "made up", memory: memory, regions: [], threads: []))
+    let (length, place): (UInt64, UInt64) = (250, 1 << 30)
+    let nodes = (1...length).map { $0 * 64 }
+    for (node, next) in zip(nodes, nodes.dropFirst() + [0]) { memory.words[node] = next }
+    memory.words[place] = nodes.last!
+    let queues = (1...2000 as ClosedRange<UInt64>).map { number in
+      var queue = QueueInfo(
+        address: number << 32, kind: .serial, label: "made up", word: QueueWord(bits: 0),
+        place: .init(word: 0), target: 0, level: 4, width: nil)
+      queue.items = Int(number)
+      queue.oldest = nodes[0]
+      queue.paths = [QueueInfo.ListPath(nodes, newestAt: place)!]
+      return queue
+    }
+    for queue in queues { snapshot.queues[queue.address] = queue }
+    snapshot.links = LinkBudget(200_000)
+    let watch = HoldWatch(snapshot, queues)
+    #expect(memory.allReads < 250_000)
+    #expect(watch.durations[2000 << 32] != nil && watch.durations[1 << 32] == nil)
   }
 
   @Test("a holder that got no processor while it was watched says nothing about its item")
@@ -414,10 +530,18 @@ final class CountingMemory: TargetMemory {
   private var count: UInt64 = 0
   /// A word that is another one from a certain read of it on.
   var changing: (address: UInt64, at: Int)? { didSet { reads = 0 } }
+  /// A link that is 0 before a certain read of it.
+  var linking: (address: UInt64, link: UInt64, at: Int)?
   private var reads = 0
+  /// All reads.
+  var allReads: UInt64 { count }
 
   func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
     count += 1
+    if let linking, linking.address == address {
+      reads += 1
+      words[address] = reads < linking.at ? 0 : linking.link
+    }
     if let changing, changing.address == address {
       reads += 1
       words[address] = reads < changing.at ? 1 : 2

@@ -139,6 +139,16 @@ struct ReportTests {
     #expect(!text.contains("(main thread)"), "\(text)")
   }
 
+  @Test("items that a concurrent queue has admitted are counted in its target's list")
+  func admitted() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["admitted"]))
+    program.program.waitForOutput("ready")
+    let report = try fixture.json(try fixture.report(["--json", program.id]).text)
+    let queues = try #require(report["queues"] as? [[String: Any]])
+    let target = try #require(queues.first { $0["label"] as? String == "hierarchy" })
+    #expect(target["items"] as? Int == 5)
+  }
+
   @Test("the queues that one item holds are one cause, with a duration and a place")
   func held() throws {
     let program = Examined(try fixture.spawn(fixture.waits, ["held"]))
@@ -341,6 +351,39 @@ struct ReportTests {
     }
   }
 
+  @Test("an item that begins after its queue was read has a holder")
+  func beginsMeanwhile() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, []))
+    program.program.waitForOutput("ready")
+    let process = try TargetProcess.live(program.program.identifier)
+    let record = try InspectionRecord.find(in: process, MappedImage.all(of: process))
+    func held(_ snapshot: EngineSnapshot) throws -> QueueInfo {
+      try #require(snapshot.queues.values.first { $0.label == "held" })
+    }
+    var known = try held(EngineReader.read(process, record))
+    while known.holders.isEmpty || known.items == 0 { known = try held(EngineReader.read(process, record)) }
+    let before = TargetProcess(
+      id: process.id, name: process.name, memory: EarlierMemory(process, unowned: known.place.word),
+      regions: process.regions, threads: process.threads, now: process.now)
+    #expect(try held(EngineReader.read(before, record)).holders == known.holders)
+  }
+
+  @Test("lists without end cost no more than the report's budget")
+  func endlessLists() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["busy", "paused"]))
+    program.program.waitForOutput("ready")
+    let process = try TargetProcess.live(program.program.identifier)
+    let record = try InspectionRecord.find(in: process, MappedImage.all(of: process))
+    let memory = try EndlessMemory(process, record)
+    let endless = TargetProcess(
+      id: process.id, name: process.name, memory: memory, regions: process.regions, threads: process.threads,
+      now: process.now)
+    let snapshot = try EngineReader.read(endless, record, links: LinkBudget(1000))
+    #expect(snapshot.links.left == 0)
+    let heldBack = snapshot.queues.values.map(\.heldBack)
+    #expect(heldBack.count { $0 > 0 } > 0 && heldBack.reduce(0, +) <= 1000)
+  }
+
   @Test("the bands of all shards are added up, and a damaged table hides no other shard")
   func shards() throws {
     let program = Examined(try fixture.spawn(fixture.waits, []))
@@ -515,6 +558,55 @@ final class TornMemory: TargetMemory {
       let replacements: [UInt64] = [0, 1, .max, .max - 3, 1 << 63, hash, hash >> 32, address &+ 64]
       bytes.storeBytes(of: replacements[Int(hash & 7)], toByteOffset: offset, as: UInt64.self)
     }
+    return true
+  }
+}
+
+/// The memory of a process in which a queue had no owner when it was first read.
+private final class EarlierMemory: TargetMemory {
+  private let process: TargetProcess
+  private let state: UInt64
+  private var isRead = false
+
+  init(_ process: TargetProcess, unowned state: UInt64) { (self.process, self.state) = (process, state) }
+
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { process.memory.populated(region) }
+
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    guard process.memory.read(address, into: bytes) else { return false }
+    if address == state, bytes.count == 8, !isRead {
+      isRead = true
+      bytes.storeBytes(of: bytes.load(as: UInt64.self) & ~0x7F_FFFF, as: UInt64.self)
+    }
+    return true
+  }
+}
+
+/// The memory of a process in which each queue has held back items without end.
+private final class EndlessMemory: TargetMemory {
+  private let process: TargetProcess
+  private let heldBack: Set<UInt64>
+  private static let node: UInt64 = 0x1000
+
+  init(_ process: TargetProcess, _ record: InspectionRecord) throws {
+    self.process = process
+    let types = EngineTypes(record.types, in: process.memory)
+    let (extras, offset) = try (
+      types.offset("DispatchObject", "extrasReference"), types.offset("QueueExtras", "heldBack")
+    )
+    heldBack = Set(
+      try EngineReader.read(process, record).queues.keys.compactMap {
+        process.memory.word($0 + extras).flatMap { $0 == 0 ? nil : $0 + offset }
+      })
+  }
+
+  func populated(_ region: MappedRegion) -> [Range<UInt64>] { process.memory.populated(region) }
+
+  func read(_ address: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    guard address == Self.node || heldBack.contains(address), bytes.count == 8 else {
+      return process.memory.read(address, into: bytes)
+    }
+    bytes.storeBytes(of: Self.node, as: UInt64.self)
     return true
   }
 }

@@ -162,6 +162,23 @@ struct TopTests {
     #expect(text.hasSuffix("concourse: process \(program.id) has ended\r\n"), "\(text.suffix(200))")
   }
 
+  @Test("a process whose main thread ends while it is watched goes on")
+  func mainThreadEnds() throws {
+    let program = Examined(try fixture.spawn(fixture.waits, ["ending-main"]))
+    program.program.waitForOutput("ready")
+    let recording = try LiveRecording(program.program.identifier)
+    while recording.reader?.hasEvents != true { try #require(try recording.poll()) }
+    kill(program.program.identifier, SIGUSR1)
+    let thread = "/proc/\(program.id)/task/\(program.id)/status"
+    while ProcFile.read(thread).map({ !ProcFile.value(of: "State", in: $0).hasPrefix("Z") }) ?? true {
+      try #require(TargetProcess.isAlive(program.program.identifier))
+      usleep(1000)
+    }
+    try #require(try recording.poll())
+    _ = try #require(recording.reader).take()
+    while recording.reader?.hasEvents != true { try #require(try recording.poll()) }
+  }
+
   @Test("a program that top starts: its output comes afterwards, and it ends with the view")
   func program() throws {
     let shown = try Shown(fixture, ["--", fixture.waits, "busy"])

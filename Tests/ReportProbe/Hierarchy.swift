@@ -37,6 +37,21 @@ enum Hierarchy {
     while true { pause() }
   }
 
+  /// Items of a concurrent queue, admitted to a target that is held: their own nodes are in no list.
+  static func runAdmitted() -> Never {
+    let began = DispatchSemaphore(value: 0)
+    target.async {
+      began.signal()
+      while true { pause() }
+    }
+    began.wait()
+    let wide = DispatchQueue(label: "wide", attributes: .concurrent, target: target)
+    for _ in 0..<5 { wide.async {} }
+    print("ready")
+    fflush(nil)
+    while true { pause() }
+  }
+
   static func run(isHeld: Bool) -> Never {
     if isHeld { children[0].async { neverEnds() } }
     for index in 0..<2 { for _ in 0..<(isHeld ? 5 : 2) { children[index].async { again(index) } } }

@@ -58,6 +58,8 @@ if CommandLine.arguments.dropFirst().first == "sleepers" {
 }
 if CommandLine.arguments.dropFirst().first == "many" { Many.run(Int(CommandLine.arguments.last!) ?? 0) }
 if CommandLine.arguments.dropFirst().first == "ended-main" { EndedMain.run() }
+if CommandLine.arguments.dropFirst().first == "ending-main" { EndedMain.runUntilSignal() }
+if CommandLine.arguments.dropFirst().first == "admitted" { Hierarchy.runAdmitted() }
 if CommandLine.arguments.dropFirst().first == "channels" { Channels.run() }
 if CommandLine.arguments.dropFirst().first == "jobs" { Jobs.run() }
 if CommandLine.arguments.dropFirst().first == "computing" { Computing.run() }

@@ -99,6 +99,7 @@ extension DispatchQueue {
       submit(node)
     } else {
       if Recording.isOn { ItemRecording.scheduled(node, to: self) }
+      NodeMagazine.unlink(node)
       timers.submit(node, to: self, at: time, isWall: isWall)
     }
   }

@@ -189,12 +189,16 @@ private final class RingRequest: RingClient {
   }
 
   /// Moves a file's position past what was written, unless it has moved. The kernel leaves it where it was if it has
-  /// written a part and could not write the rest, as on a full disk. The next write would replace that part.
+  /// written a part and could not write the rest, as on a full disk. The next write would replace that part. A file that
+  /// is appended to was written at its end.
   private static func advance(_ descriptor: Int32, from position: Int, by count: Int) {
     // Another call on the descriptor may be under way, and have the position locked.
     BlockedSection.run {
       guard position >= 0, System.position(of: descriptor) == position else { return }
-      _ = System.setPosition(of: descriptor, to: position + count)
+      var (status, flags) = (stat(), System.flags(of: descriptor))
+      let isAppended = flags >= 0 && Int32(flags) & O_APPEND != 0
+      guard !isAppended || System.status(of: descriptor, &status) == 0 else { return }
+      _ = System.setPosition(of: descriptor, to: isAppended ? Int(status.st_size) : position + count)
     }
   }
 }

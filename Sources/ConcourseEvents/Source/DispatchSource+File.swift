@@ -117,9 +117,50 @@ class FileBackend: SourceBackend, FileWatchOwner, @unchecked Sendable {
 }
 
 /// The backend of a write source. It reports only whether there is space.
-// SAFETY: adds no state to that of the superclass.
+// SAFETY: `notice` is OWNED BY the running visit; visits never overlap.
 final class WriteBackend: FileBackend, @unchecked Sendable {
+  /// What becomes of a notice in the error queue of a full socket, which the kernel reports as long as it is there.
+  private enum Notice {
+    case none
+    /// `rearm` requests an event on a change.
+    case found
+    /// It has been requested.
+    case known
+  }
+
+  private var notice = Notice.none
+
   init(_ descriptor: Int32) { super.init(descriptor, .write) }
+
+  override func collect(_ pending: UInt) -> UInt? {
+    let found = isAlwaysReady ? -1 : System.readiness(of: descriptor, Readiness.writable.rawValue)
+    guard found > 0, isOnlyNotice(Readiness(rawValue: UInt32(found))) else {
+      notice = .none
+      return found == 0 ? nil : 1
+    }
+    // Only the kernel reports changes; a sampled descriptor is looked at again.
+    if !isInKernel { notice = .none } else if notice == .none { notice = .found }
+    return nil
+  }
+
+  /// Whether a socket has neither space nor an end, which would be writable or hung up. A full pipe without readers has
+  /// an error, too.
+  private func isOnlyNotice(_ readiness: Readiness) -> Bool {
+    readiness.isDisjoint(with: [.writable, .hangUp]) && System.socketType(of: descriptor) >= 0
+  }
+
+  override func rearm() {
+    switch notice {
+    case .none: super.rearm()
+    case .found:
+      notice = .known
+      rearmForChange()
+    case .known: break
+    }
+  }
+
+  /// A change that came while there was no handler may not be reported again: the visit checks the descriptor.
+  override func restart() { raise() }
 }
 
 /// The backend of a read source. It counts the readable bytes, and reports end of file without spinning.
@@ -223,11 +264,14 @@ final class ReadBackend: FileBackend, @unchecked Sendable {
     let socketType = System.socketType(of: descriptor)
     // A hung-up pipe stays so for every reader, as does the end of a file that the kernel can poll: report it once.
     guard socketType >= 0 else { return readiness.contains(.hangUp) || kind != .other ? end() : more(0) }
-    // An error that an earlier datagram has caused is not the end, either.
-    if [SOCK_DGRAM, SOCK_RAW].contains(where: { Int($0.rawValue) == socketType }),
-      !readiness.isDisjoint(with: [.readable, .error])
-    {
-      return more(1)
+    if [SOCK_DGRAM, SOCK_RAW].contains(where: { Int($0.rawValue) == socketType }) {
+      if readiness.contains(.readable) { return more(1) }
+      // An error that an earlier datagram has caused is not the end, either. It looks like a notice in the error queue,
+      // which reading does not remove: both are reported at each change.
+      if readiness.contains(.error) {
+        if !isInKernel { next = .more } else if next != .nothing { next = .change }
+        return 1
+      }
     }
     // The end of a connection is reported until the client cancels its source. Bytes behind an urgent one are not
     // counted.

@@ -46,7 +46,8 @@ extension DispatchSource {
   /// has no name (memfd_create), the source polls the file four times a second. Without /proc it cannot see the name, and reports
   /// `.rename` with each change that nothing else explains.
   ///
-  /// Traps on a negative descriptor, on an empty mask, and on `.funlock`.
+  /// Traps on a negative descriptor, on one without a file, such as that of an eventfd, on an empty mask, and on
+  /// `.funlock`.
   /// - Parameters:
   ///   - fileDescriptor: the file; it must stay open until the cancel handler has run. The kernel grants a watch only
   ///     on a file that the process may read; other files are polled.
@@ -145,6 +146,12 @@ final class FileSystemBackend {
       names: DispatchSource.FileSystemEvent.names, in: factory,
       because: "Linux does not report when a file is unlocked")
     if let refusal { return .failure(refusal) }
+    // The kernel's own objects have no type.
+    var status = stat()
+    guard System.status(of: descriptor, &status) < 0 || status.st_mode & S_IFMT != 0 else {
+      return .failure(
+        SourceRefusal(523, "\(factory): the descriptor is that of an eventfd or the like, not of a file"))
+    }
     return .success(FileSystemBackend(descriptor, mask, hub, pause))
   }
 

@@ -55,6 +55,15 @@ package enum NodeMagazine {
     return node
   }
 
+  /// Clears the link of a node that is kept outside all lists for long. It has the link of the free list still, or of the
+  /// list that it has left. `concourse report` finds the nodes of a list by their links, and would take it for one of them.
+  @inline(__always)
+  package static func unlink(_ node: NodePointer) {
+    PlainMemory.writes(beside: node.pointee.next)
+    // ORDERING: relaxed; the node belongs to this thread alone.
+    node.pointee.next.store(nil, ordering: .relaxed)
+  }
+
   /// Frees a node whose work has been taken.
   @inline(__always)
   package static func recycle(_ node: NodePointer) {

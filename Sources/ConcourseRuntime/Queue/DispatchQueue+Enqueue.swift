@@ -226,6 +226,7 @@ extension DispatchQueue {
   final func forward(_ node: NodePointer, isNested: Bool) {
     let level = entryLevel(node)
     if isNested {
+      NodeMagazine.unlink(node)
       submitToTarget(NodeMagazine.make(.redirected(node), level: level))
     } else {
       Runtime.root(at: level)._withUnsafeGuaranteedRef { $0.submitItem(node) }

@@ -29,16 +29,24 @@ final class CoreFile: TargetMemory {
   private var name = ""
   private var process: Int32 = 0
   private var signal: Int32?
+  /// The thread that got it, and `siginfo_t`.
+  private var signalled: UInt32 = 0
+  private var signalInformation: [UInt8]?
 
   static func open(_ path: String) throws(Failure) -> TargetProcess {
     guard let file = FileBytes(path: path) else {
       throw Failure(reason: "\(path): \(describe(error: lastError()))")
     }
     let core = try CoreFile(path, file)
-    return TargetProcess(
+    var process = TargetProcess(
       id: core.process, name: core.name, processor: core.processor, memory: core, regions: core.regions(),
       threads: core.threads,
       signal: core.signal, core: path, now: nil)
+    if let signal = core.signal {
+      process.crash = .init(
+        signal: signal, thread: core.signalled, of: core.process, core.signalInformation)
+    }
+    return process
   }
 
   private init(_ path: String, _ file: FileBytes) throws(Failure) {
@@ -114,6 +122,8 @@ final class CoreFile: TargetMemory {
       switch type {
       case 1: readThread(bytes)
       case 3: readProcess(bytes)
+      // NT_SIGINFO: the first one is of the thread that got the signal.
+      case 0x5349_4749 where signalInformation == nil && threads.count <= 1: signalInformation = bytes
       case 0x4649_4C45: readFiles(bytes)
       // NT_ARM_TLS follows the registers of its thread.
       case 0x401 where processor == .arm64 && !threads.isEmpty:
@@ -130,7 +140,9 @@ final class CoreFile: TargetMemory {
     guard bytes.count >= 112 + count * 8, let id: UInt32 = bytes.number(at: 32) else { return }
     var thread = TargetThread(id: id)
     thread.take(registers: (0..<count).map { bytes.number(at: 112 + $0 * 8)! }, of: processor)
-    if threads.isEmpty, let number: UInt16 = bytes.number(at: 12), number != 0 { signal = Int32(number) }
+    if threads.isEmpty, let number: UInt16 = bytes.number(at: 12), number != 0 {
+      (signal, signalled) = (Int32(number), id)
+    }
     threads.append(thread)
   }
 

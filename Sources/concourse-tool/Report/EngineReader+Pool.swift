@@ -41,7 +41,7 @@ extension EngineReader {
         word != 0, Int(word & 7) == root.level
       else { continue }
       var (nodes, node) = ([UInt64](), word & ~7)
-      while node != 0 && nodes.count < 64 {
+      while node != 0 && nodes.count < 64 && links.take() {
         nodes.append(node)
         node = memory.word(node) ?? 0
       }
@@ -55,7 +55,7 @@ extension EngineReader {
     // A process that runs may put a record back at the list's beginning meanwhile: it leads to the same ones again.
     var known: Set<UInt64> = []
     var worker = memory.word(band &+ (try types.offset("Band", "newestRecord"))) ?? 0
-    for _ in 0..<100_000 where worker != 0 {
+    for _ in 0..<100_000 where worker != 0 && links.take() {
       if known.insert(worker).inserted { workers.append(worker) }
       worker = memory.word(worker &+ (try types.offset("WorkerRecord", "older"))) ?? 0
     }

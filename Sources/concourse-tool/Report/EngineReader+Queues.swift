@@ -58,7 +58,7 @@ extension EngineReader {
       }
       // The kept ones are the first of the two chains.
       var node = memory.word(extras &+ (try types.offset("QueueExtras", "heldBack"))) ?? 0
-      while node != 0 && queue.heldBack < 1_000_000 {
+      while node != 0 && links.take() {
         queue.heldBack += 1
         node = memory.word(node) ?? 0
       }
@@ -138,6 +138,10 @@ extension EngineReader {
       for queue in Set(thread.frames.map(\.queue)) { threads[queue, default: []].append(thread.id) }
     }
     for address in snapshot.queues.keys {
+      // An item may have begun since the queue was read; its thread was read after that.
+      if snapshot.queues[address]!.items > 0 {
+        snapshot.queues[address]!.word = snapshot.queues[address]!.word(in: memory)
+      }
       let owner = snapshot.queues[address]!.word.owner
       if owner != 0 { snapshot.queues[address]!.holders = [owner] }
       switch snapshot.queues[address]!.kind {

@@ -10,6 +10,7 @@ struct EngineReader {
   let types: EngineTypes
   let taskClass: UInt64
   var snapshot: EngineSnapshot
+  let links: LinkBudget
 
   var memory: any TargetMemory { process.memory }
 
@@ -20,10 +21,11 @@ struct EngineReader {
   private let threadNumbers: Set<UInt32>
 
   /// - Parameter taskClass: The class of Swift Concurrency's tasks; 0 if they are not asked for.
-  static func read(_ process: TargetProcess, _ record: InspectionRecord, taskClass: UInt64 = 0)
-    throws(Failure) -> EngineSnapshot
-  {
-    var reader = EngineReader(process: process, record: record, taskClass: taskClass)
+  static func read(
+    _ process: TargetProcess, _ record: InspectionRecord, taskClass: UInt64 = 0,
+    links: LinkBudget = LinkBudget()
+  ) throws(Failure) -> EngineSnapshot {
+    var reader = EngineReader(process: process, record: record, taskClass: taskClass, links: links)
     do {
       try reader.readAll()
     } catch {
@@ -38,12 +40,14 @@ struct EngineReader {
     return reader.snapshot
   }
 
-  private init(process: TargetProcess, record: InspectionRecord, taskClass: UInt64) {
+  private init(process: TargetProcess, record: InspectionRecord, taskClass: UInt64, links: LinkBudget) {
     self.process = process
     self.record = record
     self.taskClass = taskClass
+    self.links = links
     types = EngineTypes(record.types, in: process.memory)
     snapshot = EngineSnapshot(process: process)
+    snapshot.links = links
     threadNumbers = Set(process.threads.map(\.id))
   }
 

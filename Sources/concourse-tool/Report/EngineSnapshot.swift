@@ -54,9 +54,9 @@ struct QueueInfo {
     oldest == 0 ? [] : (1...3).map { memory.word(oldest &+ 8 * $0) ?? 0 }
   }
 
-  /// Whether the oldest item of a list has certainly ended.
-  func oldestHasEnded(in memory: any TargetMemory) -> Bool {
-    paths.contains { $0.oldestHasEnded(in: memory) }
+  /// What its lists tell about their oldest items.
+  func oldestItem(in memory: any TargetMemory, _ links: LinkBudget) -> OldestItem {
+    .worst(of: paths.map { $0.oldestItem(in: memory, links) })
   }
 
   /// The state now.
@@ -245,6 +245,8 @@ struct EngineSnapshot {
   /// The threads that run work items, by item.
   var runners: [UInt64: UInt32] = [:]
   var process: TargetProcess
+  /// What is left of it after the reading.
+  var links = LinkBudget()
   var queues: [UInt64: QueueInfo] = [:]
   var threads: [ThreadInfo] = []
   var bands: [BandInfo] = []
@@ -279,6 +281,13 @@ struct EngineSnapshot {
 
   mutating func indexThreads() {
     places = Dictionary(threads.enumerated().map { ($0.element.id, $0.offset) }) { first, _ in first }
+  }
+
+  /// Puts a thread that has been read again in the place of the earlier one.
+  mutating func replace(_ thread: ThreadInfo) {
+    if let place = places[thread.id] ?? threads.firstIndex(where: { $0.id == thread.id }) {
+      threads[place] = thread
+    }
   }
 
   func thread(_ id: UInt32) -> ThreadInfo? {

@@ -16,10 +16,12 @@ struct Report {
     snapshot.readStacks(symbols) { thread in
       if case .idle = thread.wait { return false }
       return thread.isBlocked || !thread.frames.isEmpty || thread.role == .main
+        || thread.id == process.crash?.thread
     }
     if let runtime { snapshot.readTasks(runtime, symbols) }
     var graph = WaitGraph(snapshot)
-    let verdicts = Verdicts(snapshot, graph) {
+    let readAgain: HoldWatch.ReadAgain = { snapshot.readAgain($0, symbols) }
+    let verdicts = Verdicts(snapshot, graph, readAgain: readAgain) {
       guard let runtime, StalledTasks.areStalled(snapshot) else { return false }
       return StalledTasks.isConfirmed(process) { process in
         var again = try? EngineReader.read(process, record, taskClass: runtime.tasks.taskClass)
@@ -29,7 +31,7 @@ struct Report {
     }
     graph.cycles = verdicts.cycles
     return Report(
-      snapshot: snapshot, graph: graph, verdicts: verdicts.all, library: record.image.path,
+      snapshot: verdicts.snapshot, graph: graph, verdicts: verdicts.all, library: record.image.path,
       version: record.version)
   }
 
@@ -55,6 +57,30 @@ struct Report {
 }
 
 extension EngineSnapshot {
+  /// The threads of a running process as they are now, with their stacks. Of one that waits for something else, only the
+  /// call is known.
+  func readAgain(_ threads: [ThreadInfo], _ symbols: Symbols) -> [ThreadInfo] {
+    var now = self
+    now.threads = threads.compactMap { before in
+      guard var thread = TargetThread(process: process.id, thread: Int32(before.thread.idHere)) else {
+        return nil
+      }
+      if thread.threadPointer == nil { thread.threadPointer = before.thread.threadPointer }
+      var info = before
+      if thread.call?.number != before.thread.call?.number
+        || thread.call?.arguments != before.thread.call?.arguments
+      {
+        info.wait =
+          thread.call.map { .call(process.processor.name(ofSystemCall: $0.number), nil) } ?? .running
+        info.blockedFor = nil
+      }
+      info.thread = thread
+      return info
+    }
+    now.readStacks(symbols) { _ in true }
+    return now.threads
+  }
+
   /// Threads whose stacks are read; of thousands, most are alike.
   private static let mostStacks = 2000
 

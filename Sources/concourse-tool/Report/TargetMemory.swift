@@ -11,6 +11,27 @@ protocol TargetMemory: AnyObject {
   func populated(_ region: MappedRegion) -> [Range<UInt64>]
 }
 
+/// How many links of the process's lists a report follows. A damaged or hostile process may have any number of queues, all
+/// with lists of any length; a report on it is incomplete, but comes.
+final class LinkBudget {
+  private(set) var left: Int
+  private var ofLook = Int.max
+
+  /// - Parameter left: A link costs a system call: these take some seconds.
+  init(_ left: Int = 4_000_000) { self.left = left }
+
+  /// - Returns: false if nothing more may be read.
+  func take(_ count: Int = 1) -> Bool {
+    guard left >= count, ofLook >= count else { return false }
+    left -= count
+    ofLook -= count
+    return true
+  }
+
+  /// Gives what is read until the next call an equal part of the rest.
+  func beginLook(of looks: Int) { ofLook = left / max(looks, 1) }
+}
+
 extension TargetMemory {
   func number<Number: FixedWidthInteger>(at address: UInt64, as type: Number.Type = Number.self) -> Number? {
     var value: Number = 0
@@ -108,7 +129,8 @@ struct MappedRegion {
 
 /// The memory of a running or stopped process. The kernel asks for the same permissions as for ptrace.
 final class LiveMemory: TargetMemory {
-  private let process: Int32
+  /// The process, or a thread of it that has not ended.
+  var process: Int32
   /// /proc/PID/pagemap, or -1.
   private let pages: Int32
   private static let pageSize: UInt64 = UInt64(sysconf(Int32(_SC_PAGESIZE)))

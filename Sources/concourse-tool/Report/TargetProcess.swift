@@ -7,6 +7,37 @@ struct TargetProcess {
     let reason: String
   }
 
+  /// A signal that the process brought upon itself; not one that another process sent to get a core dump.
+  struct Crash {
+    let signal: Int32
+    let thread: UInt32
+    /// Of what was accessed; nil for a signal that the process sent itself.
+    var address: UInt64?
+
+    private static let names: [Int32: String] = [
+      SIGILL: "SIGILL", SIGTRAP: "SIGTRAP", SIGABRT: "SIGABRT", SIGBUS: "SIGBUS", SIGFPE: "SIGFPE",
+      SIGSEGV: "SIGSEGV", SIGSYS: "SIGSYS",
+    ]
+
+    /// - Parameter information: the kernel's about the signal, `siginfo_t`; nil if the dump has none.
+    init?(signal: Int32, thread: UInt32, of process: Int32, _ information: [UInt8]?) {
+      guard Self.names[signal] != nil else { return nil }
+      (self.signal, self.thread) = (signal, thread)
+      guard let information, information.number(at: 0) == signal,
+        let code: Int32 = information.number(at: 8), let sender: Int32 = information.number(at: 16)
+      else {
+        // A debugger that writes a dump stops the process with SIGTRAP; SIGABRT may have come from anywhere.
+        if signal == SIGTRAP || signal == SIGABRT { return nil }
+        return
+      }
+      // Faults have positive codes.
+      guard code > 0 || sender == process else { return nil }
+      if code > 0 && (signal == SIGSEGV || signal == SIGBUS) { address = information.number(at: 16) }
+    }
+
+    var name: String { Self.names[signal]! }
+  }
+
   let id: Int32
   /// A thread of it that has not ended: what all share is read through it. The main thread may have ended before the
   /// others, and has no memory then.
@@ -19,6 +50,8 @@ struct TargetProcess {
   var threads: [TargetThread]
   /// The signal that ended the process, if it is a core dump.
   var signal: Int32?
+  /// What made it crash, if it is the core dump of a crash.
+  var crash: Crash?
   /// The path of the core dump.
   var core: String?
   /// The uptime clock when it was read; nil for a core dump.
@@ -87,7 +120,7 @@ extension TargetProcess {
   static func isAlive(_ id: Int32) -> Bool { thread(of: id) != nil }
 
   /// A thread of the process that has not ended: the main thread, or one of the engine's, which stay, or any.
-  private static func thread(of id: Int32) -> Int32? {
+  static func thread(of id: Int32) -> Int32? {
     func isAlive(_ thread: Int32) -> Bool {
       guard let status = ProcFile.read("/proc/\(id)/task/\(thread)/status") else { return false }
       let state = ProcFile.value(of: "State", in: status)

@@ -1,7 +1,7 @@
 /// What the report concludes, the most serious first.
 struct Verdict {
   enum Kind: String {
-    case deadlock, starvedPool, suspendedQueue, inactiveQueue, barrier, mainQueue, heldQueue, heldActor
+    case deadlock, crash, starvedPool, suspendedQueue, inactiveQueue, barrier, mainQueue, heldQueue, heldActor
     case blockedTasks, stalledTasks, nothing
   }
 
@@ -22,7 +22,8 @@ struct Verdict {
 }
 
 struct Verdicts {
-  private let snapshot: EngineSnapshot
+  /// With what was read once more.
+  private(set) var snapshot: EngineSnapshot
   private let graph: WaitGraph
   private let watch: HoldWatch
   /// What lasts.
@@ -36,12 +37,13 @@ struct Verdicts {
   /// - Parameters:
   ///   - earlier: An earlier look at the process. With it, nothing is watched, so the call does not wait; held queues and
   ///     actors are not reported then.
+  ///   - readAgain: Reads the holders of queues once more, with their stacks.
   ///   - isStalled: Whether nothing is left that could resume a task. Asked if there is no other cause.
   init(
     _ snapshot: EngineSnapshot, _ graph: WaitGraph, since earlier: Standstill? = nil,
-    isStalled: () -> Bool = { false }
+    readAgain: HoldWatch.ReadAgain? = nil, isStalled: () -> Bool = { false }
   ) {
-    self.snapshot = snapshot
+    var snapshot = snapshot
     self.graph = graph
     look = Standstill(snapshot)
     let watched = snapshot.queues.values.filter { queue in
@@ -49,16 +51,19 @@ struct Verdicts {
       (!queue.holders.isEmpty || queue.kind == .main) && queue.items + queue.heldBack > 0
         && queue.kind != .global && !queue.word.isSuspended && !queue.word.isInactive
     }
-    watch = HoldWatch(snapshot, earlier == nil ? watched : [])
+    watch = HoldWatch(snapshot, earlier == nil ? watched : [], readAgain: readAgain)
+    for holder in watch.holders { snapshot.replace(holder) }
+    self.snapshot = snapshot
     standstill = earlier.map(look.common) ?? look.lasting(snapshot)
     let words = Wording(snapshot)
     cycles = graph.cycles.filter { stillStands($0) }
     for cycle in cycles { all.append(deadlock(cycle, words)) }
     let taskWords = TaskWording(snapshot)
     for cycle in TaskCycles(snapshot).all { all.append(TaskCycles.verdict(cycle, taskWords)) }
+    if let crash = snapshot.process.crash { all.append(verdict(on: crash, words)) }
     for band in snapshot.bands { if let verdict = starvation(of: band, words) { all.append(verdict) } }
     for held in earlier == nil ? ActorWatch(snapshot).held : []
-    where !all.contains(where: { $0.threads.contains(held.thread) }) {
+    where !all.contains(where: { $0.kind != .crash && $0.threads.contains(held.thread) }) {
       all.append(verdict(on: held, words, taskWords))
     }
     let concerned = Set(all.flatMap(\.queues))
@@ -80,13 +85,15 @@ struct Verdicts {
   private static func rank(_ kind: Verdict.Kind) -> Int {
     switch kind {
     case .deadlock: 0
-    case .starvedPool: 1
-    case .suspendedQueue, .inactiveQueue: 2
-    case .barrier: 3
-    case .mainQueue: 4
-    case .heldQueue, .heldActor, .blockedTasks: 5
-    case .stalledTasks: 6
-    case .nothing: 7
+    // The engine itself traps because of a deadlock.
+    case .crash: 1
+    case .starvedPool: 2
+    case .suspendedQueue, .inactiveQueue: 3
+    case .barrier: 4
+    case .mainQueue: 5
+    case .heldQueue, .heldActor, .blockedTasks: 6
+    case .stalledTasks: 7
+    case .nothing: 8
     }
   }
 
@@ -150,6 +157,17 @@ struct Verdicts {
         }
         return thread.isStillAsleep(in: process)
       }
+  }
+
+  private func verdict(on crash: TargetProcess.Crash, _ words: Wording) -> Verdict {
+    let thread = snapshot.thread(crash.thread)
+    let name = thread.map(words.name) ?? "thread \(crash.thread)"
+    let address = crash.address.map { " at the address 0x" + String($0, radix: 16) } ?? ""
+    let item = thread?.frames.first.map { "\(name) ran an item of \(words.quoted($0.queue))" }
+    return Verdict(
+      kind: .crash, summary: "the process crashed: \(crash.name)\(address) in \(name)",
+      details: thread.map { [.init(text: item ?? "\(name) ran no item", place: words.place($0))] } ?? [],
+      threads: [crash.thread])
   }
 
   private func verdict(on held: ActorWatch.Held, _ words: Wording, _ taskWords: TaskWording) -> Verdict {

@@ -42,6 +42,10 @@ struct OutputFile: ~Copyable {
   static func check(_ path: String) throws(Failure) {
     var status = stat()
     let exists = stat(path, &status) == 0
+    // A name that is too long, a folder that is none, or one that may not be searched.
+    guard exists || errno == ENOENT || errno == ELOOP else {
+      throw Failure(path: path, reason: describe(error: lastError()))
+    }
     if exists && status.st_mode & S_IFMT == S_IFDIR {
       throw Failure(path: path, reason: describe(error: EISDIR))
     }
@@ -49,7 +53,7 @@ struct OutputFile: ~Copyable {
     if isRegular && lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK {
       throw Failure(path: path, reason: isLink)
     }
-    if access(exists ? path : FilePath.directory(of: path), W_OK) != 0 {
+    if exists ? access(path, W_OK) != 0 : access(FilePath.directory(of: path), W_OK | X_OK) != 0 {
       throw Failure(path: path, reason: describe(error: lastError()))
     }
   }

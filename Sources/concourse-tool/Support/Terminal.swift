@@ -7,8 +7,10 @@ enum Terminal {
   nonisolated(unsafe) private(set) static var failure: Int32 = 0
 
   /// Prints a result to standard output.
-  static func printLine(_ text: String) {
-    let error = emit(text + "\n", to: STDOUT_FILENO)
+  /// - Parameter isCancelled: Whether the rest is left out, since a signal that this command handles has come. The reader
+  ///   may leave a pipe full for any time.
+  static func printLine(_ text: String, unless isCancelled: (() -> Bool)? = nil) {
+    let error = emit(text + "\n", to: STDOUT_FILENO, unless: isCancelled)
     if failure == 0 { failure = error }
   }
 
@@ -46,10 +48,21 @@ enum Terminal {
 
   // Unbuffered: another program may replace the process right afterwards.
   /// - Returns: `errno`, or 0.
-  private static func emit(_ text: String, to descriptor: Int32) -> Int32 {
+  private static func emit(
+    _ text: String, to descriptor: Int32, unless isCancelled: (() -> Bool)? = nil
+  ) -> Int32 {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      if let isCancelled {
+        // A handler returns into a `write` that waits. The signal may also come right before it, so nothing waits long.
+        var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        let isReady = poll(&room, 1, 50) != 0
+        if isCancelled() { return 0 }
+        guard isReady else { continue }
+      }
+      // A pipe that is ready has room for so many.
+      let most = isCancelled == nil ? rest.count : min(rest.count, Int(PIPE_BUF))
+      let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, most) }
       if count < 0 && errno == EINTR { continue }
       if count < 0 && errno == EAGAIN {
         // Another program has made the terminal or the pipe one that does not block.

@@ -108,13 +108,14 @@ enum TopCommand: Command {
       if endedBy != 0 { return .signal(endedBy) }
       let frame = watch.frame(waitingForTasks: { options.isOnce && isAlive && endedBy == 0 })
       if options.form == .json {
-        Terminal.printLine(TopJSON.line(frame, state.rows(frame)))
+        Terminal.printLine(TopJSON.line(frame, state.rows(frame))) { endedBy != 0 }
       } else {
         let screen = TopScreen(
           frame: frame, state: state, columns: columns, height: nil, abilities: abilities)
         let text = screen.lines().map { $0.text(abilities, limit: columns) }.joined(separator: "\n")
-        Terminal.printLine(options.isOnce ? text : text + "\n")
+        Terminal.printLine(options.isOnce ? text : text + "\n") { endedBy != 0 }
       }
+      if endedBy != 0 { return .signal(endedBy) }
       if Terminal.failure == EPIPE { return .signal(SIGPIPE) }
       if options.isOnce || Terminal.failure != 0 { return .user }
       if !isAlive { return .processEnded }
@@ -185,27 +186,18 @@ final class WatchedProgram {
   static func start(_ program: String, _ index: Int, library: String?, keepsOutput: Bool)
     throws(RecordingFailure) -> WatchedProgram
   {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
     var ends: [Int32] = [-1, STDERR_FILENO]
     if keepsOutput {
       guard pipe(&ends) == 0 else { throw RecordingFailure("no pipe: \(describe(error: lastError()))") }
       for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
       _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
-      // The keys are the view's: the interrupt key, too.
-      posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-      posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO)
-      posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
     }
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
     defer { if keepsOutput { close(ends[1]) } }
     do {
+      // The keys are the view's: the interrupt key, too.
       return WatchedProgram(
-        try TracedProgram.start(program, index, library: library, &actions, &attributes), ends[0])
+        try TracedProgram.start(program, index, library: library, output: ends[1], isApart: keepsOutput),
+        ends[0])
     } catch {
       if keepsOutput { close(ends[0]) }
       throw error

@@ -71,11 +71,19 @@ final class LiveRecording {
     }
     if reader == nil { _ = try findReader() }
     reader?.watchedUntil = UptimeClock.now
-    return reader?.poll() ?? true
+    return reader.map { $0.poll() || isThere && $0.poll() } ?? true
   }
 
-  /// Whether the record is where it was. The process may have ended, or run another program.
+  /// Whether the record is where it was. The process may have ended, or run another program. If the thread has ended
+  /// through which the memory was read, as the main thread may before the others, another one is taken.
   private var isThere: Bool {
+    if hasRecord { return true }
+    guard let thread = TargetProcess.thread(of: process), thread != memory.process else { return false }
+    memory.process = thread
+    return hasRecord
+  }
+
+  private var hasRecord: Bool {
     let size: UInt32 = 48
     return memory.number(at: record) == RecordingLayout.version && memory.number(at: record + 4) == size
       && memory.number(at: record + 8) == word && Self.begin(of: process) == begun

@@ -1,3 +1,4 @@
+import CTracing
 import ConcourseRecording
 import Glibc
 
@@ -45,7 +46,7 @@ enum TraceCommand: Command {
   /// - Parameter path: nil for a file with a name of ours.
   static func check(_ path: String?) throws(RecordingFailure) {
     guard let path else {
-      guard access(".", W_OK) == 0 else {
+      guard access(".", W_OK | X_OK) == 0 else {
         throw RecordingFailure("the working directory cannot be written: \(describe(error: lastError()))")
       }
       return
@@ -176,11 +177,13 @@ enum TracedProgram {
     return killed == 0 ? status >> 8 & 0xFF : 128 + killed
   }
 
-  /// Starts the program as it is if it contains Concourse, else through `concourse run`.
+  /// Starts the program as it is if it contains Concourse, else through `concourse run`. A signal that ends this command
+  /// at once, at any time, ends the program, too.
+  /// - Parameters:
+  ///   - output: What becomes its standard output; -1 for this command's.
+  ///   - isApart: Whether it gets no keys, neither as input nor as signals, and prints its errors to `output`.
   static func start(
-    _ program: String, _ index: Int, library: String?,
-    _ actions: UnsafePointer<posix_spawn_file_actions_t>? = nil,
-    _ attributes: UnsafePointer<posix_spawnattr_t>? = nil
+    _ program: String, _ index: Int, library: String?, output: Int32 = -1, isApart: Bool = false
   ) throws(RecordingFailure) -> pid_t {
     let environment = Environment.current()
     guard case .found(let path) = ProgramSearch.find(program, searchPath: environment.text(of: "PATH")) else {
@@ -201,9 +204,10 @@ enum TracedProgram {
       place += 1
     }
     words.append(nil)
-    var process: pid_t = 0
-    let error = posix_spawn(&process, command, actions, attributes, words, environ)
-    guard error == 0 else { throw RecordingFailure("\(program) cannot be run: \(describe(error: error))") }
+    let process = tracing_start(command, words, environ, output, isApart ? 1 : 0)
+    guard process >= 0 else {
+      throw RecordingFailure("\(program) cannot be run: \(describe(error: -process))")
+    }
     return process
   }
 

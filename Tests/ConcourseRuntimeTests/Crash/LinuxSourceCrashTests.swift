@@ -43,6 +43,13 @@ extension Crash {
         _ = DispatchSource.makeFileSystemObjectSource(fileDescriptor: -1, eventMask: .write)
       }
       none.says("makeFileSystemObjectSource(fileDescriptor: -1): a descriptor must not be negative")
+      let event = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
+        try #require(dup2(Int32(System.createEvent()), 100) == 100)
+        _ = DispatchSource.makeFileSystemObjectSource(fileDescriptor: 100, eventMask: .write)
+      }
+      event.says(
+        "makeFileSystemObjectSource(fileDescriptor: 100): the descriptor is that of an eventfd or the like, not of a file"
+      )
       let nothing = await #expect(processExitsWith: .signal(SIGILL), observing: [\.standardErrorContent]) {
         _ = DispatchSource.makeFileSystemObjectSource(fileDescriptor: 0, eventMask: [])
       }

@@ -111,6 +111,29 @@ extension Engine {
       }
     }
 
+    @Test("S125 an append that only begins to fit leaves the position behind what was written")
+    func partialAppend() async {
+      await #expect(processExitsWith: .success) {
+        // The most that a file may have; a write that ends there is cut.
+        var limit = rlimit(rlim_cur: 4096, rlim_max: 4096)
+        #expect(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0)
+        signal(SIGXFSZ, SIG_IGN)
+        for policy in FileIOTests.policies {
+          FilePolicy.with(policy) {
+            let file = memoryFile()
+            defer { close(file) }
+            #expect(ftruncate(file, 1000) == 0 && fcntl(file, F_SETFL, O_APPEND) == 0)
+            let bytes = pattern(10_000)
+            let channel = TestChannel(.stream, file)
+            let rest = Array(bytes[3096...])
+            #expect(channel.write(bytes).finished() == [Call(true, rest, EFBIG)])
+            channel.end()
+            #expect(lseek(file, 0, SEEK_CUR) == 4096)
+          }
+        }
+      }
+    }
+
     @Test("data of many regions is written in order", arguments: policies)
     func regions(_ policy: FilePolicy) {
       FilePolicy.with(policy) {

@@ -73,16 +73,24 @@ struct SleepingThreadTests {
     #expect(holder == CurrentThread.kernelID)
   }
 
-  @Test("a wait of the engine is told from those of the system")
+  @Test("a wait of the engine is told from those of the system, wherever both are linked")
   func engine() throws {
     let event = SharedEvent()
-    let holder = try observe(
+    let sleep = try observe(
       { event.wait() }, release: { event.signal() },
-      look: { _, sleep -> UInt32? in
+      look: { _, sleep -> concourse_sleep? in
         var (sleep, holder) = (sleep, UInt32(0))
-        return concourse_wait_of(&sleep, &holder) == CONCOURSE_WAIT_ENGINE ? holder : nil
+        return concourse_wait_of(&sleep, &holder) == CONCOURSE_WAIT_ENGINE && holder == 0 ? sleep : nil
       })
-    #expect(holder == 0)
+    func kind(_ change: (inout concourse_sleep) -> Void) -> concourse_wait {
+      var (sleep, holder) = (sleep, UInt32(0))
+      change(&sleep)
+      return concourse_wait_of(&sleep, &holder)
+    }
+    // With a deadline on the wall clock.
+    #expect(kind { $0.arguments.1 |= 256 } == CONCOURSE_WAIT_ENGINE)
+    // As `std::condition_variable` and `std::timed_mutex` of the C++ library wait: for any wake-up.
+    #expect(kind { $0.arguments.5 = UInt64(UInt32.max) } == CONCOURSE_WAIT_CALL)
   }
 
   @Test("what is not there")

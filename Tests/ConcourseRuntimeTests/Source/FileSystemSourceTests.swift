@@ -262,6 +262,10 @@ extension Engine {
       }
       #expect(reason(-1, .write).contains("must not be negative"))
       #expect(reason(0, []).contains("empty event mask"))
+      let event = Int32(System.createEvent())
+      defer { close(event) }
+      #expect(
+        reason(event, .write).contains("the descriptor is that of an eventfd or the like, not of a file"))
       #expect(reason(0, [.write, .funlock]).contains("asks for .funlock, which cannot be observed"))
       #expect(reason(0, .init(rawValue: 0x82)).contains("0x80 mean nothing"))
       #expect(FileSystemEvent.observable == .all)
