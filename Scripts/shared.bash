@@ -99,7 +99,7 @@ record_tests() {
 # run_apart COMMAND...: like run_tests, with one process for the engine's tests, one for each conformance suite, and one
 # for random programs. The engine's tests make system calls fail in the whole process, and two runtimes in one process
 # conflict over signals.
-# A command that selects tests runs as it is, without those on the toolchain's Dispatch unless it names them.
+# A command that selects tests runs as it is. Those on the toolchain's Dispatch only run if it names them.
 run_apart() {
   case " $* " in
     *ConformanceOnIncumbent*)
@@ -114,10 +114,6 @@ run_apart() {
   run_tests "$@" --skip ConformanceOn --skip ProgramsTests
   run_tests "$@" --skip-build --filter ConformanceOnConcourse
   run_tests "$@" --skip-build --filter ProgramsTests
-  # The toolchain's Dispatch is not tested under a sanitizer. Where its events stop, each further test waits for its time
-  # limits.
-  [ -n "${CONCOURSE_SANITIZER:-}" ] ||
-    CONCOURSE_TEST_MINUTES=5 record_tests "$@" --skip-build --filter ConformanceOnIncumbent
 }
 
 # run_script COMMAND...: runs a script of ours, and adds the counts of its last line, "N passed, M failed", if it counts. A
