@@ -136,11 +136,20 @@ run_script() {
 
 # beside NAME COMMAND...: starts a script of ours beside what follows. `joined NAME` waits for it, shows its output and counts.
 beside() {
-  local name=$1
-  shift
-  echo "> $* (beside what follows)"
-  setsid "$@" >"$logs/beside-$name" 2>&1 </dev/null &
-  besides[$name]=$!
+  echo "> ${*:2} (beside what follows)"
+  begin_session "$@"
+}
+
+# behind NAME COMMAND...: the same, with what the processors have left: it must have no short limits. The kernel compares
+# the priorities of processes only within a session (autogroup), so the session gets the lowest one, too.
+behind() {
+  echo "> ${*:2} (behind what follows)"
+  begin_session "$1" bash -c '{ echo 19 >/proc/self/autogroup; } 2>/dev/null || true; exec nice -n 19 "$@"' - "${@:2}"
+}
+
+begin_session() {
+  setsid "${@:2}" >"$logs/beside-$1" 2>&1 </dev/null &
+  besides[$1]=$!
 }
 
 joined() {
