@@ -29,6 +29,11 @@ trap 'for session in "${besides[@]}"; do pkill --session "$session" || true; don
 
 # The options of release builds. What is built with others in the same folder is compiled anew.
 release_options=(--configuration release -Xswiftc -warnings-as-errors)
+# Those of `libdispatch.so`. `Scripts/build` and `Scripts/install` use the same folder, so that the modules are compiled once.
+# Leaf functions have no frame pointer, which would take half the time of a retain or a signal: one instruction besides
+# its checks.
+library_options=(--configuration release --scratch-path .build/for-library
+  -Xswiftc -Xcc -Xswiftc -momit-leaf-frame-pointer ${CONCOURSE_BUILD_OPTIONS:-})
 # The packages that are compiled once, for their tests and for the scripts that run their programs. `swift test` would add
 # -enable-testing for all, in release builds too, and compile anew what `swift build` has compiled.
 tests_package=("${release_options[@]}" --package-path Tests --scratch-path .build/whole)
