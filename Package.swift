@@ -147,3 +147,14 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// The engine and its tests alone: `Scripts/sanitize --engine` compiles nothing else.
+if Context.environment["CONCOURSE_ENGINE_ONLY"] == "1" {
+  let engine: Set = [
+    "CConcourse", "ConcourseRuntime", "ConcourseEvents", "ConcourseRecording", "ConcourseInspection",
+    "ConcourseFoundation", "ConcourseRuntimeTests", "ConformanceOnConcourse", "programs-on-concourse",
+    "ProgramsTests",
+  ]
+  package.products = []
+  package.targets.removeAll { !engine.contains($0.name) }
+}

@@ -29,6 +29,11 @@ trap 'for session in "${besides[@]}"; do pkill --session "$session" || true; don
 
 # The options of release builds. What is built with others in the same folder is compiled anew.
 release_options=(--configuration release -Xswiftc -warnings-as-errors)
+# Those of `libdispatch.so`. `Scripts/build` and `Scripts/install` use the same folder, so that the modules are compiled once.
+# Leaf functions have no frame pointer, which would take half the time of a retain or a signal: one instruction besides
+# its checks.
+library_options=(--configuration release --scratch-path .build/for-library
+  -Xswiftc -Xcc -Xswiftc -momit-leaf-frame-pointer ${CONCOURSE_BUILD_OPTIONS:-})
 # The packages that are compiled once, for their tests and for the scripts that run their programs. `swift test` would add
 # -enable-testing for all, in release builds too, and compile anew what `swift build` has compiled.
 tests_package=("${release_options[@]}" --package-path Tests --scratch-path .build/whole)
@@ -99,7 +104,7 @@ record_tests() {
 # run_apart COMMAND...: like run_tests, with one process for the engine's tests, one for each conformance suite, and one
 # for random programs. The engine's tests make system calls fail in the whole process, and two runtimes in one process
 # conflict over signals.
-# A command that selects tests runs as it is, without those on the toolchain's Dispatch unless it names them.
+# A command that selects tests runs as it is. Those on the toolchain's Dispatch only run if it names them.
 run_apart() {
   case " $* " in
     *ConformanceOnIncumbent*)
@@ -114,10 +119,6 @@ run_apart() {
   run_tests "$@" --skip ConformanceOn --skip ProgramsTests
   run_tests "$@" --skip-build --filter ConformanceOnConcourse
   run_tests "$@" --skip-build --filter ProgramsTests
-  # The toolchain's Dispatch is not tested under a sanitizer. Where its events stop, each further test waits for its time
-  # limits.
-  [ -n "${CONCOURSE_SANITIZER:-}" ] ||
-    CONCOURSE_TEST_MINUTES=5 record_tests "$@" --skip-build --filter ConformanceOnIncumbent
 }
 
 # run_script COMMAND...: runs a script of ours, and adds the counts of its last line, "N passed, M failed", if it counts. A
@@ -140,11 +141,20 @@ run_script() {
 
 # beside NAME COMMAND...: starts a script of ours beside what follows. `joined NAME` waits for it, shows its output and counts.
 beside() {
-  local name=$1
-  shift
-  echo "> $* (beside what follows)"
-  setsid "$@" >"$logs/beside-$name" 2>&1 </dev/null &
-  besides[$name]=$!
+  echo "> ${*:2} (beside what follows)"
+  begin_session "$@"
+}
+
+# behind NAME COMMAND...: the same, with what the processors have left: it must have no short limits. The kernel compares
+# the priorities of processes only within a session (autogroup), so the session gets the lowest one, too.
+behind() {
+  echo "> ${*:2} (behind what follows)"
+  begin_session "$1" bash -c '{ echo 19 >/proc/self/autogroup; } 2>/dev/null || true; exec nice -n 19 "$@"' - "${@:2}"
+}
+
+begin_session() {
+  setsid "${@:2}" >"$logs/beside-$1" 2>&1 </dev/null &
+  besides[$1]=$!
 }
 
 joined() {
