@@ -34,9 +34,10 @@ final class Plain: Side, @unchecked Sendable {
       try withUnsafeMutablePointer(to: &subject) { subjects in
         stream.Subjects = subjects
         stream.SubjectsLen = 1
-        // The servers may not have a leader yet.
-        var (status, tries) = (NATS_TIMEOUT, 0)
-        while status != NATS_OK, tries < 10 {
+        // The servers may not have a leader yet, or not know each other; then they refuse at once.
+        var (status, tries) = (js_AddStream(nil, context, &stream, nil, nil), 1)
+        while status != NATS_OK, tries < 60 {
+          nats_Sleep(500)
           status = js_AddStream(nil, context, &stream, nil, nil)
           tries += 1
         }

@@ -66,20 +66,34 @@ import Testing
 
   /// Whatever is said of an item holds, although workers start items at the same time, and move some that are due.
   @Test(arguments: EngineKind.allCases) func answersHoldWhileItemsStart(on engine: EngineKind) async throws {
+    try await answersHold(on: engine, label: engine.label(), .concurrent) { _ in (nil, []) }
+  }
+
+  @Test(arguments: EngineKind.allCases) func answersHoldInLines(on engine: EngineKind) async throws {
+    try await answersHold(on: engine, label: engine.label(), [.concurrent, .barriers]) { item in
+      item % 7 == 0 ? (nil, .barrier) : (item % 3 == 0 ? nil : "\(item % 3)", [])
+    }
+  }
+
+  private func answersHold(
+    on engine: EngineKind, label: String, _ attributes: ClusterQueueAttributes,
+    order: (Int) -> (key: String?, flags: ClusterItemFlags)
+  ) async throws {
     let cluster = try await engine.cluster()
     let worker = engine == .embedded ? cluster : try await engine.cluster()
-    let label = engine.label()
-    let queue = ClusterQueue<Int>(label: label, attributes: .concurrent, on: cluster)
+    let queue = ClusterQueue<Int>(label: label, attributes: attributes, on: cluster)
     let log = Log<Int>()
     let count = 60
     for item in 0..<count {
+      let (key, flags) = order(item)
       if item % 2 == 0 {
-        try await queue.async(item, id: "\(item)")
+        try await queue.async(item, key: key, flags: flags, id: "\(item)")
       } else {
-        try await queue.asyncAfter(deadline: .now() + .milliseconds(500), item, id: "\(item)")
+        try await queue.asyncAfter(
+          deadline: .now() + .milliseconds(500), item, key: key, flags: flags, id: "\(item)")
       }
     }
-    _ = try await ClusterQueue<Int>(label: label, attributes: .concurrent, on: worker).handle(width: 2) {
+    _ = try await ClusterQueue<Int>(label: label, attributes: attributes, on: worker).handle(width: 2) {
       item in
       log.append(item)
       await Task.yield()

@@ -252,6 +252,19 @@ private struct Place: DeliveryPlace {
     #expect(servers.told.all.map(\.text) == ["first", "first", "second", "+ACK"])
   }
 
+  /// Until an item has its turn, `cancel` may promise that it does not start.
+  @Test func markIsLookedForAfterTheTurn() async {
+    let servers = Servers()
+    let age = (time(nil) - 3_601) * 1_000_000_000
+    let atOnce = servers.delivery(attempt: 1, time: age, token: "cancelled", order: "k-a")
+    #expect(await !atOnce.begin(unless: { false }))
+    #expect(servers.told.all.map(\.attempt) == ["turn?", "cancelled?", "remove", "1"])
+    servers.waits.withLock { $0 = 1 }
+    let later = servers.delivery(attempt: 1, place: 2, id: "once-b", time: age, token: "first", order: "k-a")
+    #expect(await later.begin(unless: { false }))
+    #expect(servers.told.all.dropFirst(4).map(\.attempt) == ["turn?", "cancelled again?"])
+  }
+
   /// The claim for such an item may be forgotten, and one for a later item be there.
   @Test func itemThatIsOlderThanIdsRunsInAnyCase() async {
     let servers = Servers()

@@ -1,7 +1,8 @@
 import Concourse
-import ConcourseCluster
 import Synchronization
 import Testing
+
+@testable import ConcourseCluster
 
 /// Order for each key.
 @Suite(.timeLimit(.minutes(10))) struct KeyTests {
@@ -142,25 +143,35 @@ import Testing
     await cluster.shutdown()
   }
 
+  /// Also if it has reached a worker, of another connection.
   @Test(arguments: EngineKind.allCases) func itemInLineCanBeCancelled(on engine: EngineKind) async throws {
     let cluster = try await engine.cluster()
-    let queue = ClusterQueue<Int>(label: engine.label(), attributes: .concurrent, on: cluster)
+    let worker = engine == .embedded ? cluster : try await engine.cluster()
+    let label = engine.label()
+    let queue = ClusterQueue<Int>(label: label, attributes: .concurrent, on: cluster)
     let group = ClusterGroup(label: "group", of: queue)
     let (log, gate) = (Log<Int>(), Gate())
-    _ = try await queue.handle(width: 2) { item in
-      log.append(item)
-      if item == 0 { await gate.pass() }
-    }
     for item in 0..<4 { try await queue.async(item, key: "a", id: "\(item)", group: group) }
+    let registration = try await ClusterQueue<Int>(label: label, attributes: .concurrent, on: worker)
+      .handle(width: 2) { item in
+        log.append(item)
+        if item == 0 { await gate.pass() }
+      }
     await log.until(1)
-    // On servers it may have reached the worker.
-    #expect(try await [.cancelled, .started].contains(queue.cancel(id: "1")))
-    #expect(try await [.cancelled, .started].contains(queue.cancel(id: "3")))
+    if engine == .servers { try await eventually { registration.heldCount == 4 } }
+    #expect(try await queue.cancel(id: "0") == .started)
+    #expect(try await queue.cancel(id: "1") == .cancelled)
+    #expect(try await queue.cancel(id: "3") == .cancelled)
+    // Although one runs and another one is before them.
+    try await eventually { try await queue.pendingCount() == 2 }
+    if engine == .servers { try await eventually { registration.heldCount == 2 } }
+    #expect(try await queue.cancel(id: "3") == .notPending)
     gate.open()
     try await group.finished()
     #expect(log.all == [0, 2])
     try await queue.async(4, key: "a")
     #expect(await log.until(3) == [0, 2, 4])
+    await worker.shutdown()
     await cluster.shutdown()
   }
 

@@ -155,7 +155,7 @@ import Testing
         "{\"num_pending\": 0, \"num_ack_pending\": 0, \"delivered\": \(place), \"ack_floor\": \(place)\(cluster)}"
       return try decoded(Array(text.utf8), as: NATSConsumerInfo.self).isConfirmed
     }
-    let (near, far) = (NATSConsumerInfo.longestSilence, NATSConsumerInfo.longestSilence + .nanoseconds(1))
+    let (near, far) = (NATSCluster.longestSilence, NATSCluster.longestSilence + .nanoseconds(1))
     #expect(try isConfirmed(nil))
     #expect(try isConfirmed([]))
     #expect(try isConfirmed([near, far]))

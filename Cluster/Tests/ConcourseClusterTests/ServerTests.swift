@@ -268,7 +268,7 @@ import Testing
   /// A leader of the marks that is cut off says that an item was not cancelled. That is believed before its first start only,
   /// which `cancel` does not rule out.
   @Test func cutOffLeaderDoesNotStartACancelledItemAgain() async throws {
-    struct Info: Decodable { var cluster: NATSConsumerInfo.Cluster }
+    struct Info: Decodable { var cluster: NATSCluster }
     let servers = try await TestServers.start(3)
     defer { servers.stop() }
     let settings = QueueSettings(label: "marks", attributes: [], options: ClusterQueueOptions())

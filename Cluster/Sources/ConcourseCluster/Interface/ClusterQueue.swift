@@ -296,8 +296,9 @@ public struct ClusterQueue<Item: Codable & Sendable>: Sendable {
   /// - Throws: ``ClusterError/noSuchFailure(queue:number:)`` if no failed item has that number.
   public func putBack(_ number: UInt64) async throws { try await cluster.open(settings).putBack(number) }
 
-  /// Cancels the item of an id, if no worker has got it yet. It does not run then, and a `run` that waits for it throws
-  /// ``ClusterError/itemCancelled(queue:)``. The id remains taken for as long as ids are kept.
+  /// Cancels the item of an id, if no worker has got it yet, or if it waits there for others of its key, or for or as a
+  /// barrier. It does not run then, and a `run` that waits for it throws ``ClusterError/itemCancelled(queue:)``. The id
+  /// remains taken for as long as ids are kept.
   ///
   /// On servers, the death of the server that leads the queue may hide that a worker has got the item in the last
   /// moment before; `cancelled` is returned then, and that start of the item goes on.

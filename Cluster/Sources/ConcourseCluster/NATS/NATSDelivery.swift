@@ -23,7 +23,7 @@ protocol NATSDeliveryQueue: AnyObject, Sendable {
   /// Whether the item of that token is the one of its id that counts.
   func isFirst(_ id: String, token: String) async throws -> Bool
   /// Whether the item of that token was cancelled.
-  /// - Parameter again: Whether it may have started before.
+  /// - Parameter again: Whether it may have started before, or has waited for others.
   func isCancelled(token: String, again: Bool) async throws -> Bool
   /// Whether items may start.
   var isOpen: Bool { get }
@@ -177,8 +177,8 @@ final class NATSDelivery: Delivery {
     -> Bool
   {
     var hasTurn = !hasOrder
-    // Whether the item has left its place.
-    let hasLeft = Mutex(false)
+    // Whether the item has left its place, and whether it ever had.
+    let waiting = Mutex((hasLeft: false, hasWaited: false))
     while !queue.held.leaveIfLost(self) {
       guard queue.isOpen else {
         if isCancelled() {
@@ -189,27 +189,20 @@ final class NATSDelivery: Delivery {
         continue
       }
       do {
-        if let token {
-          guard try await counts(token) else {
-            await finish()
-            return false
-          }
-          if try await queue.isCancelled(token: token, again: state.withLock { $0.attempt } > 1) {
-            if wantsResult { try await keepEnd(.cancelled) }
-            await finish()
-            return false
-          }
+        if let token, try await !counts(token) {
+          await finish()
+          return false
         }
         if !hasTurn {
           switch try await queue.turn(
             of: self, unless: isCancelled,
             waits: {
-              hasLeft.withLock { $0 = true }
+              waiting.withLock { $0 = (true, true) }
               workersPlace.leave()
             })
           {
           case .first: hasTurn = true
-          // Another worker has finished it.
+          // Another worker has finished it, or it was cancelled.
           case .gone:
             await finish()
             return false
@@ -219,11 +212,20 @@ final class NATSDelivery: Delivery {
             await again(after: .zero)
             return false
           }
-          if hasLeft.withLock({ $0 }) {
+          if waiting.withLock({ $0.hasLeft }) {
             await workersPlace.take()
-            hasLeft.withLock { $0 = false }
-            // The item may have been lost, and its id cancelled, meanwhile.
+            waiting.withLock { $0.hasLeft = false }
+            // The item may have been lost meanwhile.
             continue
+          }
+        }
+        // After its turn has come: until then, `cancel` may promise that it does not start.
+        if let token {
+          let again = state.withLock { $0.attempt } > 1 || waiting.withLock { $0.hasWaited }
+          if try await queue.isCancelled(token: token, again: again) {
+            if wantsResult { try await keepEnd(.cancelled) }
+            await finish()
+            return false
           }
         }
         // The queue may have been suspended meanwhile.

@@ -73,7 +73,9 @@ final class NATSHeldItems: Sendable {
 
   /// - Returns: Whether the deadline has passed; the item is left then.
   func leaveIfLost(_ delivery: NATSDelivery) -> Bool {
-    state.withLock { state in
+    // Asked twice for each start, by all runners. What is not lost needs no lock: a deadline is only put off.
+    guard delivery.isLost else { return false }
+    return state.withLock { state in
       guard delivery.isLost else { return false }
       state.leave(delivery)
       return true
@@ -82,12 +84,20 @@ final class NATSHeldItems: Sendable {
 
   /// The item needs no other run.
   func finish(_ item: NATSItem) {
-    state.withLock { state in
-      if case .finished = state.holders.updateValue(.finished, forKey: item) { return }
-      if state.order.count < Self.memory { return state.order.append(item) }
-      state.holders[state.order[state.oldest]] = nil
+    let old = state.withLock { state in
+      let holder = state.holders.updateValue(.finished, forKey: item)
+      if case .finished = holder { return (holder, item) }
+      guard state.order.count == Self.memory else {
+        state.order.append(item)
+        return (holder, item)
+      }
+      let oldest = state.order[state.oldest]
+      state.holders[oldest] = nil
       state.order[state.oldest] = item
       state.oldest = (state.oldest + 1) % Self.memory
+      return (holder, oldest)
     }
+    // Not destroyed under the lock.
+    withExtendedLifetime(old) {}
   }
 }

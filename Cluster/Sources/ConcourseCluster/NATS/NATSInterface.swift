@@ -84,8 +84,8 @@ struct NATSNothing: Codable {}
 
 struct NATSStreamInfo: Decodable {
   var config: Config
-
   var state: State
+  var cluster: NATSCluster?
 
   struct Config: Decodable { var description: String? }
   struct State: Decodable {
@@ -106,21 +106,23 @@ struct NATSConsumerInfo: Decodable {
   var delivered: Place
   /// All items up to it were acknowledged.
   var ack_floor: Place
-  /// The servers that have the consumer; `nil` of a server that is alone.
-  var cluster: Cluster?
+  var cluster: NATSCluster?
 
   struct Place: Decodable { var stream_seq: UInt64 }
 
-  struct Cluster: Decodable {
-    /// The name of the server that answers.
-    var leader: String?
-    /// The others.
-    var replicas: [Replica]?
+  var isConfirmed: Bool { cluster?.isConfirmed ?? true }
+}
 
-    struct Replica: Decodable {
-      /// How long ago the leader has heard from it, in nanoseconds.
-      var active: Int64
-    }
+/// The servers that have a stream or consumer. One that is alone tells nothing of them.
+struct NATSCluster: Decodable {
+  /// The name of the server that answers.
+  var leader: String?
+  /// The others.
+  var replicas: [Replica]?
+
+  struct Replica: Decodable {
+    /// How long ago the leader has heard from it, in nanoseconds.
+    var active: Int64
   }
 
   /// A leader hears from the others each second, and they choose another one after four seconds without it.
@@ -129,7 +131,7 @@ struct NATSConsumerInfo: Decodable {
   /// Whether the leader has just heard from a majority, itself included. One that is cut off answers for a dozen seconds
   /// while there is another leader, whose deliveries it does not know.
   var isConfirmed: Bool {
-    guard let replicas = cluster?.replicas else { return true }
+    guard let replicas else { return true }
     let heard = replicas.count { .nanoseconds($0.active) <= Self.longestSilence }
     return 1 + heard > (1 + replicas.count) / 2
   }

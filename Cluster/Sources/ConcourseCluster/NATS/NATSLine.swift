@@ -24,7 +24,7 @@ internal import Synchronization
 /// Whether an item may start.
 enum NATSTurn: Sendable {
   case first
-  /// The item has ended.
+  /// The item has ended, or was cancelled.
   case gone
   /// Another worker may have it.
   case lost
@@ -45,6 +45,8 @@ final class NATSLine: Sendable {
     var waiters: [ObjectIdentifier: Waiter] = [:]
     /// The orders for which something has happened since the last look.
     var changed: Set<String> = []
+    /// The tokens of items that may have been cancelled since the last look: in any line, or before they came to this one.
+    var cancelled: Set<String> = []
     var isLooking = false
 
     /// Of each order, the waiter that was submitted first, and all that have no order among themselves.
@@ -84,6 +86,7 @@ final class NATSLine: Sendable {
         state.waiters[ObjectIdentifier(delivery)] = Waiter(
           delivery: delivery, order: order, isCancelled: isCancelled, continuation: continuation)
         state.changed.insert(order)
+        if let token = delivery.message.token { state.cancelled.insert(token) }
         defer { state.isLooking = true }
         return !state.isLooking
       }
@@ -91,8 +94,11 @@ final class NATSLine: Sendable {
     }
   }
 
-  private func change(_ order: String) {
-    state.withLock { state in _ = state.changed.insert(order) }
+  private func change(_ order: String, cancelled token: String?) {
+    state.withLock { state in
+      state.changed.insert(order)
+      if let token { state.cancelled.insert(token) }
+    }
     hint.give()
   }
 
@@ -101,7 +107,9 @@ final class NATSLine: Sendable {
     let prefix = queue.names.turnSubject + "."
     // Without it, the pauses find everything.
     let subscription = try? queue.connection.subscribe(prefix + "*") { message in
-      self.change(String(message.subject.dropFirst(prefix.count)))
+      self.change(
+        String(message.subject.dropFirst(prefix.count)),
+        cancelled: message.bytes.isEmpty ? nil : String(decoding: message.bytes, as: UTF8.self))
     }
     defer { withExtendedLifetime(subscription) {} }
     var (pause, isWhole, lastWhole) = (Duration.zero, true, ContinuousClock.now)
@@ -114,12 +122,18 @@ final class NATSLine: Sendable {
         }
       }
       if isWhole { lastWhole = .now }
-      let waiters = state.withLock { state in
-        defer { state.changed = [] }
+      let (waiters, cancelled) = state.withLock { state in
+        defer { (state.changed, state.cancelled) = ([], []) }
         // The end of a barrier lets any item start, and that of any item a barrier.
         let isAny = isWhole || state.changed.contains(NATSNames.barrier)
-        return state.next(of: isAny ? nil : state.changed.union([NATSNames.barrier]))
+        let waiters = state.next(of: isAny ? nil : state.changed.union([NATSNames.barrier]))
+        guard !state.cancelled.isEmpty else { return (waiters, [Waiter]()) }
+        return (
+          waiters,
+          state.waiters.values.filter { state.cancelled.contains($0.delivery.message.token ?? "") }
+        )
       }
+      for waiter in cancelled where (try? await queue.isGone(waiter.delivery)) == true { end(waiter, .gone) }
       let hasFailed = await !look(at: waiters, for: queue)
       let isDone = state.withLock { state in
         state.isLooking = !state.waiters.isEmpty
@@ -139,7 +153,9 @@ final class NATSLine: Sendable {
     guard let barrier = try? await queue.firstBarrier() else { return false }
     for waiter in waiters {
       do {
-        if let turn = try await queue.turn(of: waiter.delivery.places, waiter.order, before: barrier) {
+        if let turn = try await queue.turn(
+          of: waiter.delivery, waiter.order, before: barrier, hasWaited: true)
+        {
           end(waiter, turn)
         }
       } catch {
@@ -166,7 +182,7 @@ extension NATSQueue {
   {
     let order = delivery.message.order ?? "-"
     if !line.isBehind(delivery, order),
-      let turn = try await turn(of: delivery.places, order, before: firstBarrier())
+      let turn = try await turn(of: delivery, order, before: firstBarrier(), hasWaited: false)
     {
       return turn
     }
@@ -179,7 +195,7 @@ extension NATSQueue {
   /// No item with a lower place is behind a barrier that has not ended.
   func firstBarrier() async throws -> UInt64 {
     guard hasBarriers else { return .max }
-    let subject = "\(names.subject).\(NATSNames.barrier).*.*"
+    let subject = subjectOfBarriers
     // The server reads the last place first.
     let info: NATSStreamInfo = try await ask(
       "STREAM.INFO.\(names.stream)", NATSStreamQuestion(subjects_filter: subject), repeatedFor: .zero)
@@ -189,16 +205,59 @@ extension NATSQueue {
   }
 
   /// - Parameters:
-  ///   - places: where the stream has the item; the first counts.
   ///   - barrier: `firstBarrier()`.
+  ///   - hasWaited: Whether it may have been cancelled in the line.
   /// - Returns: `nil` if the item has to wait.
-  func turn(of places: [UInt64], _ order: String, before barrier: UInt64) async throws -> NATSTurn? {
+  func turn(of delivery: NATSDelivery, _ order: String, before barrier: UInt64, hasWaited: Bool) async throws
+    -> NATSTurn?
+  {
+    let places = delivery.places
     if order != NATSNames.barrier, barrier < places[0] { return nil }
-    if order == "-" { return .first }
-    let subject = names.subject + (order == NATSNames.barrier ? ".>" : ".\(order).*.*")
-    // A leader that knows no item of the key does not know this one.
-    guard let first = try await first(of: subject), first >= places[0] else { return nil }
+    if order == "-" {
+      guard hasWaited, delivery.message.token != nil else { return .first }
+      return try await isGone(delivery) ? .gone : .first
+    }
+    guard let first = try await first(of: subject(ofOrder: order)) else {
+      return try await isGone(delivery) ? .gone : nil
+    }
+    if first < places[0] { return nil }
     return places.contains(first) ? .first : .gone
+  }
+
+  private var subjectOfBarriers: String { "\(names.subject).\(NATSNames.barrier).*.*" }
+
+  private func subject(ofOrder order: String) -> String {
+    names.subject + (order == NATSNames.barrier ? ".>" : ".\(order).*.*")
+  }
+
+  /// Whether an item that was stored is not in the stream any more. A leader that has not applied it cannot tell.
+  func isGone(_ delivery: NATSDelivery) async throws -> Bool {
+    let (subject, places) = (delivery.message.subject, delivery.places)
+    let request = NATSGet(seq: places[0], next_by_subj: subject)
+    if let found = try await stored(in: names.stream, request, repeatedFor: .zero) {
+      return !places.contains(found.message.seq)
+    }
+    // The server reads the last place first.
+    let info: NATSStreamInfo = try await ask(
+      "STREAM.INFO.\(names.stream)", NATSStreamQuestion(subjects_filter: subject), repeatedFor: .zero)
+    return (info.state.subjects?.isEmpty ?? true) && info.state.last_seq >= places[0]
+  }
+
+  /// Whether an item in that place must wait for another one, by a leader that has a majority: by another one, it could
+  /// have started long ago.
+  func isBehind(_ place: UInt64, _ order: String) async throws -> Bool {
+    var subjects = order == "-" ? [] : [subject(ofOrder: order)]
+    if hasBarriers, order != NATSNames.barrier { subjects.append(subjectOfBarriers) }
+    return try await engine.repeated(for: engine.timeout) {
+      for subject in subjects {
+        guard let first = try await first(of: subject), first < place else { continue }
+        let info: NATSStreamInfo = try await ask(
+          "STREAM.INFO.\(names.stream)", NATSNothing(), repeatedFor: .zero)
+        guard info.cluster?.isConfirmed ?? true else { throw NATSFailure.unconfirmedLeader }
+        return true
+      }
+      return false
+    }
   }
 
   private func first(of subject: String) async throws -> UInt64? {

@@ -7,8 +7,14 @@ internal import FoundationEssentials
 // So first a mark is stored, which names the item by the token of its submission, and which each worker looks for before
 // it starts an item with an id. Then the consumer is asked how far it has given items out. If it has not come to this
 // one, no worker can have started it, and none will: it is removed. The answer counts only from a leader that has just
-// heard from a majority: one that is cut off does not know what another one has given out meanwhile. Otherwise the item
-// stays, and the mark keeps it from being started again.
+// heard from a majority: one that is cut off does not know what another one has given out meanwhile.
+//
+// A worker that has an item with an order may not start it while the stream has those for which it waits, and looks for
+// the mark after that. So if one of these is there when the mark is, the item has not started, and will not: it is removed,
+// too, and its worker is told, which finds out in its turn otherwise (`NATSLine.swift`). By then the mark may be
+// forgotten, but the item is gone.
+//
+// Any other item stays, and the mark keeps it from being started again.
 //
 // An item that waits for its time is cancelled by a claim of its move (`NATSMover.swift`): either the move was claimed
 // before, and the item is in the queue, or it cannot be moved any more.
@@ -18,8 +24,9 @@ extension NATSQueue {
 
   private func mark(of token: String) -> String { "\(names.idsSubject).cancel-\(NATSNames.encoded(token))" }
 
-  /// `cancel` promises of an item that has started only that it does not start again. A leader that is cut off answers that
-  /// there is no mark, although there is one. So a further start is entered in the log of the marks first: a majority has to
+  /// `cancel` promises of an item that has started only that it does not start again, and of one that waits for others that
+  /// it does not start. A leader that is cut off answers that there is no mark, although there is one. So such a start is
+  /// entered in the log of the marks first: a majority has to
   /// take that, and a server that knows the entry knows all marks before it.
   func isCancelled(token: String, again: Bool) async throws -> Bool {
     let (mark, start) = (mark(of: token), connection.newName())
@@ -69,19 +76,26 @@ extension NATSQueue {
     for stored in try await items(of: key, in: names.stream, names.subject) {
       guard let token = stored.rawHeader(Header.token) else { continue }
       try await submit(Array(Self.cancelled.utf8), to: mark(of: token), [], id: key)
-      if try await lastDelivered() >= stored.message.seq {
-        outcomes.insert(.started)
-        continue
-      }
       let message = NATSMessage(
         subject: stored.message.subject, reply: nil, bytes: [], id: stored.rawHeader(Header.id), token: token,
         wantsResult: stored.rawHeader(Header.wantsResult) != nil)
+      if try await mayHaveStarted(message, at: stored.message.seq) {
+        outcomes.insert(.started)
+        continue
+      }
       if message.wantsResult { try await keep(.cancelled, of: message) }
       try await remove(stored, from: names.stream)
-      hasEnded(message)
+      hasEnded(message, cancelled: token)
       outcomes.insert(.cancelled)
     }
     return outcomes.contains(.started) ? .started : outcomes.first ?? .notPending
+  }
+
+  /// Whether a worker may have started it before it could see the mark.
+  private func mayHaveStarted(_ message: NATSMessage, at place: UInt64) async throws -> Bool {
+    guard try await lastDelivered() >= place else { return false }
+    guard let order = order(of: message) else { return true }
+    return try await !isBehind(place, order)
   }
 
   /// The last place that was given out, by a leader that has a majority. By another one, an item that a worker has would

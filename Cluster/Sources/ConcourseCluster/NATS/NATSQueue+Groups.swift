@@ -64,11 +64,17 @@ extension NATSQueue {
     }
   }
 
+  /// The order of an item that may have to wait for others.
+  func order(of message: NATSMessage) -> String? { message.order ?? (hasBarriers ? "-" : nil) }
+
   /// Tells those that wait for the group of an item, or for the item. If that is lost, they look after a while.
-  func hasEnded(_ message: NATSMessage) {
+  func hasEnded(_ message: NATSMessage) { hasEnded(message, cancelled: nil) }
+
+  /// - Parameter token: That of an item that was cancelled, and may wait in a line.
+  func hasEnded(_ message: NATSMessage, cancelled token: String?) {
     if message.hasNoParts, !hasBarriers { return }
-    if let order = message.order ?? (hasBarriers ? "-" : nil) {
-      try? connection.publish("\(names.turnSubject).\(order)", [])
+    if let order = order(of: message) {
+      try? connection.publish("\(names.turnSubject).\(order)", Array((token ?? "").utf8))
     }
     guard let part = message.subject.split(separator: ".").last, part != "-" else { return }
     try? connection.publish(hintSubject(String(part)), [])
