@@ -109,7 +109,8 @@ struct TaskVerdictTests {
     snapshot.tasks = [task(1, awaits: .continuation), task(2, .completed)]
     #expect(StalledTasks.areStalled(snapshot))
     #expect(StalledTasks.isConfirmed(snapshot.process) { _ in nil })
-    let stalled = Verdicts(snapshot, WaitGraph(snapshot), isStalled: { StalledTasks.areStalled(snapshot) }).all
+    let stalled = Verdicts(snapshot, WaitGraph(snapshot), isStalled: { StalledTasks.areStalled(snapshot) })
+      .all
     #expect(stalled.map(\.kind) == [.stalledTasks] && stalled[0].tasks == [1])
     #expect(stalled[0].details.map(\.text) == ["task 1 awaits a continuation"])
 
