@@ -163,9 +163,7 @@ struct OutputTests {
       usleep(1000)
     }
     kill(view.identifier, number)
-    let guardian = try fixture.spawn("/bin/sh", ["-c", "sleep 60; kill -KILL \(view.identifier)"])
-    defer { kill(guardian.identifier, SIGKILL) }
-    #expect(try view.wait().ending == .signal(number))
+    #expect(try view.wait(patience: 60_000).ending == .signal(number))
   }
 
   @Test("what cannot be written is refused before anything is recorded")
@@ -208,10 +206,7 @@ struct OutputTests {
     let view = try fixture.spawn(
       "/usr/bin/env",
       ["--ignore-signal=CHLD", fixture.command, "top", "--once", "--text", "--", fixture.waits, "busy"])
-    // A view that waits for ever is ended.
-    let guardian = try fixture.spawn("/bin/sh", ["-c", "sleep 60; kill -KILL \(view.identifier)"])
-    defer { kill(guardian.identifier, SIGKILL) }
-    #expect(try view.wait().ending == .exit(0))
+    #expect(try view.wait(patience: 60_000).ending == .exit(0))
   }
 
   @Test("the number of a thread is said to be one")

@@ -89,9 +89,12 @@ final class SpawnedProgram {
   }
 
   /// Reads the available bytes of both outputs; waits for bytes or an end.
-  private func collect() {
+  /// - Returns: false if none has come for `patience` milliseconds.
+  @discardableResult
+  private func collect(_ patience: Int32 = -1) -> Bool {
     var watched = outputs.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-    guard poll(&watched, nfds_t(watched.count), -1) > 0 else { return }
+    let ready = poll(&watched, nfds_t(watched.count), patience)
+    guard ready > 0 else { return ready < 0 }
     for index in outputs.indices where watched[index].revents != 0 {
       var bytes = [UInt8](repeating: 0, count: 65536)
       let count = read(outputs[index], &bytes, bytes.count)
@@ -102,10 +105,16 @@ final class SpawnedProgram {
         outputs[index] = -1
       }
     }
+    return true
   }
 
-  func wait() throws -> Result {
-    while outputs.contains(where: { $0 >= 0 }) { collect() }
+  /// Waits for its end. Every program must be waited for: the testing library waits for any child of the process, and comes
+  /// no further while there is one that has ended and is not its own.
+  /// - Parameter patience: after how many milliseconds without output it is killed; for ever by default.
+  func wait(patience: Int32 = -1) throws -> Result {
+    while outputs.contains(where: { $0 >= 0 }) {
+      if !collect(patience) { kill(identifier, SIGKILL) }
+    }
     var status: Int32 = 0
     while waitpid(identifier, &status, 0) < 0 { try #require(errno == EINTR) }
     let signal = status & 0x7F
