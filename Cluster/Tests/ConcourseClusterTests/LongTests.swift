@@ -18,6 +18,8 @@ struct LongTests {
   /// What has happened until now.
   private final class Progress: Sendable {
     struct State {
+      /// Whether all jobs have been stored.
+      var areStored = false
       var isDone = false
       var killedWorkers = 0
       var killedServers = 0
@@ -113,7 +115,8 @@ struct LongTests {
       }
       group.addTask {
         var index = 0
-        while !progress.state.isDone {
+        // The rest needs servers that agree on a leader.
+        while !(progress.state.areStored && progress.state.kills >= Self.kills) {
           try await Task.sleep(for: .milliseconds(.random(in: 0...2_000)))
           servers.kill(index)
           progress.change { $0.killedServers += 1 }
@@ -134,6 +137,7 @@ struct LongTests {
           }
           try await submissions.waitForAll()
         }
+        progress.change { $0.areStored = true }
         for kind in Work.Kind.allCases {
           let queue = work.queue(kind, on: cluster)
           try await eventually { try await queue.pendingCount() == 0 }
