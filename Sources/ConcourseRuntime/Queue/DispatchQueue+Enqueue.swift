@@ -179,7 +179,7 @@ extension DispatchQueue {
   /// Lifts the entries ahead of a new one that must not wait for a lower band.
   final func raise(to level: QoSLevel) {
     guard !state.snapshot.isNoted(level.served) else { return }
-    carryOut(state.raise(to: levelWithoutClass(level), hasEntries: !hasNoEntries))
+    carryOut(state.raise(to: levelWithoutClass(level)))
   }
 
   /// As `append`, for a workloop. An entry never has to raise others in its list.

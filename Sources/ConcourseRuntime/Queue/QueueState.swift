@@ -177,18 +177,16 @@ extension QueueState {
 
   /// Notes that a list that was not empty has a new entry of a higher level than the queue is enqueued at. Behind entries
   /// without a class, one for a lowered band is not higher.
-  /// - Parameter hasEntries: whether the list is not empty, so that what made it so is yet to be noted if nothing is. The
-  ///   thread that has to may have lost its processor, and would note a lower level, so this one notes the work. If the list was
-  ///   emptied meanwhile, there is nothing to raise, and an idle queue's word must not change.
-  func raise(to level: QoSLevel, hasEntries: @autoclosure () -> Bool) -> Wake {
+  ///
+  /// If nothing is noted, the list was emptied meanwhile, and an idle queue's word must not change; or the thread that made
+  /// it non-empty has yet to note that. It then notes its own level, which is the only one whose band must have an entry: the
+  /// other band may have no thread.
+  func raise(to level: QoSLevel) -> Wake {
     guard !snapshot.isNoted(level) else { return .nothing }
     return update { seen in
-      guard !seen.isNoted(level) && !seen.waitsWithoutClass(for: level) else { return (seen, .nothing) }
       let busy = seen.isOwned || seen.isHeld || seen.isEnqueued || seen.isPending
-      guard busy else {
-        guard level >= .default && hasEntries() else { return (seen, .nothing) }
-        return (seen.noting(level).setting(Snapshot.enqueued), .enqueue(level))
-      }
+      guard busy && !seen.isNoted(level) else { return (seen, .nothing) }
+      if seen.waitsWithoutClass(for: level) { return (seen, .nothing) }
       let raised = seen.raised(to: level)
       return (raised, seen.isEnqueued && !seen.isOwned ? .enqueue(level) : .nothing)
     }

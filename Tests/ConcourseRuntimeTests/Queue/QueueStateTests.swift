@@ -113,12 +113,12 @@ struct QueueStateTests {
   func raise() {
     let state = serial()
     _ = state.noteWork(.utility, exclusive: false)
-    holds(state.raise(to: .background, hasEntries: false).level == nil)
-    holds(state.raise(to: .utility, hasEntries: false).level == nil)
-    holds(state.raise(to: .userInteractive, hasEntries: false).level == .userInteractive)
+    holds(state.raise(to: .background).level == nil)
+    holds(state.raise(to: .utility).level == nil)
+    holds(state.raise(to: .userInteractive).level == .userInteractive)
     holds(state.snapshot.level == .userInteractive)
     _ = state.beginDrain(me)
-    holds(state.raise(to: .userInitiated, hasEntries: false).level == nil)
+    holds(state.raise(to: .userInitiated).level == nil)
     holds(state.snapshot.level == .userInitiated)
   }
 
@@ -127,12 +127,12 @@ struct QueueStateTests {
     let enqueued = serial()
     _ = enqueued.noteWork(.unspecified, exclusive: false)
     holds(
-      enqueued.raise(to: .utility, hasEntries: false).level == nil && enqueued.snapshot.level == .unspecified)
-    holds(enqueued.raise(to: .userInitiated, hasEntries: false).level == .userInitiated)
+      enqueued.raise(to: .utility).level == nil && enqueued.snapshot.level == .unspecified)
+    holds(enqueued.raise(to: .userInitiated).level == .userInitiated)
 
     let held = serial(inactive: true)
     _ = held.noteWork(.unspecified, exclusive: false)
-    holds(held.raise(to: .background, hasEntries: false).level == nil)
+    holds(held.raise(to: .background).level == nil)
     holds(held.activate()?.level == .unspecified)
 
     // The owner looks at the first entry.
@@ -140,7 +140,7 @@ struct QueueStateTests {
       let owned = serial()
       _ = owned.takeIdle(me)
       _ = owned.noteWork(first, exclusive: false)
-      _ = owned.raise(to: .utility, hasEntries: false)
+      _ = owned.raise(to: .utility)
       holds(owned.snapshot.level == .utility)
       holds(owned.releaseToTarget(first).level == level)
     }
@@ -155,34 +155,25 @@ struct QueueStateTests {
     holds(state.releaseEmpty().isReleased && state.snapshot.level == .unspecified)
   }
 
-  @Test("a higher entry notes the work of the first one, which is yet to be noted")
-  func raiseBeforeNote() {
-    let state = serial()
-    holds(state.raise(to: .userInitiated, hasEntries: true).level == .userInitiated)
-    holds(state.snapshot.isEnqueued && state.snapshot.isPending)
-    holds(state.noteWork(.background, exclusive: false).level == nil)
-  }
-
   @Test("raising a queue without an entry at its target makes none, and leaves an idle queue as it is")
   func raiseWithoutEntry() {
     let owned = serial()
-    holds(owned.raise(to: .userInitiated, hasEntries: false).level == nil)
-    holds(owned.raise(to: .utility, hasEntries: true).level == nil)
+    holds(owned.raise(to: .userInitiated).level == nil)
     holds(owned.takeIdle(me))
-    holds(owned.raise(to: .userInitiated, hasEntries: false).level == nil)
+    holds(owned.raise(to: .userInitiated).level == nil)
     holds(owned.snapshot.level == .userInitiated)
     holds(owned.releaseEmpty().isReleased)
     holds(owned.takeIdle(other))
 
     let held = serial()
     held.suspend()
-    holds(held.raise(to: .userInitiated, hasEntries: false).level == nil)
+    holds(held.raise(to: .userInitiated).level == nil)
     holds(held.snapshot.level == .userInitiated)
 
     let pending = concurrent()
     _ = pending.takeReaderPlace(limit: 0)
     _ = pending.noteWork(.utility, exclusive: true)
-    holds(pending.raise(to: .userInitiated, hasEntries: false).level == nil)
+    holds(pending.raise(to: .userInitiated).level == nil)
     holds(pending.snapshot.level == .userInitiated)
   }
 

@@ -177,24 +177,6 @@ extension ModelSuite {
       }
     }
 
-    /// The thread that has made the list non-empty notes that after the other thread has found nothing to raise.
-    @Test func raisedBeforeNoted() {
-      sample("a higher item behind one that is yet to be noted") {
-        Self.begin(backgroundRests: true)
-        let queue = DispatchQueue(label: "queue")
-        let track = Queues.Track()
-        // SAFETY: the model runs one thread at a time.
-        nonisolated(unsafe) var hasRun = false
-        Model.thread("first") { queue.async(qos: .background, execute: track.alone("a")) }
-        Model.thread("second") { queue.async(qos: .userInitiated) { hasRun = true } }
-        Model.run()
-        Model.check(hasRun, "the higher item waits for the lowered band")
-        Self.endRest()
-        track.check(["a"])
-        Queues.checkIdle(queue)
-      }
-    }
-
     /// Workers of both bands take the same entries.
     @Test func groupInBothBands() {
       sample("two wait for a group of background items") {

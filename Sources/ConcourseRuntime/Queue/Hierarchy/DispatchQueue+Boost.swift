@@ -107,7 +107,7 @@ extension DispatchQueue {
     for _ in 0..<Self.budget {
       guard let node = next else { return }
       let level = levelWithoutClass(entryLevel(node))
-      if level >= .default { return carryOut(state.raise(to: level, hasEntries: false)) }
+      if level >= .default { return carryOut(state.raise(to: level)) }
       next = list.next(after: node)
     }
   }
