@@ -209,7 +209,7 @@ extension DispatchQueue {
     if Process.hasLeftThreads { requireHolders() }
     let id = CurrentThread.id
     let level = frame.pointee.level
-    let isBoosted = needsBoost
+    var isBoosted = needsBoost
     if isBoosted { beginWaiting() }
     // With `asyncAndWait`, a C program may release the queue in the body, which another thread runs.
     let kept = body == nil ? nil : Unmanaged.passRetained(self)
@@ -234,7 +234,13 @@ extension DispatchQueue {
         raise(to: level)
       }
       if Recording.isOn { ItemRecording.waits(for: self) }
-      if !waiter.pointee.event.spin() { sleepUntilTurn(waiter, frame, isBoosted: isBoosted) }
+      if !waiter.pointee.event.spin() {
+        if !isBoosted && needsBoostBeforeSleep {
+          isBoosted = true
+          beginWaiting()
+        }
+        sleepUntilTurn(waiter, frame, isBoosted: isBoosted)
+      }
       PlainMemory.writes(beside: waiter.pointee.bodyHasRun)
       // ORDERING: relaxed; the event's acquiring load comes before it.
       return waiter.pointee.bodyHasRun.load(ordering: .relaxed)

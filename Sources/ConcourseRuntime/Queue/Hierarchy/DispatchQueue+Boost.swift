@@ -32,16 +32,20 @@ extension DispatchQueue {
 extension DispatchQueue {
   /// Whether the default band must serve this queue for the calling thread, which is about to wait for it: whether the
   /// highest class of the queue and its targets, or without one the class of its items, is for a lowered band.
-  final var needsBoost: Bool {
+  final var needsBoost: Bool { needsBoost { $0.served < .default } }
+
+  /// The same for a thread that has spun in vain. Without a class, the first entry may be for a lowered band when an owner
+  /// leaves the queue. (A thread that need not sleep reads nothing more of the line, which others change.)
+  final var needsBoostBeforeSleep: Bool { raisesAbove.value < 0 && needsBoost { _ in true } }
+
+  /// - Parameter ifNoted: decides for a queue that has no class, by the level noted in it.
+  @inline(__always)
+  private final func needsBoost(ifNoted: (QoSLevel) -> Bool) -> Bool {
     guard !WorkerThread.isLowered else { return false }
     let own = state.snapshotWithTarget
     guard let highest = highestClass(from: own) else { return false }
-    // Without a class, the first entry may be for a lowered band when an owner leaves the queue.
-    return highest == .unspecified ? hasLoweredItems || own.level.served < .default : highest < .default
+    return highest == .unspecified ? ifNoted(own.level) : highest < .default
   }
-
-  /// Whether the queue has no class, and has had items for a lowered band.
-  private final var hasLoweredItems: Bool { raisesAbove.value < 0 }
 
   /// The highest class of the queue and its targets; unspecified if none has one, and nil if one thread serves all classes,
   /// as that of a main or run-loop queue does.
